@@ -1,4 +1,5 @@
-/* A scenario of the command line with the model, costs and published values that it names. Refuses to run anything. */
+/* The scenario file named on the command line, with the model, costs and published values that it names. Runs no
+ * predictions. */
 #ifndef PSD_SIM_LOADED_SCENARIO_H
 #define PSD_SIM_LOADED_SCENARIO_H
 
@@ -9,16 +10,17 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* A loaded scenario. It must not move in memory: `costed` points to `scenario`. */
+/* A loaded scenario. It must not be copied or moved in memory, because `costed` points to `scenario`. */
 struct psd_loaded_scenario {
 	struct psd_scenario scenario;
-	struct psd_costed_model costed;
-	struct psd_published published;
-	bool has_scenario, has_costed, has_published;
+	struct psd_costed_model costed;		      /* model, and the durations of its layers */
+	struct psd_published published;		      /* published results with which predictions are compared */
+	bool has_scenario, has_costed, has_published; /* the member of that name is loaded */
 };
 
-/* Loads the scenario at path and, if with_costed, its model, costs and published values. Release *loaded also after a
- * failure. Statuses are those of the loaders. */
+/* Loads the scenario file at `path` and, if with_costed, its model, costs and published values. settings: texts of the
+ * options --set, ended by NULL. The caller calls psd_loaded_scenario_release() also after a failure. Statuses are those
+ * of the functions that load. */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;

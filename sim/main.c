@@ -30,7 +30,8 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_PLANS_POINTS = 3 }; /* with more points, `plan` shows the last one only */
+/* the command `plan` shows all points of a sweep with at most this number, and otherwise only the last point */
+enum { MOST_PLANS_POINTS = 3 };
 
 /* ---- messages and streams ---- */
 
@@ -41,8 +42,8 @@ static int exit_of(enum psd_status status)
 	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
 }
 
-/* Prints the error. One that begins with file and line gets no program name in front, as in compilers, so that editors
- * find the place. */
+/* Prints the error, and returns the exit status for it. The program's name comes first, unless the text begins with
+ * file and line: editors find the place in messages like a compiler's. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
 	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-sim: ", err->text);
@@ -63,7 +64,8 @@ static void end_at_once(int number)
 	raise(number);
 }
 
-/* Signals that are ignored at the start, as nohup does with a hangup, stay ignored. */
+/* Sets end_at_once() as handler of signals that end the program. Signals that are ignored at the start, for example by
+ * nohup, stay ignored. */
 static void handle_ends(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -96,7 +98,8 @@ static bool push_output(void)
 	return !ferror(stdout);
 }
 
-/* Returns the exit status: `done` unless standard output could not be written. */
+/* Writes buffered standard output. Returns `done`, or the exit status of a failed run if the output could not be
+ * written. */
 static int flush_output(int done)
 {
 	if (push_output() || done > EXIT_SIGNAL)
@@ -112,11 +115,12 @@ static int flush_output(int done)
 struct command {
 	const struct psd_options *options;
 	struct psd_json json;
-	FILE *trace; /* file of --trace */
+	FILE *trace; /* open file of the option --trace; NULL without it */
 	int signal_number;
 };
 
-/* Chooses the system where only one can be shown: that of --system, else the last or the first. */
+/* Chooses the system for commands that show only one: the system of the option --system; without it the last or the
+ * first of the scenario. */
 static enum psd_status choose_system(const struct psd_options *options, const struct psd_scenario *scenario,
 				     bool is_last, const struct psd_system **system, struct psd_error *err)
 {
@@ -230,14 +234,14 @@ static enum psd_status write_csv_head(struct psd_error *err)
 	return psd_output_text(stdout, &text, err);
 }
 
-/* A scenario that fails does not stop the others; the exit status reports it. */
+/* Runs the command for each scenario. If one fails, the others still run, and the exit status reports the failure. */
 static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
 {
 	const struct psd_options *options = command->options;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
-	/* before all else: a wrong path must not cost a sweep */
+	/* opened first: a wrong path is reported before the sweep runs */
 	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
 		return complain(err.status, &err, true);
 	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
@@ -381,7 +385,8 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 	return EXIT_DONE;
 }
 
-/* Reports an operand that could not be loaded. A word that is no file was perhaps meant as a command. */
+/* Prints the error about a scenario file that could not be loaded, and returns the exit status. If there is no such
+ * file, the word may be a misspelt command, and the error says so. */
 static int complain_of_operand(enum psd_status status, const char *operand, const struct psd_error *err)
 {
 	struct psd_error word_err;
@@ -478,8 +483,8 @@ int main(int argc, char *argv[])
 	fill_standard_streams();
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
-	signal(SIGPIPE, SIG_IGN);	/* a reader that went away is a failed write like any other */
-	signal(SIGXFSZ, SIG_IGN);	/* so is a limit on file sizes */
+	signal(SIGPIPE, SIG_IGN);	/* a closed pipe makes a write fail, and does not end the program */
+	signal(SIGXFSZ, SIG_IGN);	/* a limit on file sizes makes a write fail, and does not end the program */
 	handle_ends();
 	if (psd_stack_run(is_small, use, argc, argv, &exit_status, &err))
 		return complain(err.status, &err, false);

@@ -1,4 +1,4 @@
-/* psd-sim's command line. Refuses to print errors and to open files. */
+/* Reads psd-sim's command line. Prints no errors and opens no files. */
 #ifndef PSD_SIM_OPTIONS_H
 #define PSD_SIM_OPTIONS_H
 
@@ -12,7 +12,7 @@
 /* Commands of psd-sim, in the order of its table. */
 enum psd_sim_command { PSD_SIM_PREDICT, PSD_SIM_PLAN, PSD_SIM_DESCRIBE, PSD_SIM_SHOW, PSD_SIM_PLATFORM };
 
-/* Texts about psd-sim that it prints instead of a prediction. */
+/* Texts about psd-sim that an option such as --help prints instead of a prediction. */
 enum psd_about {
 	PSD_ABOUT_NOTHING,
 	PSD_ABOUT_HELP,
@@ -22,29 +22,35 @@ enum psd_about {
 	PSD_ABOUT_VERSION,
 };
 
+/* Form of the output. */
 enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 
 /* Options of psd-sim's command line. Strings are borrowed from argv. */
 struct psd_options {
-	unsigned about; /* text about psd-sim to print instead of a prediction, an enum psd_about */
-	unsigned form;	/* form of the output, an enum psd_form */
-	bool is_estimate;
-	bool is_quiet;
-	bool is_markdown;
-	uint64_t n_processes;		/* number of concurrent processes; 0: one for each core */
+	unsigned about;	  /* text about psd-sim to print instead of a prediction, an enum psd_about */
+	unsigned form;	  /* form of the output, an enum psd_form */
+	bool is_estimate; /* --estimate: estimate instead of simulating */
+	bool is_quiet;	  /* --quiet: show no progress */
+	bool is_markdown; /* print the text about psd-sim as Markdown, for the documentation */
+	/* number of child processes that simulate at the same time; 0: one for each processor core */
+	uint64_t n_processes;
 	const char *trace_path;		/* path of the trace to write; NULL without --trace */
 	const char *system_name;	/* name of the only system to predict; NULL: all systems */
-	struct psd_arguments arguments; /* other arguments; their command is an enum psd_sim_command */
+	struct psd_arguments arguments; /* other arguments; arguments.command is an enum psd_sim_command */
 };
 
-/* Reads psd-sim's command line into *options; psd_options_release() releases it. With an option that asks for a text
- * about psd-sim, the others are not checked. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* Reads psd-sim's command line into *options, which psd_options_release() releases. If an option asks for a text about
+ * psd-sim (enum psd_about), the other arguments are not checked. PSD_EINVAL: wrong usage; the text is a line for the
+ * user. PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Checks a first word that is not a command, see psd_command_table_check_word(). */
+/* Checks the first word of the command line if it is not a command, as psd_command_table_check_word(): it may be a
+ * misspelt command. */
 enum psd_status psd_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
+/* Adds the text of --help to `text`. */
 void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
+/* Adds the reference of all commands and options, in Markdown, to `text`. */
 void psd_options_add_reference(struct psd_text *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Every worker to every other worker: all of it. */
+/* Broadcast: every worker sends the whole payload to every other worker. */
 #include "engine/collectives/collective.h"
 
 static struct psd_range range(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
@@ -9,7 +9,7 @@ static struct psd_range range(const struct psd_payload *payload, const struct ps
 	return (struct psd_range){0, is_sent ? payload->elements : 0};
 }
 
-/* The senders of a host, and its receivers. */
+/* Returns the number of hosts that send to a host, which is also the number of hosts that receive from it. */
 static unsigned n_peers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
 	(void)payload;

@@ -5,7 +5,7 @@
 
 #include "engine/collectives/step_times.h"
 
-enum { MOST_COUNTED_NODES = 64 }; /* no node has more workers */
+enum { MOST_COUNTED_NODES = 64 }; /* a node has no more workers than this */
 
 #define PSD_ADDRESS(identifier, name) &psd_##identifier,
 const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
@@ -217,7 +217,7 @@ uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struc
 	       (payload->collective->is_cut ? last.first + last.elements - first.first : n * first.elements);
 }
 
-/* Workers of a worker's node, or the server itself. */
+/* Returns the hosts on a node: its workers, or the server on a server's node. */
 static struct psd_group hosts_on(const struct psd_layout *layout, unsigned node)
 {
 	return node < layout->nodes
@@ -225,7 +225,7 @@ static struct psd_group hosts_on(const struct psd_layout *layout, unsigned node)
 		       : (struct psd_group){layout->workers + node - layout->nodes, 1, 1};
 }
 
-/* True when the peer is at least as far from a host as `least`; near: the hosts on its node. */
+/* True if the distance from `host` to `peer` is `least` or farther. near: the hosts on the node of `host`. */
 static bool is_beyond(const struct psd_layout *layout, struct psd_group near, unsigned host, unsigned peer,
 		      enum psd_reach least)
 {
@@ -234,7 +234,8 @@ static bool is_beyond(const struct psd_layout *layout, struct psd_group near, un
 	return peer != host && least < PSD_REACH_FAR && psd_layout_reach(layout, host, peer) >= least;
 }
 
-/* Elements that a host on a node sends to and receives from all such peers, as bytes of one byte each. */
+/* Returns the numbers of elements that a host sends to and receives from all hosts at distance `least` or farther; the
+ * fields of struct psd_traffic count elements here. */
 static struct psd_traffic beyond_at_once(const struct psd_payload *payload, const struct psd_layout *layout,
 					 struct psd_group near, unsigned host, enum psd_reach least)
 {
@@ -375,7 +376,7 @@ unsigned psd_payload_receivers(const struct psd_payload *payload, const struct p
 		       : payload->collective->receivers(payload, layout, from);
 }
 
-/* Number of workers on a host's node that it sends to, or that send to it. */
+/* Returns the number of workers on a host's node to which the host sends (is_sender) or from which it receives. */
 static unsigned count_near(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			   bool is_sender)
 {
@@ -390,7 +391,8 @@ static unsigned count_near(const struct psd_payload *payload, const struct psd_l
 	return n_near;
 }
 
-/* Number of a host's receivers, or senders, that are on its node if `peer` is, and otherwise elsewhere. */
+/* Returns the number of hosts to which `host` sends (is_sender) or from which it receives. If `peer` is on the node of
+ * `host`, it counts hosts on that node, otherwise hosts on other nodes. */
 static unsigned count_beside(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			     unsigned peer, bool is_sender)
 {
@@ -413,7 +415,8 @@ unsigned psd_payload_receivers_beside(const struct psd_payload *payload, const s
 	return count_beside(payload, layout, from, to, true);
 }
 
-/* Number of nodes whose members send to this one's in some step, but at most its number of workers. */
+/* Returns the number of nodes whose members send to members of this node in some step, at most the number of this
+ * node's workers. */
 static unsigned nodes_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
 	const struct psd_group hosts = hosts_on(layout, node);

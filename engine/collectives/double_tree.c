@@ -6,7 +6,7 @@
 
 #include "engine/collectives/step_times.h"
 
-/* From a position to its parent's. */
+/* Edge of a tree from a position to its parent. */
 struct edge {
 	unsigned tree; /* 0 or 1 */
 	unsigned position;
@@ -90,7 +90,7 @@ static unsigned children_in_tree(unsigned n, unsigned tree, unsigned position, s
 	return n_children;
 }
 
-/* The edges to a rank's children in both trees: two at most. */
+/* Sets `children` to the edges to a rank's children in both trees, at most two. */
 static unsigned children_of(unsigned n, unsigned rank, struct edge children[2])
 {
 	const unsigned n_first = children_in_tree(n, 0, rank, children);
@@ -177,7 +177,7 @@ static struct psd_range half_of(uint64_t elements, unsigned tree)
 	return psd_range_part(elements, 2, tree);
 }
 
-/* One chunk for trees of two levels, where little overlaps. */
+/* Returns the number of chunks; one for trees of two levels, in which little overlaps. */
 static unsigned n_chunks(uint64_t elements, unsigned n)
 {
 	const uint64_t chunks = elements / 2 / SMALLEST_CHUNK;
@@ -187,7 +187,7 @@ static unsigned n_chunks(uint64_t elements, unsigned n)
 	return chunks < MOST_CHUNKS ? (unsigned)chunks : MOST_CHUNKS;
 }
 
-/* Number of steps upwards, or downwards. */
+/* Returns the number of steps in one direction, upwards or downwards. */
 static unsigned n_one_way(uint64_t elements, unsigned n)
 {
 	return 2 * (n_chunks(elements, n) + n_levels(n) - 1);

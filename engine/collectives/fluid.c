@@ -11,7 +11,7 @@ static void set_share(struct psd_fluid_port *port)
 	port->share_bps = port->left_bps / port->open_flows;
 }
 
-/* The smallest share per flow of the flow's ports. */
+/* Returns the smallest share per flow among the ports on the flow's path. */
 static double share_of(const struct psd_fluid_flow *flow, const struct psd_fluid_port *ports)
 {
 	double share_bps = INFINITY;
@@ -53,7 +53,8 @@ static void take(const struct psd_fluid_flow *flow, struct psd_fluid_port *ports
 	}
 }
 
-/* The smallest share of any open flow; each keeps its own. */
+/* Returns the smallest share of all flows whose rate is not known yet, and stores each flow's share in its
+ * share_bps. */
 static double smallest_share(struct psd_fluid_flow *flows, int first_open, const struct psd_fluid_port *ports)
 {
 	double share_bps = INFINITY;
@@ -73,7 +74,8 @@ void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows)
 
 void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports)
 {
-	const double tolerance = 1.0 + 1e-12; /* two ports at one share freeze together */
+	/* ports with (nearly) the same share fix the rates of their flows in the same pass */
+	const double tolerance = 1.0 + 1e-12;
 	int first_open = n_flows > 0 ? 0 : NO_FLOW;
 
 	open_ports(flows, n_flows, ports);

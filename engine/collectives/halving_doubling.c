@@ -22,7 +22,7 @@ static const int fold_to[GROUP_MOST + 1][FOLDS][GROUP_MOST] = {
 struct seat {
 	unsigned group;
 	unsigned first; /* rank of the group's first member */
-	unsigned n;	/* members of the group */
+	unsigned n;	/* number of members of the group */
 	unsigned member;
 };
 
@@ -31,7 +31,7 @@ static unsigned n_groups(struct psd_members members)
 	return 1u << (psd_pairs_bits(members) - 1);
 }
 
-/* The first groups have one member more. */
+/* Returns the rank of a group's first member; the first groups have one member more than the others. */
 static unsigned first_of(struct psd_members members, unsigned group)
 {
 	const unsigned n_larger = members.n % n_groups(members);

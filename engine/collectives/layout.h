@@ -7,13 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Numbers that decide on which host and node each worker and shard is. */
 struct psd_layout {
 	unsigned workers; /* total number of workers, >= 1 */
 	unsigned nodes;	  /* number of worker nodes, ceil(workers / workers_per_node) */
 	unsigned workers_per_node;
 	unsigned workers_per_switch; /* number of workers behind each switch inside a node; 0: nodes have no switches */
 	unsigned shards;	     /* number of shards of a parameter server, >= 1 */
-	bool has_separate_servers;
+	bool has_separate_servers;   /* each shard is on a host and node of its own; false: shards are on workers */
 };
 
 /* Distance from one host to another. */
@@ -26,34 +27,42 @@ enum psd_reach {
 
 /* Makes a layout without switches. separate_servers: number of server nodes; 0: one shard on each worker node. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
+/* Returns the number of hosts: workers, and separate servers if there are any. */
 unsigned psd_layout_hosts(const struct psd_layout *layout);
+/* True if the host is a worker. */
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
 /* True for the leader of a node: its first worker, which may exchange for all workers there. */
 bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host);
 /* Number of other workers on a leader's node; 0 for other hosts. */
 unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host);
+/* True if a shard is on the host. */
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
+/* Returns the number of the host on which the shard is. */
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
 /* Number of the shard on a host, which must have one. */
 unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
 /* Number of a host's node. Worker nodes come first, then one node for each separate server. */
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
+/* Returns the number of nodes, those of separate servers included. */
 unsigned psd_layout_nodes(const struct psd_layout *layout);
-/* Number of workers on a node: workers_per_node, perhaps fewer on the last one, 0 on a server's. */
+/* Number of workers on a node: workers_per_node, perhaps fewer on the last worker node, and 0 on the node of a separate
+ * server. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
 
 /* Number of a worker's switch, counted over all nodes. */
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker);
+/* Returns the distance between two hosts. */
 enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to);
 
+/* Range of elements: `elements` of them, from number `first` on. */
 struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* Part i of n equal parts of the elements, i < n. Elements are cut at i * elements / n, so that parts differ by one
- * element at most. */
+/* Returns part i (i < n) of the elements, which are cut into n nearly equal parts. Part i begins at element i *
+ * elements / n, so the lengths of two parts differ by 1 at most. */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
-/* Part of the elements that a shard updates. */
+/* Returns the range of the elements that this shard updates. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
 
 /* ---- groups of hosts that execute a collective together ---- */
@@ -65,6 +74,7 @@ struct psd_group {
 	unsigned n;
 };
 
+/* Returns the number of the host with this rank in the group. */
 static inline unsigned psd_group_host(struct psd_group group, unsigned rank)
 {
 	return group.first + rank * group.stride;
@@ -76,7 +86,9 @@ static inline unsigned psd_group_rank(struct psd_group group, unsigned host)
 	return (host - group.first) / group.stride;
 }
 
+/* True if the host is a member of the group. */
 bool psd_group_has(struct psd_group group, unsigned host);
+/* True if both groups have the same first, stride and n. */
 bool psd_group_equals(struct psd_group a, struct psd_group b);
 /* True if some host is in both groups. */
 bool psd_group_shares_host(struct psd_group a, struct psd_group b);

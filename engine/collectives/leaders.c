@@ -43,7 +43,8 @@ const struct psd_collective psd_from_leader = {.name = "from leader", .reverse_o
 
 /* ---- between leaders and shards ---- */
 
-/* The cluster as if leaders were all its workers: each host there has the number of its node. */
+/* Returns the layout of a cluster whose workers are only the leaders: host number n of this layout is the leader of
+ * node n. */
 static struct psd_layout leaders_of(const struct psd_layout *layout)
 {
 	return psd_layout_make(layout->nodes, 1, layout->has_separate_servers ? layout->shards : 0);

@@ -15,7 +15,7 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return psd_pairs_bits(members) + (psd_pairs_take_all(members) ? 0 : 2);
 }
 
-/* The rank at one of the 2^k positions; in each of the first pairs it is the second. */
+/* Returns the rank of the member at one of the 2^k positions; of each of the first pairs it is the second member. */
 static unsigned rank_at(unsigned position, unsigned r)
 {
 	return position < r ? 2 * position + 1 : position + r;

@@ -27,7 +27,8 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 	};
 }
 
-/* A rank sends every chunk twice, except the one after its own and the next, which it sends once. */
+/* Returns the number of elements that a rank sends. It sends each chunk twice, except the chunks of the two following
+ * ranks, which it sends once. */
 static uint64_t sent_elements(uint64_t elements, unsigned n, unsigned rank)
 {
 	return 2 * elements - psd_range_part(elements, n, (rank + 1) % n).elements -

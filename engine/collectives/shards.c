@@ -1,7 +1,7 @@
 /* Push and pull: between every worker and every shard, that shard's part. */
 #include "engine/collectives/collective.h"
 
-/* Elements of the shard on a host; 0 where there is none. */
+/* Returns the number of the payload's elements that belong to the shard on a host; 0 if the host has no shard. */
 static uint64_t own_elements(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
 	if (!psd_layout_is_shard(layout, host))

@@ -1,6 +1,6 @@
 /* A message is a flow over the ports of devices, switches and nodes; each member sends one at a time. It begins a
- * step's message when its earlier messages have left, those of earlier steps have arrived, and the receiver awaits it.
- * */
+ * step's message when its earlier messages have left, those of earlier steps have arrived, and the receiver awaits
+ * it. */
 #include "engine/collectives/step_times.h"
 
 #include <assert.h>
@@ -49,7 +49,8 @@ static unsigned timed_rank(const struct timing *timing, unsigned rank)
 	return rank % timing->n_timed;
 }
 
-/* The rank of a member relative to the representative of `other`: both shifted by the same number of nodes. */
+/* Returns the rank of a member after both members are shifted by the same number of nodes, so that `other` becomes its
+ * representative on the first node. */
 static unsigned seen_from(const struct timing *timing, unsigned rank, unsigned other)
 {
 	return (rank + timing->members.n - (other - timed_rank(timing, other))) % timing->members.n;

@@ -8,7 +8,9 @@
 #include "engine/collectives/ring.h"
 #include "engine/collectives/step_times.h"
 
-enum { TIMED_MEMBERS = 256 }; /* 0.1 s at most where hops differ; the time grows with more than the square */
+/* largest number of members whose steps are all timed: it takes at most 0.1 s, and the time grows faster than the
+ * square of their number */
+enum { TIMED_MEMBERS = 256 };
 
 static unsigned row_length(struct psd_members members)
 {
@@ -44,7 +46,7 @@ static struct psd_step along_row(uint64_t elements, unsigned X, unsigned rank, u
 	return step;
 }
 
-/* The chunk that a rank has after the row's reduce-scatter, and sends first in its all-gather. */
+/* Returns the chunk that a rank has after its row's reduce-scatter, and sends first in the row's all-gather. */
 static struct psd_range own_chunk(uint64_t elements, unsigned X, unsigned rank)
 {
 	return psd_range_part(elements, X, (rank % X + 1) % X);
@@ -97,13 +99,15 @@ static bool are_nodes_alike(struct psd_members members)
 	return members.n <= members.per_node || members.n % members.per_node == 0;
 }
 
-/* Seconds of a step in which a node sends n_far messages to others; 0: all messages stay inside nodes. */
+/* Returns the seconds of a step in which a node sends n_far messages to other nodes; 0: all messages stay inside
+ * nodes. */
 static double step_sec(unsigned n_far, double chunk_bits, const struct psd_links *links)
 {
 	return n_far > 0 ? n_far * chunk_bits / links->far_bps + links->latency_sec : chunk_bits / links->near_bps;
 }
 
-/* Rows are nodes, or nodes hold one member, or one holds all. */
+/* Returns the seconds if all hops of a phase are equal: rows are nodes, or each node has one member, or one node has
+ * all members. */
 static double alike_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
 {
 	const unsigned X = row_length(members), Y = members.n / X, g = members.per_node;
@@ -116,12 +120,15 @@ static double alike_sec(const struct psd_payload *payload, struct psd_members me
 
 /* ---- seconds where hops differ, and the next ones overlap with the slowest ---- */
 
-/* A member in one phase, in all steps of which it sends messages of one size to the same peer. */
+/* State of a member in one phase. In all steps of the phase it sends messages of one size to the same member. */
 struct place {
 	unsigned to;
 	double busy_sec, latency_sec;
-	double sent_sec, has_sec; /* time when its last message has left, and when the awaited one is there */
-	unsigned n_out, n_in;	  /* simultaneous messages to and from other nodes; for the node of this number */
+	/* times at which its last message has left, and at which the awaited message has arrived */
+	double sent_sec, has_sec;
+	/* entry i of the array: numbers of simultaneous messages that node i sends to other nodes and receives from
+	 * them */
+	unsigned n_out, n_in;
 };
 
 /* A receiver takes messages of a phase after all of the phase before. All senders of a node in a phase share its link,

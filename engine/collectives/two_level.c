@@ -21,7 +21,7 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return 2 * (workers_on_full_node(members) - 1) + psd_ring.steps(elements, leaders_of(members));
 }
 
-/* A step between a leader and the worker of its node that is `after` positions behind it. */
+/* Returns the step of a rank in which a leader and the worker `after` positions behind it on the node exchange. */
 static struct psd_step inside(uint64_t elements, struct psd_members members, unsigned rank, unsigned after,
 			      bool is_towards_leader)
 {
@@ -29,7 +29,7 @@ static struct psd_step inside(uint64_t elements, struct psd_members members, uns
 	struct psd_step step = {.to = rank, .from = rank, .sent = {0, elements}, .adds = is_towards_leader};
 	const unsigned sender = is_towards_leader ? other : leader, receiver = is_towards_leader ? leader : other;
 
-	if (other >= members.n) /* the last node has fewer */
+	if (other >= members.n) /* the last node may have fewer workers */
 		return step;
 	if (rank == sender)
 		step.to = receiver;

@@ -3,7 +3,7 @@
 
 #include "engine/encodings/encoding.h"
 
-/* Limits as bits of a float. */
+/* Limits of the magnitude, as bits of a float. */
 enum {
 	INFINITE = 0x7f800000,
 	TOO_LARGE = 0x477ff000, /* 65,520: rounds to infinity */

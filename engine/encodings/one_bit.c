@@ -45,7 +45,7 @@ static uint32_t bytes(const struct psd_block *block)
 	return (uint32_t)(sizeof(struct one_bit) + block->elements / 8);
 }
 
-/* One row of consecutive values, which are bit number `bit` of their lanes. */
+/* Handles one row of PSD_BLOCK_LANES consecutive values; each becomes bit number `bit` of its lane's word. */
 INLINE void look_at_row(const float *restrict values, uint32_t n_lanes, uint32_t bit, uint32_t *restrict words,
 			struct sums *restrict sums)
 {

@@ -26,7 +26,7 @@ static uint32_t bytes(const struct psd_block *block)
 	return block->kept * (uint32_t)sizeof(float) + (block->kept + 1) / 2 * 2 * (uint32_t)sizeof(uint16_t);
 }
 
-/* Keys by which magnitudes are compared, with zeros up to a multiple of a row. */
+/* Keys by which magnitudes are compared. They are padded with zeros to a multiple of the length of a row. */
 struct keys {
 	uint16_t keys[PSD_BLOCK_MAX];
 	uint32_t n;
@@ -46,7 +46,8 @@ static void find_keys(struct keys *keys, const float *values, uint32_t n)
 	}
 }
 
-/* Number of larger keys: the difference of a smaller and a larger one has the upper bit. */
+/* Returns the number of keys that are larger than `key`. The difference key - larger key, in 16 bits, has the highest
+ * bit set. */
 static uint32_t count_above(const struct keys *keys, uint16_t key)
 {
 	uint16_t counts[ROW] = {0};

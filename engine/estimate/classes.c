@@ -44,7 +44,7 @@ uint32_t psd_classes_arrivals(const void *context, const struct psd_op *receive,
 	return n_senders;
 }
 
-/* Marks the hosts that execute an operation alone; returns their number. */
+/* Marks the hosts that are roots of some operation, and returns their number. */
 static unsigned find_roots(const struct psd_program *program, bool *is_root)
 {
 	unsigned n_roots = 0;
@@ -121,7 +121,8 @@ static unsigned machine_run(const struct psd_layout *layout, unsigned nodes_per_
 	return first;
 }
 
-/* A host's share of its machine's cores depends on the other hosts there. */
+/* True if two machines have equal hosts one by one: the share of a host in its machine's cores depends on the other
+ * hosts there. */
 static bool are_machines_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_machine *machine = &classes->program->plan->machine;
@@ -134,7 +135,8 @@ static bool are_machines_alike(const struct psd_classes *classes, unsigned a, un
 	return first_a == first_b || (n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a));
 }
 
-/* True when the hosts on both nodes, behind both switches and on both machines are alike one by one. */
+/* True if hosts a and b are alike: the hosts on their nodes, behind their switches and on their machines are alike one
+ * by one. */
 static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = layout_of(classes);
@@ -202,7 +204,8 @@ static enum psd_status find_groups(struct psd_classes *classes, struct psd_error
 	return PSD_OK;
 }
 
-/* Upper bound of the number of classes: a node with a root is unique, and the last node may be. */
+/* Returns an upper limit for the number of classes. Each node with a root may be unlike all others, and so may the last
+ * node. */
 static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
 {
 	const struct psd_layout *layout = layout_of(classes);

@@ -1,5 +1,5 @@
-/* Classes of hosts that behave alike, each with one representative, and the paths of messages between them. Refuses to
- * know time. */
+/* Classes of hosts that behave alike, each with one representative, and the paths of messages between classes. Has no
+ * clock. */
 #ifndef PSD_ESTIMATE_CLASSES_H
 #define PSD_ESTIMATE_CLASSES_H
 
@@ -14,45 +14,55 @@
  * nodes and machines that are alike. Each host that owns an Adam matrix is a class of its own. The last host of a class
  * is the representative, since a slice of fewer elements than shards fills the last shards first. */
 struct psd_host_class {
-	unsigned representative;
-	unsigned n_members;
-	unsigned n_here;   /* number of members on the representative's node */
-	unsigned node;	   /* class of that node's first host; all classes on the node use its ports */
-	unsigned n_behind; /* number of members behind the representative's switch */
-	unsigned behind;   /* class of that switch's first host; all classes behind the switch use its uplink */
+	unsigned representative; /* number of the host that stands for the class */
+	unsigned n_members;	 /* number of hosts in the class */
+	unsigned n_here;	 /* number of the class's hosts on the representative's node */
+	/* class of the first host on the representative's node; all classes on the node use the ports of that class */
+	unsigned node;
+	unsigned n_behind; /* number of the class's hosts behind the representative's switch */
+	/* class of the first host behind the representative's switch; all classes behind the switch use the uplink of
+	 * that class */
+	unsigned behind;
 };
 
-/* Hosts of one class to which the representative of another (or the same) class may send by one path. A path is a
- * sending class, a receiving class and a reach: number ((from * classes) + to) * PSD_REACHES + reach. */
+/* Hosts at the end of one path: those hosts of the receiving class that have this reach (distance) from the
+ * representative of the sending class. A path is a sending class, a receiving class and a reach; its number is (from *
+ * n + to) * PSD_REACHES + reach, where n is the number of classes. */
 struct psd_class_peers {
-	unsigned host; /* number of the last of these hosts */
+	unsigned host; /* the host with the highest number among them */
 	unsigned n;
 };
 
 struct psd_classes {
 	const struct psd_program *program; /* program whose hosts are classified, borrowed */
+	/* array of all n classes */
 	struct psd_host_class *of;
 	unsigned n;
 	unsigned *class_of;	       /* class of each host, one entry per host */
-	struct psd_class_peers *peers; /* receiving hosts of each path, one entry per path */
-	struct psd_group *groups;      /* groups that are parts of the workers, each once */
+	struct psd_class_peers *peers; /* hosts at the end of each path, one entry per path */
+	/* the distinct groups of collectives that only some workers execute; n_groups entries */
+	struct psd_group *groups;
 	unsigned n_groups;
 	bool *is_root; /* one entry per host: it owns an Adam matrix */
 };
 
-/* Finds the classes, which the caller releases also after an error. PSD_ENOMEM. The program outlives the classes. */
+/* Divides the program's hosts into classes. The caller calls psd_classes_release() also after an error. The program
+ * must exist as long as the classes. PSD_ENOMEM. */
 enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_classes_release(struct psd_classes *classes);
 
+/* True if nodes have switches. */
 bool psd_classes_have_switches(const struct psd_classes *classes);
+/* Returns the number of paths. */
 size_t psd_classes_n_paths(const struct psd_classes *classes);
+/* Returns the number of the path between two classes with this reach. */
 size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);
-/* True if a payload has elements from class `from` to class `to` by paths of that reach. */
+/* True if a transfer of the payload sends elements from class `from` to class `to` over a path of that reach. */
 bool psd_classes_send(const struct psd_classes *classes, const struct psd_payload *payload, unsigned from, unsigned to,
 		      enum psd_reach reach);
-/* Number of classes that send to a host's class: a receive ends when all have. A psd_arrivals_fn for psd_duties_make().
- * classes: a struct psd_classes. */
+/* Returns the number of messages for which a receive operation waits on the class of `host`: one from each class and
+ * each reach that sends to it. A psd_arrivals_fn for psd_duties_make(). classes: a struct psd_classes. */
 uint32_t psd_classes_arrivals(const void *classes, const struct psd_op *receive, unsigned host);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tracks the work left and its speed. Alarms cannot be cancelled: one that comes too early sets the next. */
+/* Keeps the work left and its speed. Alarms cannot be cancelled: if one comes too early, the next one is set. */
 #include "engine/estimate/device_share.h"
 
 #include <math.h>

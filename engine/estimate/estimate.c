@@ -73,7 +73,7 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 }
 
-/* Tells whether no transfer treats the node unlike the other nodes of its kind. */
+/* True if the node has the same traffic as the other nodes of its kind, or less, in all transfers. */
 static bool is_alike(const struct psd_program *program, unsigned node)
 {
 	const struct psd_layout *layout = &program->plan->layout;
@@ -88,7 +88,7 @@ static bool is_alike(const struct psd_program *program, unsigned node)
 	return true;
 }
 
-/* One node is counted for all nodes that are alike. */
+/* Sets the bytes that the busiest node sends and receives. Only one of the nodes that are alike is counted. */
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
 	const uint32_t steps = psd_plan_steps(program->plan);

@@ -1,6 +1,7 @@
-/* The estimate executor: list scheduling on one representative host of each class with closed-form transfers, in
- * microseconds per point. Exact for equal hosts on a non-blocking switch, except for the order in which transfers share
- * a port. Knows no other topology, no jitter, no stragglers and no background traffic. */
+/* The estimate executor (psd-sim --estimate): list scheduling on one representative host of each class, with closed
+ * formulas for the time of transfers. It takes microseconds per point of a sweep. Exact for equal hosts on a
+ * non-blocking switch, except for the order in which transfers share a port. Knows no other topology, no jitter, no
+ * stragglers and no background traffic. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 
@@ -8,11 +9,11 @@
 #include "engine/program/outcome.h"
 #include "engine/program/program.h"
 
-/* Estimates a run of that length. *outcome is filled on success. PSD_ENOMEM, PSD_ERUN. Any thread. */
+/* Estimates the times of a run of that length, and fills *outcome on success. PSD_ENOMEM, PSD_ERUN. Any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
-/* Estimates without the nodes' bytes, whose sum takes longest on many nodes. prices: cache for transfers by the plan's
- * rates, which grows; or NULL. */
+/* As psd_estimate(), but leaves the bytes per node in *outcome 0, because counting them takes longest on many nodes.
+ * prices: cache for the times of transfers at the plan's rates, to which this function adds; NULL: no cache is kept. */
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome,
 				  struct psd_error *err) PSD_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* An estimate's all-reduces: bytes in closed form, work of the members' processors, and the delays of the steps after
- * both. */
+/* All-reduces of an estimate. The time of the bytes has a closed form; processor work of the members runs beside it;
+ * after both, the latencies of the steps follow as a delay. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ static void add_end(struct psd_socket_work *work, struct psd_socket_work end)
 	work->most_cores = fmax(work->most_cores, end.most_cores);
 }
 
-/* Every member's processor work for all that it sends and receives. A ring's member may receive from another node and
- * send inside its own. */
+/* Computes the processor work of every member for the data that it sends and receives. Both may differ: a member of a
+ * ring may receive from another node and send inside its own node. */
 static void find_ends(struct psd_estimate *estimate, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
@@ -51,7 +51,8 @@ static void find_ends(struct psd_estimate *estimate, const struct psd_payload *p
 	}
 }
 
-/* Processor work of a class: the mean of members that share cores, or the most of one member. */
+/* Returns the processor work of a class: the mean over its members if they share cores, otherwise the largest work of
+ * one member. */
 static struct psd_estimate_ends class_ends(const struct psd_estimate *estimate, unsigned class)
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
@@ -84,7 +85,8 @@ static void process_end(struct psd_estimate *estimate, unsigned first, unsigned 
 			     psd_event_tag(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 }
 
-/* Cost of a collective as a number of events: visits of members for their steps and for their nodes' traffic. */
+/* Returns the cost of computing a collective, in events: the number of members that are visited for their steps and for
+ * the traffic of their nodes. */
 static uint64_t visits(const struct psd_estimate *estimate, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);

@@ -53,7 +53,7 @@ void psd_estimate_close_messages(struct psd_estimate *estimate)
 	free(estimate->n_parts_left);
 }
 
-/* Advances the flows to now, so that they may be changed. */
+/* Subtracts from all flows the bits sent until now_sec, so that rates may be changed. */
 static void advance_flows(struct psd_estimate *estimate)
 {
 	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
@@ -86,7 +86,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
 	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
 }
 
-/* Ends the flows with less than a nanosecond, or the clock's resolution, left. */
+/* Ends the flows whose remaining bits take less than a nanosecond, or less than the resolution of the clock. */
 void psd_estimate_end_flows(struct psd_estimate *estimate)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
@@ -103,7 +103,7 @@ void psd_estimate_end_flows(struct psd_estimate *estimate)
 	share_ports(estimate);
 }
 
-/* Begins the processor work of both ends of a class's messages to another. */
+/* Begins the processor work of sender and receiver for the messages from one class to another. */
 static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
 		       const struct psd_payload *payload, double bytes)
 {
@@ -121,7 +121,7 @@ static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to
 	estimate->n_parts_left[path] = end.sec > 0 ? 3 : 1;
 	if (end.sec <= 0)
 		return;
-	estimate->n_events += psd_layout_hosts(layout); /* all are visited */
+	estimate->n_events += psd_layout_hosts(layout); /* all hosts are visited */
 	n_receivers = psd_payload_receivers_beside(payload, layout, classes->of[from].representative, forth->host);
 	n_senders = psd_payload_senders_beside(payload, layout, back->host, classes->of[to].representative);
 	psd_estimate_process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers), tag);
@@ -138,7 +138,8 @@ static bool has_room_for_flow(struct psd_estimate *estimate)
 	return grown != NULL;
 }
 
-/* Adds all ports of the class on one side of the flow; is_in: the receivers' side. n: flows of each host there. */
+/* Adds the ports of the sending (is_in false) or the receiving class to the flow's path. n: number of flows of each
+ * host of this class. */
 static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow *flow, unsigned c, unsigned n,
 		     bool is_in, enum psd_reach reach)
 {

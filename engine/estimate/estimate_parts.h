@@ -1,4 +1,4 @@
-/* The estimate's state and the functions between its files. Private to engine/estimate/. */
+/* State of the estimate executor, and the functions that its files share. Private to engine/estimate/. */
 #ifndef PSD_ESTIMATE_PARTS_H
 #define PSD_ESTIMATE_PARTS_H
 
@@ -10,19 +10,23 @@
 #include "engine/estimate/pool.h"
 #include "engine/program/interpreter.h"
 
-/* Ends of work. The comments list the contents of their tags. */
+/* Kinds of event. An event's tag has its kind and the numbers that the comment lists. */
 enum psd_estimate_event {
-	PSD_ESTIMATE_FINISHED,	      /* an operation has ended; tag: class, resource */
-	PSD_ESTIMATE_ARRIVED,	      /* a message has arrived; tag: class, task */
-	PSD_ESTIMATE_MESSAGE_PART,    /* one end of a path has done its processor work for messages; tag: path */
-	PSD_ESTIMATE_COLLECTIVE_PART, /* one part of a collective is over; tag: the collective's first class */
-	PSD_ESTIMATE_COLLECTIVE,      /* a collective is over; tag: task */
+	PSD_ESTIMATE_FINISHED, /* an operation has ended; tag: class, resource */
+	PSD_ESTIMATE_ARRIVED,  /* a message has arrived; tag: class, task */
+	/* the sender or the receiver of a path has finished its processor work for messages; tag: path */
+	PSD_ESTIMATE_MESSAGE_PART,
+	/* one part of a collective (bytes, or one member's processor work) has ended; tag: the collective's first
+	 * class */
+	PSD_ESTIMATE_COLLECTIVE_PART,
+	PSD_ESTIMATE_COLLECTIVE, /* a collective has ended; tag: task */
 };
 
 struct psd_estimate_collective {
 	struct psd_task task;
-	unsigned n_parts_left; /* number of parts not over: bytes on the network, and processor work of each member */
-	double delay_sec;      /* delay by its steps, added after the last part */
+	/* number of parts that have not ended: bytes on the network, and processor work of each member */
+	unsigned n_parts_left;
+	double delay_sec; /* seconds that latencies of the steps add after the last part has ended */
 };
 
 /* Processor work of one host for the messages of a collective. */
@@ -30,11 +34,11 @@ struct psd_estimate_ends {
 	struct psd_socket_work sent, received;
 };
 
-/* Share of one class in the processors, where the scenario has machines. */
+/* Share of one class in the processor cores, where the scenario sets `cluster.machine`. */
 struct psd_estimate_share {
-	unsigned pool;
-	double copies; /* number of the class's members that share the pool */
-	bool shares_cores;
+	unsigned pool;	   /* index of the pool of cores that the class uses */
+	double copies;	   /* number of the class's members that share the pool */
+	bool shares_cores; /* other hosts use the same pool */
 };
 
 struct psd_estimate {
@@ -42,6 +46,7 @@ struct psd_estimate {
 	struct psd_interpreter interpreter;
 	struct psd_classes classes;
 	double now_sec;
+	/* number of events so far, and the number at which the estimate stops with an error */
 	uint64_t n_events, most_events;
 	bool is_out_of_memory;
 	struct psd_heap events;
@@ -51,23 +56,26 @@ struct psd_estimate {
 	struct psd_fluid_flow *flows; /* flow of each path; a class sends one operation at a time */
 	unsigned n_flows, flows_room;
 	struct psd_fluid_port *ports; /* ports of each class, one pair (out, in) for each kind of link */
-	double flows_at_sec;	      /* time for which the flows' left_bits are valid */
-	double flow_end_sec;	      /* time at which the first flow ends; infinity: no flows */
-	unsigned *n_parts_left;	      /* per path: number of parts not over: bytes, and work at both ends */
-	unsigned *n_flows_left;	      /* per class: number of its flows that are not over */
-	struct psd_task *sending;     /* per class: task that it sends */
+	double flows_at_sec;	      /* time at which the flows' left_bits were last updated, seconds */
+	double flow_end_sec;	      /* time at which the next flow ends, seconds; infinity: there are no flows */
+	/* per path: number of parts that have not ended: bytes, and processor work at both ends */
+	unsigned *n_parts_left;
+	unsigned *n_flows_left;	  /* per class: number of its flows that have not ended */
+	struct psd_task *sending; /* per class: send operation under way */
 
 	/* Collectives. */
-	struct psd_prices *prices; /* cache of prices: the caller's, or own_prices */
+	struct psd_prices *prices; /* cache of transfer times: the caller's, or own_prices */
 	struct psd_prices own_prices;
 	struct psd_estimate_collective *collectives; /* running collectives; entry c: the one whose first class is c */
-	struct psd_estimate_ends *ends;		     /* processor work of each host for the collective that begins */
+	/* scratch memory: processor work of each host for a collective that begins */
+	struct psd_estimate_ends *ends;
 
 	/* Processors and devices. */
-	struct psd_pool *pools; /* pools of cores; NULL: the scenario has no machines */
+	struct psd_pool *pools; /* pools of processor cores; NULL: the scenario does not set `cluster.machine` */
 	unsigned n_pools;
 	struct psd_estimate_share *shares; /* shares of the pools, one entry per class */
-	struct psd_device_share *devices;  /* devices, one entry per class; NULL: all-reduces take no share of them */
+	/* devices, one entry per class; NULL: all-reduces do not slow devices down */
+	struct psd_device_share *devices;
 };
 
 static inline const struct psd_layout *psd_estimate_layout(const struct psd_estimate *estimate)
@@ -84,13 +92,15 @@ enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd
 void psd_estimate_close_work(struct psd_estimate *estimate);
 /* Starts an operation's work; called as psd_seam.work. */
 void psd_estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* True if the work on a class's resource is over. */
+/* True if the work on a class's resource has ended; called when an event says so. */
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource);
-/* Records that an all-reduce begins, or ends, to run beside the work of a class's device. */
+/* Records that an all-reduce begins (is_beside true) or ends (false) to run on a class's device. */
 void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside);
-/* Begins work on a class's processors; its end is an event with this tag. sec: seconds of one core. */
+/* Begins work on a class's processor cores; its end causes an event with this tag. sec: seconds that one core needs;
+ * most_cores: largest number of cores that it can use. */
 void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores, uint64_t tag);
-/* Processor work at one end of n_messages messages with `bytes` bytes in all; is_near: inside a node. */
+/* Returns the processor work of one host that sends or receives n_messages messages with `bytes` bytes together.
+ * is_near: the messages stay inside a node. */
 struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estimate, double bytes, double n_messages,
 						bool is_near);
 /* Returns the pool whose work ends first. *next_sec: time of that end; infinity: no pool has work. */
@@ -100,9 +110,9 @@ struct psd_pool *psd_estimate_first_pool(struct psd_estimate *estimate, double *
 
 enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
 void psd_estimate_close_messages(struct psd_estimate *estimate);
-/* Starts a class's messages of a send; called as psd_seam.send. */
+/* Starts the messages of a send operation from class `from`; called as psd_seam.send. */
 bool psd_estimate_send(void *context, unsigned from, struct psd_task task);
-/* Ends the flows that have no bits left by now. */
+/* Ends the flows that have no bits left at now_sec. */
 void psd_estimate_end_flows(struct psd_estimate *estimate);
 void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path);
 

@@ -21,7 +21,7 @@ void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t ta
 
 /* ---- processors ---- */
 
-/* The host with the fewest cores determines an iteration's time. */
+/* Returns the smallest number of cores of a host in the class: this host determines the time of an iteration. */
 static double least_cores(const struct psd_estimate *estimate, unsigned class, const struct psd_pool_place places[])
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));

@@ -27,7 +27,7 @@ static bool goes_before(const struct psd_pool_kind *a, const struct psd_pool_kin
 	return a->most_cores < b->most_cores || (a->most_cores == b->most_cores && a->copies < b->copies);
 }
 
-/* Returns the kind of such work; NULL: out of memory. */
+/* Returns the kind for work with these most_cores and copies, and adds it if there is none; NULL: out of memory. */
 static struct psd_pool_kind *find_kind(struct psd_pool *pool, double most_cores, double copies)
 {
 	const struct psd_pool_kind made = {.most_cores = most_cores, .copies = copies};

@@ -1,4 +1,4 @@
-/* Sums of finished intervals, and begins of running ones. */
+/* Keeps, for each device, the sums of finished intervals, and the begin of the interval that runs. */
 #include "engine/program/account.h"
 
 #include <assert.h>
@@ -8,12 +8,13 @@
 static const double rounding_ratio = 1e-10;
 
 struct psd_device_time {
-	struct psd_parts sum;	 /* without other_waiting_sec, which is what remains */
-	const struct psd_op *op; /* NULL: it waits */
-	double from_sec;	 /* since when */
-	double work_sec;	 /* op's work, an upper bound */
+	/* sums of finished intervals; other_waiting_sec is not set, as it is the remaining time */
+	struct psd_parts sum;
+	const struct psd_op *op; /* operation that the device executes; NULL: the device waits */
+	double from_sec;	 /* begin of this operation or wait */
+	double work_sec;	 /* seconds of work of `op`, at most */
 	double slack_sec;	 /* idle time inside operations since the last mark */
-	double on_way_sec;	 /* the account's, when the wait began */
+	double on_way_sec;	 /* on_way_sec of the account at the begin of the wait */
 };
 
 enum psd_status psd_account_init(struct psd_account *account, unsigned n_hosts, uint32_t n_iterations,
@@ -45,7 +46,7 @@ static bool is_compute(const struct psd_op *op)
 	return op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD;
 }
 
-/* Sums up to now, with running intervals. */
+/* Returns the sums of a host's device up to now_sec, with the interval that runs. */
 static struct psd_parts sum_until(const struct psd_account *account, unsigned host, double now_sec)
 {
 	const struct psd_device_time *device = &account->devices[host];
@@ -87,7 +88,8 @@ static void turn_to(struct psd_account *account, unsigned host, const struct psd
 	};
 }
 
-/* A worker's device works for its own host; a root's device works for all workers. */
+/* True if data is on its way while the operation runs. Work of a worker's device is only for its own host; that of a
+ * root's device is for all workers. */
 static bool is_transfer(const struct psd_op *op)
 {
 	return op->resource != PSD_RESOURCE_DEVICE || op->where == PSD_WHERE_ROOT;

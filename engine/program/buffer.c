@@ -3,13 +3,13 @@
 
 #include <assert.h>
 
-/* Where a buffer lies. */
+/* Shorter names for the memory in which a buffer is. */
 #define ON_DEVICE      .is_on_device = true
 #define IN_HOST	       .is_on_device = false
 #define COPY_ON_DEVICE .is_on_device = true, .is_copy = true
 #define COPY_IN_HOST   .is_on_device = false, .is_copy = true
 #define ENCODED	       .is_on_device = false, .is_encoded = true
-/* The buffer of its values as they travel. */
+/* Shorter name for psd_buffer_row.on_wire. */
 #define AS(buffer) PSD_BUFFER_##buffer
 #define STAYS	   PSD_BUFFERS
 #define ROW(buffer, text, lies, values, all, lasts, travels)                                                           \

@@ -1,13 +1,14 @@
-/* Systems as rows: their methods for an item. */
+/* Choice of methods: for each kind of system the methods among which its items choose. */
 #include "engine/program/choice.h"
 
 struct choice {
-	const struct psd_method *dense;	  /* items without factors */
-	const struct psd_method *matrix;  /* items with factors, where the rule says no */
-	const struct psd_method *factors; /* items with factors, where the rule says yes */
+	const struct psd_method *dense;	  /* method for items without factors */
+	const struct psd_method *matrix;  /* method for items with factors if the rule does not select factors */
+	const struct psd_method *factors; /* method for items with factors if the rule selects factors */
 	bool (*takes_factors)(const struct psd_subject *subject, unsigned workers,
-			      unsigned shards); /* the rule; NULL: no choice */
-	bool takes_any;				/* the rule by seconds may take any candidate */
+			      /* the published rule by bytes; NULL: there is none, so `matrix` is used */
+			      unsigned shards);
+	bool takes_any; /* the choice by seconds may select any candidate */
 };
 
 static bool sacp_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards)
@@ -32,7 +33,7 @@ static const struct choice choices[] = {
 			   .takes_factors = sacp_takes_sfb},
 };
 
-/* The system's all-reduce, by default the first. */
+/* Returns the index of the all-reduce that the system names; 0 if it names none. */
 static unsigned all_reduce_of(const struct psd_system *system)
 {
 	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync < PSD_SYNC_AUTO;
@@ -67,7 +68,7 @@ static struct choice narrowed_by(const struct psd_system *system)
 	return (struct choice){.dense = named_by(system, NULL), .matrix = &psd_method_low_rank[all_reduce_of(system)]};
 }
 
-/* plan: NULL, or of this system. */
+/* Returns the choice of a system. plan: plan of this system; NULL: there is none yet. */
 static struct choice choice_of(const struct psd_system *system, const struct psd_plan *plan)
 {
 	if (plan && plan->compress)
@@ -80,7 +81,7 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
-/* The item has factors or, in a plan of low rank, narrow matrices. */
+/* True if the item has factors; with low-rank compression, if some of its tensors have low-rank factors. */
 static bool is_matrix(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	return plan->low_rank ? item->right > 0 : item->subject.rows > 0;

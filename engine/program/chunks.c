@@ -1,4 +1,4 @@
-/* Arithmetic of chunks. */
+/* Numbers and ranges of chunks, and the choice of those that travel. */
 #define _GNU_SOURCE
 #include "engine/program/chunks.h"
 

@@ -22,7 +22,7 @@ enum psd_status psd_collective_order_init(struct psd_collective_order *order, co
 					  bool is_coordinator, struct psd_error *err)
 {
 	const size_t n_ops = program->n_ops;
-	/* a collective under way has a host here to itself; one more may be others' alone */
+	/* each host here has at most one collective under way; one more may be under way only on other hosts */
 	*order = (struct psd_collective_order){
 		.program = program, .is_coordinator = is_coordinator, .most_collectives = n_hosts + 1};
 	order->n_members = calloc(n_ops, sizeof(*order->n_members));
@@ -64,8 +64,8 @@ static struct psd_ready *waiting_at(const struct psd_collective_order *order, un
 	return &order->waiting[order->first_waiting + i];
 }
 
-/* Makes space for an entry at either end. Where there is none the entries move to the middle of at least twice the
- * space, so that this happens once in as many additions as there are entries. */
+/* Makes space for an entry before the first and behind the last entry. If there is none, the entries move to the middle
+ * of memory of at least twice their size. So n entries move only once in about n additions. */
 static bool make_room(struct psd_collective_order *order)
 {
 	const unsigned n = order->n_waiting;
@@ -84,7 +84,7 @@ static bool make_room(struct psd_collective_order *order)
 	return true;
 }
 
-/* Number of waiting collectives that go before it. */
+/* Returns the number of waiting collectives that begin before this one. */
 static unsigned place_of(const struct psd_collective_order *order, const struct psd_ready *added)
 {
 	unsigned first = 0, end = order->n_waiting;
@@ -137,7 +137,8 @@ static void remove_waiting(struct psd_collective_order *order, unsigned at)
 
 /* ---- begin ---- */
 
-/* It shares a host with a collective under way, or with an earlier one that has to wait. */
+/* True if the waiting collective at this index shares a host with a collective under way, or with an earlier waiting
+ * one. */
 static bool has_to_wait(const struct psd_collective_order *order, unsigned at)
 {
 	const struct psd_group group = group_of(order, waiting_at(order, at)->task);
@@ -169,7 +170,7 @@ struct psd_running_collective *psd_collective_order_next(struct psd_collective_o
 		const struct psd_task task = waiting_at(order, i)->task;
 		if (has_to_wait(order, i)) {
 			if (group_of(order, task).n == order->program->plan->layout.workers)
-				break; /* and so has everything after it */
+				break; /* all later ones have to wait, too */
 			continue;
 		}
 		remove_waiting(order, i);

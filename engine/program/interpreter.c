@@ -8,14 +8,14 @@
 struct psd_host_state {
 	struct psd_scheduler scheduler;
 	bool is_worker;
-	/* Tasks that each resource was given; the first one runs. */
+	/* Per resource: the tasks that were passed to it; the first one runs. */
 	struct {
 		struct psd_task tasks[PSD_MOST_AHEAD + 1];
 		unsigned n;
 	} given[PSD_RESOURCES];
 	struct psd_running_collective *collective; /* collective for which the NIC is held, or will be; or NULL */
 	double started_sec[PSD_RESOURCES];
-	double sent_sec; /* when the NIC was last busy */
+	double sent_sec; /* time at which the NIC was last in use */
 	double busy_sec[PSD_RESOURCES];
 };
 
@@ -29,7 +29,7 @@ static bool is_busy(const struct psd_host_state *host, enum psd_resource resourc
 	return host->given[resource].n > 0;
 }
 
-/* The resource's first task runs from now on. */
+/* Records that the first task of a resource runs from now on. */
 static void begin_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource, double start_sec)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -55,7 +55,7 @@ static struct psd_task take_first(struct psd_host_state *host, enum psd_resource
 	return first;
 }
 
-/* Returns the task that was running. */
+/* Records that the running task of a resource has ended, and returns it. */
 static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -96,7 +96,7 @@ static void join(struct psd_interpreter *in, unsigned h)
 		in->seam.collective(in->seam.context, task);
 }
 
-/* Its members here join as soon as their NICs are free. */
+/* Begins a collective: its members here join as soon as their NICs are free. */
 static void begin_collective(struct psd_interpreter *in, struct psd_running_collective *collective)
 {
 	const struct psd_task task = collective->task;
@@ -143,7 +143,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 	gather(in);
 }
 
-/* Starts the task; returns true when it was over at once. */
+/* Starts a task; returns true if it has ended at once. */
 static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -167,14 +167,14 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	return true;
 }
 
-/* The resource can take another task. */
+/* True if another task may be passed to the resource. */
 static bool has_room(const struct psd_interpreter *in, const struct psd_host_state *host, enum psd_resource resource)
 {
 	return host->given[resource].n <= (resource == PSD_RESOURCE_DEVICE ? in->seam.n_ahead : 0);
 }
 
-/* Gives a resource its next task. Returns true when more may be ready: the task was over at once, or another one fits.
- * */
+/* Gives a resource its next task. Returns true when more may be ready: the task was over at once, or another one
+ * fits. */
 static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -208,7 +208,8 @@ static void settle_all(struct psd_interpreter *in)
 		settle(in, h);
 }
 
-/* Resources without any work, such as copy engines and server processors without a stated cost. */
+/* Returns the set of resources whose operations all take no time, such as copy engines without a stated cost; bit r is
+ * resource r. */
 static unsigned find_free_resources(const struct psd_interpreter *in)
 {
 	unsigned resources = in->seam.does_real_work ? 0 : ~(1u << PSD_RESOURCE_NIC);

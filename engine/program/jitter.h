@@ -8,8 +8,8 @@
 #include "engine/program/program.h"
 #include "engine/program/scheduler.h"
 
-/* Random factor on the seconds of a task on that host; it depends on seed, host and task alone. Log-normal with mean 1
- * and standard deviation `ratio`: positive, with a longer tail of slow values. 1 if ratio is 0. Pure. */
+/* Returns a random factor for the duration of a task on that host; it depends on seed, host and task alone. Log-normal
+ * with mean 1 and standard deviation `ratio`: positive, with a longer tail of slow values. 1 if ratio is 0. Pure. */
 double psd_jitter_factor(double ratio, uint64_t seed, unsigned host, struct psd_task task);
 /* Random factor on all work of that host's device in an iteration: the spread's, and the tail's if the iteration is
  * slow. Pure. */

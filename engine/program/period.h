@@ -1,27 +1,30 @@
-/* Local steps: the iterations in which workers exchange their parameters. Pure, any thread. */
+/* Schedule of local SGD: the iterations in which workers exchange their parameters. Pure, any thread. */
 #ifndef PSD_PERIOD_H
 #define PSD_PERIOD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Schedule of exchanges. An exchange comes every `steps` iterations, counted anew in each window, and in the last
- * iteration of each window and of the run. The steps of the last even and last odd window are known at a time. */
+/* Schedule of exchanges. Workers exchange after every `steps` iterations, counted from the first iteration of each
+ * window, and in the last iteration of each window and of the run. Each window has its own `steps`; the values of two
+ * successive windows are kept. */
 struct psd_period {
-	uint32_t end;	 /* iteration at which the run ends, exclusive */
-	uint32_t window; /* number of iterations of a window; 0: one window for the whole run */
-	uint32_t steps[2];
+	uint32_t end;	   /* number of the run's iterations: the last one is end - 1 */
+	uint32_t window;   /* number of iterations of a window; 0: one window for the whole run */
+	uint32_t steps[2]; /* steps of the latest window with an even number, and of the latest with an odd number */
 };
 
-/* Makes a schedule in which all windows have these steps. steps and end: at least 1. */
+/* Makes a schedule in which every window has the same `steps`. steps and end: at least 1. */
 struct psd_period psd_period_make(uint32_t steps, uint32_t window, uint32_t end);
-/* Sets the local steps of a window. */
+/* Sets the steps of one window; windows are numbered from 0. */
 void psd_period_set_steps(struct psd_period *period, uint32_t window_number, uint32_t steps);
 /* True if workers exchange at the end of that iteration. */
 bool psd_period_exchanges(const struct psd_period *period, uint32_t iteration);
-/* Iteration of the next exchange, at or after `iteration`; behind the run's end: the run's last iteration. */
+/* Returns the iteration of the next exchange, which is `iteration` itself or a later one; at most the run's last
+ * iteration. */
 uint32_t psd_period_next(const struct psd_period *period, uint32_t iteration);
-/* Last iteration, up to `iteration`, that begins with the result of an exchange or begins the run. */
+/* Returns the last iteration, not later than `iteration`, that follows directly on an exchange or is the first of the
+ * run. */
 uint32_t psd_period_first(const struct psd_period *period, uint32_t iteration);
 
 #endif

@@ -131,7 +131,7 @@ static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fa
 	return rates;
 }
 
-/* Nothing travels on a single host. */
+/* Returns the encoding of values that travel; on a single host nothing travels, so it is fp32. */
 static const struct psd_encoding *wire_of(const struct psd_plan_input *input)
 {
 	return psd_layout_hosts(&input->layout) > 1 ? psd_encodings[input->system->wire] : &psd_encoding_fp32;
@@ -249,7 +249,7 @@ static enum psd_status count_chunks(struct psd_plan *plan, struct psd_error *err
 	return PSD_OK;
 }
 
-/* Appends the item of a sparse plan's norms. */
+/* Appends the item whose elements are the norms of all chunks. */
 static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 {
 	struct psd_plan_item *norms = &plan->items[plan->n_items];

@@ -1,4 +1,5 @@
-/* Unrolls a plan into operations, in the order of generation, so that equal turns fall back on it. */
+/* Makes the operations of a plan in the order in which gradients are generated. Operations with equal turns therefore
+ * start in this order. */
 #include "engine/program/program_builder.h"
 
 #include <stdlib.h>
@@ -71,7 +72,8 @@ void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, 
 void psd_builder_add_sent(struct psd_builder *b, const struct psd_stage *stage, uint32_t send)
 {
 	add_done(b, stage, send, b->plan->staleness);
-	psd_builder_after_iterations(b, b->clip, send, b->plan->staleness); /* which scales in place */
+	/* waits because clipping scales the source of this send in place */
+	psd_builder_after_iterations(b, b->clip, send, b->plan->staleness);
 }
 
 /* ---- compute ---- */
@@ -171,7 +173,8 @@ static void add_stage_gates(struct psd_builder *b)
 	b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 }
 
-/* Forward operations are the first of the program, one a group; those of the item's layers wait for it. */
+/* Makes the forward operations of an item's layers wait for the operation that ended the item's synchronisation in an
+ * earlier iteration. Forward operations are the first of the program, one for each group of layers. */
 static void forward_after(struct psd_builder *b, uint32_t first_forward, const struct psd_builder_done *done)
 {
 	const struct psd_plan_item *item = &b->plan->items[done->item];
@@ -264,7 +267,8 @@ static enum psd_status sort_edges(const struct psd_builder *b, struct psd_progra
 	return PSD_OK;
 }
 
-/* Marks what the operation leads to within an iteration. Returns whether a mark is new. */
+/* If the operation is a collective or follows one, marks the operations that wait for it in the same iteration
+ * (follows_collective). Returns true if one of them was not marked before. */
 static bool mark_followers(struct psd_program *program, const struct psd_op *op)
 {
 	bool is_new = false;

@@ -26,18 +26,20 @@ struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_s
 	struct psd_stage reply = *stage;
 
 	if (b->plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL)
-		reply.turn += b->plan->n_items + b->plan->graph->n_layers; /* behind every other */
+		/* larger than the turns of all other operations */
+		reply.turn += b->plan->n_items + b->plan->graph->n_layers;
 	return reply;
 }
 
-/* The buffer is in the memory of a device that has its own. */
+/* True if the buffer is in the memory of a device that has memory of its own. */
 static bool is_apart(const struct psd_builder *b, enum psd_buffer buffer)
 {
 	return psd_buffers[buffer].is_on_device && b->plan->costs->has_own_memory;
 }
 
-/* `op`, not yet complete, copies what `before` leaves of what travels for the buffer; `before` where that is in the
- * host's memory. */
+/* Appends the operation `op`, still without buffers and duration, as a copy of the values that travel for a buffer,
+ * after operation `before`. Returns it; returns `before` if the buffer is in the host's memory, so that no copy is
+ * needed. */
 static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffer buffer, uint64_t elements,
 			 uint32_t before)
 {
@@ -51,8 +53,9 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 	return copy;
 }
 
-/* The values of one buffer become those of the other: on a device that has them, at the rate of its updates, else on
- * the host's processor, at the rate of a sum. */
+/* Appends a conversion from one buffer to another, after operation `before`: on the device if the values are there, at
+ * the rate of updates, otherwise on the host's processor, at the rate of sums. Returns it; `before` if no conversion is
+ * needed. */
 static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
 			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {
@@ -145,7 +148,7 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 	return (struct psd_message){send, psd_builder_add_op(b, &op)};
 }
 
-/* Reads the gradient once. */
+/* Appends the operation that computes the sum of squares of a gradient, which takes the time of reading it once. */
 static void add_measure(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, uint32_t gradient)
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_MEASURE, PSD_RESOURCE_DEVICE, where);
@@ -246,7 +249,8 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
-/* Seconds that backward takes for the matrix's gradient of one worker's samples, by its share of the layer's FLOPs. */
+/* Returns the seconds of the backward operation that compute the weight gradient of one worker's samples, by their
+ * share of the layer's FLOPs. */
 static double own_gradient_sec(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const struct psd_subject *subject = &item->subject;

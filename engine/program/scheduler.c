@@ -9,13 +9,13 @@
 
 /* ---- duties ---- */
 
-/* is_local: the iteration does not exchange. */
+/* True if a host executes the operation. is_local: in an iteration without an exchange. */
 static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
 {
 	return psd_op_runs_on(op, layout, host) && !(is_local && op->is_exchange);
 }
 
-/* Returns how many operations the host carries out. */
+/* Fills `waits` (struct psd_duties), and returns the number of operations that the host executes. */
 static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, unsigned host, bool is_local,
 			    psd_arrivals_fn arrivals, const void *context)
 {
@@ -136,19 +136,19 @@ static uint32_t *row_of(const struct psd_scheduler *scheduler, uint32_t iteratio
 	return &scheduler->waiting[(size_t)(iteration % scheduler->program->window) * scheduler->program->n_ops];
 }
 
-/* By this host, in that iteration of the window. */
+/* True if this host executes the task's operation in the task's iteration, which is in the window. */
 static bool is_carried(const struct psd_scheduler *scheduler, struct psd_task task)
 {
 	return scheduler->row_waits[task.iteration % scheduler->program->window][task.op] != PSD_NOT_CARRIED;
 }
 
-/* An operation that is not executed here counts as done. */
+/* True if the task has ended. An operation that is not executed here counts as ended. */
 static bool is_done(const struct psd_scheduler *scheduler, struct psd_task task)
 {
 	return row_of(scheduler, task.iteration)[task.op] == PSD_DONE;
 }
 
-/* One waits for the other in a stream that both are given to. */
+/* True if both operations are passed to the same stream, in which one waits for the other. */
 static bool follows(const struct psd_scheduler *scheduler, uint32_t waits, uint32_t before)
 {
 	const struct psd_op *op = &scheduler->program->ops[waits];

@@ -1,5 +1,6 @@
-/* The scheduler of one host: operations that may start now, and the order in which each resource takes them. Knows no
- * time: executors report ends and arrivals. The number of iterations in flight is the program's window. */
+/* Scheduler of one host: finds the operations that may start now, and the order in which they start on each resource.
+ * Has no clock: executors report ends of operations and arrivals of messages. At most program->window iterations are
+ * under way at a time. */
 #ifndef PSD_SCHEDULER_H
 #define PSD_SCHEDULER_H
 
@@ -14,27 +15,34 @@
 /* Function that returns the number of messages that a receive operation on `host` waits for. */
 typedef uint32_t (*psd_arrivals_fn)(const void *context, const struct psd_op *receive, unsigned host);
 
-/* Duties of a host: the dependencies of each operation that it executes. Hosts with the same duties share the table. */
+/* Duties of a host: the operations that it executes, and for each the number of dependencies to wait for. Hosts with
+ * equal duties may share one struct psd_duties. */
 struct psd_duties {
-	/* For each operation: number of dependencies executed here plus arrivals, or PSD_NOT_CARRIED where it is not
-	 * executed here. One table for iterations that exchange and one for the others; the same table where all do. */
+	/* For each operation: number of operations of this host for which it waits, plus number of messages;
+	 * PSD_NOT_CARRIED if this host does not execute the operation. `waits` is for iterations in which workers
+	 * exchange, local_waits for the others; both are the same array if workers exchange in all iterations. */
 	uint32_t *waits, *local_waits;
+	/* number of operations that this host executes in an iteration with an exchange (n_carried) and without
+	 * (n_local) */
 	uint32_t n_carried, n_local;
 };
-#define PSD_NOT_CARRIED UINT32_MAX
-#define PSD_DONE	UINT32_MAX
-#define PSD_GIVEN	(UINT32_MAX - 1) /* state of an operation that is given to a stream and not done */
+#define PSD_NOT_CARRIED UINT32_MAX /* in psd_duties: this host does not execute the operation */
+#define PSD_DONE	UINT32_MAX /* in psd_scheduler.waiting: the operation has ended */
+/* in psd_scheduler.waiting: the operation was passed to a stream and has not ended */
+#define PSD_GIVEN (UINT32_MAX - 1)
 
-/* Makes the duties of a host. arrivals is called, with context, for each receive that the host executes. *duties is
- * filled on success and released by psd_duties_release(). PSD_ENOMEM. */
+/* Makes the duties of a host. Calls arrivals(context, ...) for each receive operation that the host executes. *duties
+ * is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
-/* Iterations of a run: from `first`, before which all are complete, to `end` - 1. */
+/* Iterations of a run: `first` to `end` - 1. Iterations before `first` are complete; `first` is not 0 if a run resumes
+ * from a checkpoint. */
 struct psd_iterations {
 	uint32_t first, end;
-	/* Steps of the even and odd window at the start (struct psd_period) if the loss sets them; 0: the plan's. */
+	/* Local SGD: number of steps in the latest window with an even number and in that with an odd number (struct
+	 * psd_period), if the loss decides it; 0: the plan's number. */
 	uint32_t steps[2];
 };
 
@@ -44,6 +52,7 @@ struct psd_task {
 	uint32_t op;
 };
 
+/* Entry of a queue: a task that may start, and its turn. */
 struct psd_ready {
 	int64_t turn;
 	struct psd_task task;
@@ -60,18 +69,24 @@ struct psd_scheduler {
 	const struct psd_duties *duties;
 	struct psd_iterations iterations;
 	struct psd_period period;
-	uint32_t *waiting; /* dependencies left: a row of operations per iteration of the window; or PSD_DONE */
-	uint32_t *n_left;  /* number of operations left in each row */
-	const uint32_t **row_waits; /* table of the duties with which each row began */
-	uint32_t iteration;	    /* oldest iteration that is not complete */
-	unsigned free_resources;    /* bit r set: operations of resource r take no time and never wait for each other */
-	unsigned streams;	    /* bit r set: resource r is a stream, see psd_scheduler_give() */
+	/* number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN; shape
+	 * (window, n_ops); iteration i uses row i % window */
+	uint32_t *waiting;
+	uint32_t *n_left; /* number of operations that have not ended, one entry per row of `waiting` */
+	/* per row of `waiting`: array of the duties (waits or local_waits) for the row's iteration */
+	const uint32_t **row_waits;
+	uint32_t iteration; /* oldest iteration that is not complete */
+	/* bit r set: operations of resource r take no time, so they start at once and several may run at a time */
+	unsigned free_resources;
+	/* bit r set: resource r is a queue that executes operations in the order in which they are passed to it, see
+	 * psd_scheduler_give() */
+	unsigned streams;
 	struct psd_task_list
 		instant; /* ready tasks that hold no resource, and collectives; taken by psd_scheduler_take_instant() */
-	uint32_t fence;	 /* iteration from which nothing starts before the fence is passed; 0: no fence */
-	struct psd_task_list fenced;
-	struct psd_task_list early; /* arrivals for iterations that the window has not reached */
-	struct psd_heap queues[PSD_RESOURCES];
+	uint32_t fence;	 /* iteration from which on nothing starts before psd_scheduler_pass_fence(); 0: no fence */
+	struct psd_task_list fenced; /* tasks that are ready but have to wait for the fence */
+	struct psd_task_list early; /* receive operations of messages that arrived for iterations that have not begun */
+	struct psd_heap queues[PSD_RESOURCES]; /* per resource: ready tasks, ordered by psd_ready_goes_before() */
 	bool is_out_of_memory;
 };
 
@@ -81,39 +96,45 @@ enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct
 				   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scheduler_release(struct psd_scheduler *scheduler);
 
-/* Completes iterations without operations here, before the first fence; called before tasks are taken. */
+/* Called once before tasks are taken. Completes all iterations, up to the first fence, in which the host has no
+ * operations. */
 void psd_scheduler_begin(struct psd_scheduler *scheduler);
-/* Sets the run's first fence: from `iteration` on nothing starts before psd_scheduler_pass_fence(), which sets the next
- * one. `iteration` is not complete, nor has an operation of the one before it been done; so a host without duties,
- * which is complete from the beginning, has no fences. */
+/* Sets the first fence of a run, for a pause such as a checkpoint: from `iteration` on nothing starts before
+ * psd_scheduler_pass_fence(). No operation of iteration - 1 may have ended yet. A host that executes no operations has
+ * no fences. */
 void psd_scheduler_set_fence(struct psd_scheduler *scheduler, uint32_t iteration);
 /* True if every task before the fence is done, and the fence has not been passed. */
 bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler);
-/* Passes the fence, which the host must be at, and sets the next at iteration `next`; 0: no fence follows. */
+/* Removes the fence, so that operations behind it may start, and sets the next fence at iteration `next`; 0: no fence
+ * follows. The host must be at the fence (psd_scheduler_is_at_fence()). */
 void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next);
-/* Gives the task to its resource, a stream: tasks that wait for it on the same stream become ready, and are executed
- * after it. */
+/* Records that the task was passed to its resource, which is a stream. Tasks of the same stream that wait for it become
+ * ready, since the stream executes them after it. */
 void psd_scheduler_give(struct psd_scheduler *scheduler, struct psd_task task);
 /* Records that the task is done: tasks that waited only for it become ready. */
 void psd_scheduler_finish(struct psd_scheduler *scheduler, struct psd_task task);
-/* Records that one message of a receive operation has arrived. It counts once its iteration is in the window: with
- * local steps a quick host may be at its next exchange before others are done with this one. */
+/* Records that one message of a receive operation has arrived. A message for an iteration that has not begun here is
+ * kept until that iteration begins: with local SGD a quick host may send for its next exchange before this host has
+ * finished the present one. */
 void psd_scheduler_arrive(struct psd_scheduler *scheduler, struct psd_task receive);
-/* Takes a ready task that needs no resource or is a collective; false when there is none. */
+/* Removes a ready task that needs no resource, or is a collective, and sets *task to it. Returns false if there is
+ * none. */
 bool psd_scheduler_take_instant(struct psd_scheduler *scheduler, struct psd_task *task);
-/* Takes the ready task that a free resource should start: smallest turn, then iteration, then operation number. Returns
- * false if none is ready. */
+/* Removes the ready task that a free resource should start next and sets *task to it: the task with the smallest turn;
+ * among equal turns the lowest iteration, then the lowest operation number. Returns false if none is ready. */
 bool psd_scheduler_take(struct psd_scheduler *scheduler, enum psd_resource resource, struct psd_task *task);
-/* Number of dependencies left of an operation of the oldest iteration; PSD_DONE: it is done. */
+/* Returns the number of operations and messages for which an operation of the oldest incomplete iteration still waits;
+ * PSD_DONE if the operation has ended. */
 uint32_t psd_scheduler_waiting(const struct psd_scheduler *scheduler, uint32_t op);
 /* True when every iteration is done. */
 bool psd_scheduler_is_complete(const struct psd_scheduler *scheduler);
 
-/* Order of ready queues: true if a leaves before b; total, so that runs repeat exactly. */
+/* Order of ready tasks: true if a starts before b. Two different tasks are never equal, so runs repeat exactly. */
 bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b);
-/* Adds a ready task. Returns false when memory runs out. Turns count items and layers: exact as the heap's key. */
+/* Adds a ready task to a queue. Returns false when memory runs out. Turns are small integers, so the heap's key, a
+ * double, is exact. */
 bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry);
-/* Takes the first ready task. Returns false when the queue is empty. */
+/* Removes the first ready task from a queue and sets *entry to it. Returns false when the queue is empty. */
 bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry);
 
 #endif

@@ -1,4 +1,4 @@
-/* A data set in front of the reader of its format. Refuses to know any format. */
+/* Functions of a data set for all formats; each format has a reader in a file of its own. */
 #include "real/data/data.h"
 
 #include <assert.h>
@@ -72,7 +72,8 @@ uint64_t psd_data_positions(const struct psd_data *data)
 	return (uint64_t)data->options.shape.height * data->options.shape.width;
 }
 
-/* A network that begins with an embedding needs tokens, any other needs images; both need matching labels. */
+/* Checks that the data suits the network. A network that begins with an embedding needs tokens, any other network needs
+ * images; both need the right number of labels. */
 static enum psd_status check_network(const struct psd_data *data, struct psd_error *err)
 {
 	const struct psd_place at = {.path = data->files.n_files ? data->files.files[0].path : NULL};

@@ -11,7 +11,7 @@
 enum { N_PIXELS = 3 * 32 * 32, RECORD_BYTES = 1 + N_PIXELS, N_CLASSES = 10, MAX_BATCHES = 5 };
 
 struct cifar {
-	float mean[N_PIXELS]; /* mean of the training samples */
+	float mean[N_PIXELS]; /* mean of each pixel over the training samples */
 };
 
 /* The training samples' files in their order, then that of test samples. */

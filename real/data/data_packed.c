@@ -9,12 +9,12 @@
 #include "real/data/random.h"
 
 struct packed {
-	struct psd_pack packs[2]; /* by psd_data_part */
+	struct psd_pack packs[2]; /* packed files of training and test, by enum psd_data_part */
 	struct psd_jpeg *jpeg;
-	uint8_t *pixels; /* one whole image */
+	uint8_t *pixels; /* memory for one decoded image */
 };
 
-/* Crop and mirror. */
+/* Part of an image that is cut out, and whether it is mirrored. */
 struct cut {
 	uint32_t top, left;
 	bool is_mirrored;
@@ -33,7 +33,7 @@ static enum psd_status check_fit(const struct psd_data *data, const struct psd_p
 	return psd_data_check_classes(data, pack->file, pack->classes, err);
 }
 
-/* A class number must mean the same in training and test. */
+/* Checks that both files have the same classes, so that a class number has the same meaning in training and test. */
 static enum psd_status check_pair(const struct psd_pack packs[2], struct psd_error *err)
 {
 	if (packs[PSD_DATA_TEST].names_checksum != packs[PSD_DATA_TRAINING].names_checksum)
@@ -98,7 +98,7 @@ static struct cut choose_cut(const struct psd_data *data, enum psd_data_part par
 	};
 }
 
-/* Rows of RGB bytes to planes of floats. */
+/* Converts the cut of an image from rows of RGB bytes to three planes of floats. */
 static void cut_out(float *image, struct psd_shape shape, const uint8_t *pixels, uint32_t pixels_width, struct cut cut,
 		    const uint32_t mean[3])
 {

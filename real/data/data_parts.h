@@ -1,4 +1,5 @@
-/* Interface between the data set and its formats. Private to data*.c, the packer and the fuzz target. */
+/* Interface between psd_data and the readers of its formats. Private to real/data/data*.c, the packer and a fuzz
+ * target. */
 #ifndef PSD_REAL_DATA_PARTS_H
 #define PSD_REAL_DATA_PARTS_H
 
@@ -6,59 +7,65 @@
 #include "real/data/mapping.h"
 #include "real/data/sampler.h"
 
-enum { PSD_DATA_MAX_FILES = 6 };
+enum { PSD_DATA_MAX_FILES = 6 }; /* largest number of files of a data set */
 
-/* Mapped files of a data set. All zeros: no files. */
+/* Memory-mapped files of a data set. All zeros: no files. */
 struct psd_data_files {
 	struct psd_mapping files[PSD_DATA_MAX_FILES];
 	unsigned n_files;
 };
 
 struct psd_data {
-	const struct psd_data_reader *reader;
+	const struct psd_data_reader *reader; /* functions for the format of the data */
 	struct psd_data_options options;
 	struct psd_data_files files;
-	uint64_t n_samples[2]; /* number of samples in each part, by enum psd_data_part */
-	struct psd_sampler sampler;
-	void *state; /* state of the reader, in its own type; owned */
+	uint64_t n_samples[2];	    /* number of samples in each part, by enum psd_data_part */
+	struct psd_sampler sampler; /* order of the training samples */
+	void *state;		    /* state of the reader, in its own type; owned */
 };
 
-/* Reader of one data format, one for each psd_data_kind. The data set's thread calls every function. */
+/* Functions that read one data format; there is one such table for each psd_data_kind. They are called by the thread
+ * that uses the data set. */
 struct psd_data_reader {
-	bool has_images, has_tokens; /* kinds of networks that it can feed; synthetic data feeds both */
+	/* has_images: it can feed networks whose input is images; has_tokens: those whose input is tokens. Both are
+	 * true for synthetic data */
+	bool has_images, has_tokens;
 	/* Maps the data set's files; NULL if it has none. On failure files mapped so far stay in *files. */
 	enum psd_status (*map)(struct psd_data_files *files, const struct psd_data_source *source,
 			       struct psd_error *err);
-	/* Checks the files (reader, options, files are set), sets n_samples and state. close is called also if it
-	 * fails. */
+	/* Checks the files, and sets data->n_samples and data->state; reader, options and files are set before. After a
+	 * failure close() is called as well. */
 	enum psd_status (*open)(struct psd_data *data, struct psd_error *err);
-	/* Reads one sample, as psd_data_read(). */
+	/* Reads one sample; arguments and result as psd_data_read(). */
 	enum psd_status (*read)(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 				float *image, int32_t *labels, struct psd_error *err);
-	/* Releases the contents of state, which may be NULL; the caller frees state. NULL: state has no contents. */
+	/* Releases everything to which data->state points, which may be NULL; the caller frees data->state itself.
+	 * NULL: there is nothing else to release. */
 	void (*close)(struct psd_data *data);
 };
 
 extern const struct psd_data_reader psd_data_synthetic, psd_data_cifar, psd_data_idx, psd_data_packed, psd_data_tokens;
 
-/* Maps the file folder/name and appends it to the files. */
+/* Maps the file folder/name into memory and appends it to *files. */
 enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, const char *name,
 			     struct psd_error *err) PSD_MUST_CHECK;
 /* Maps a file of training samples and, if the source names one, a file of test samples; for psd_data_reader.map. */
 enum psd_status psd_data_map_pair(struct psd_data_files *files, const struct psd_data_source *source,
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Opens a data set with mapped files, which it owns from now on, also on failure; see psd_data_open(). */
+/* Opens a data set whose files are mapped already, as psd_data_open(). The data set owns *files from now on, also after
+ * a failure. */
 enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
 				     struct psd_data_files *files, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks that the network's input has this shape. PSD_EINVAL, naming the file: it has another. */
+/* Checks that the shape of the network's input is `shape`, that of the file's samples. PSD_EINVAL: it is not; the text
+ * names the file. */
 enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file,
 				     struct psd_shape shape, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks that the network has this number of classes. PSD_EINVAL, naming the file: it has another. */
+/* Checks that the network has `classes` classes, as the file. PSD_EINVAL: it does not; the text names the file. */
 enum psd_status psd_data_check_classes(const struct psd_data *data, const struct psd_mapping *file, uint32_t classes,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Number of positions of the network's input: height times width. Pure. */
+/* Returns the number of positions of the network's input: height times width. Pure. */
 uint64_t psd_data_positions(const struct psd_data *data);
-/* Allocates data->state, state_bytes of zeros. */
+/* Allocates state_bytes bytes of zeros for data->state. PSD_ENOMEM. */
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -9,10 +9,10 @@
 #include "real/data/random.h"
 
 enum {
-	N_BLOCKS = 8,  /* along each side */
-	TILE_SIDE = 4, /* in pixels */
+	N_BLOCKS = 8,  /* number of blocks of a pattern along each side */
+	TILE_SIDE = 4, /* side of the repeated tile, pixels */
 	TILE_AT = N_BLOCKS * N_BLOCKS,
-	N_NOISE = 4096, /* 16 KiB stay in the first-level cache */
+	N_NOISE = 4096, /* number of noise values: 16 KiB, which stay in the first-level cache */
 };
 
 /* Shares of a pattern, with sum 1. A linear layer would learn with any shares. To a convolution below a global pooling
@@ -21,7 +21,7 @@ static const float tile_share = 0.75f, block_share = 0.25f;
 
 /* ---- images ---- */
 
-/* A hash as a number from -1 to 1. */
+/* Returns a number from -1 to 1 made from a hash. */
 static float signed_unit(uint64_t bits)
 {
 	return (float)(int32_t)(bits >> 32) * 0x1p-31f;
@@ -33,7 +33,8 @@ struct noise {
 	float values[N_NOISE];
 };
 
-/* Sum of four 16-bit numbers minus its mean. */
+/* Returns the sum of the four 16-bit numbers in `bits`, minus the mean of such sums: a value close to a normal
+ * distribution. */
 static int32_t bell(uint64_t bits)
 {
 	return (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) + (int32_t)(bits >> 32 & 0xffff) +
@@ -124,7 +125,7 @@ static void draw_image(const struct psd_data *data, enum psd_data_part part, uin
 
 /* ---- sequences ---- */
 
-/* Size of the vocabulary that the network accepts and predicts. */
+/* Returns the number of tokens that the network both accepts and predicts. */
 static uint32_t count_tokens(const struct psd_data *data)
 {
 	return data->options.vocabulary < data->options.classes ? data->options.vocabulary : data->options.classes;

@@ -5,8 +5,8 @@
 
 #include "real/data/data_parts.h"
 
-/* Largest file that is checked when it is opened. In a larger one tokens are checked when read: else each process would
- * read the whole corpus first. */
+/* Largest file whose tokens are checked when it is opened. Tokens of a larger file are checked when they are read:
+ * otherwise each process would first read the whole file. */
 #define CHECKED_WHOLE_BYTES (UINT64_C(256) << 20)
 
 static unsigned token_bytes(const struct psd_data *data)
@@ -39,8 +39,8 @@ static enum psd_status check_length(const struct psd_data *data, const struct ps
 	return PSD_OK;
 }
 
-/* Whether a token is the label of a position: each token but the first, or with one label in a sequence the one behind
- * it. */
+/* True if the token is the label of some position: all tokens except the first; if a sample has one label, only the
+ * token behind the sample. */
 static bool is_label(const struct psd_data *data, uint64_t token)
 {
 	return token > 0 && (data->options.labels > 1 || token % psd_data_positions(data) == 0);
@@ -70,7 +70,8 @@ static enum psd_status open_tokens(struct psd_data *data, struct psd_error *err)
 		const struct psd_mapping *file = &data->files.files[i];
 
 		PSD_TRY(check_length(data, file, err));
-		if (!file->owner && file->n_bytes <= CHECKED_WHOLE_BYTES) /* a view's owner has checked them */
+		/* the owner of a view's files has checked them */
+		if (!file->owner && file->n_bytes <= CHECKED_WHOLE_BYTES)
 			PSD_TRY(check_tokens(data, file, 0, count_tokens(data, file), err));
 		data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_positions(data);
 	}

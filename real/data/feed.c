@@ -1,4 +1,5 @@
-/* Two buffers: one is trained on while readers fill the other. A test batch replaces the one that was trained on. */
+/* The feed has two buffers: while the worker trains with the batch in one, threads (readers) read the next batch into
+ * the other. A test batch overwrites the batch that was used last for training. */
 #include "real/data/feed.h"
 
 #include <assert.h>
@@ -20,15 +21,17 @@ struct reader {
 	unsigned number;
 	struct psd_lane lane;
 	bool has_lane;
-	struct psd_data *data; /* the first reader's owns the files; the others are views, opened when first needed */
+	/* data set of the reader: the first reader's owns the files; the other readers' are views of it, opened when
+	 * they are first needed */
+	struct psd_data *data;
 	enum psd_status status;
 	struct psd_error err;
 };
 
 struct psd_feed {
 	struct psd_feed_options options;
-	struct buffer buffers[2]; /* by parity of the iteration */
-	void *memory;		  /* memory of both buffers; NULL if it is the caller's */
+	struct buffer buffers[2]; /* buffer i has batches of iterations with iteration % 2 == i */
+	void *memory;		  /* memory of both buffers if the feed owns it; NULL if it is the caller's */
 	struct reader *readers;	  /* (options.n_readers), each reads an equal share of a batch */
 	struct {
 		enum psd_data_part part;
@@ -36,7 +39,8 @@ struct psd_feed {
 		const struct buffer *to;
 	} wanted; /* batch that readers are reading */
 	bool is_reading;
-	bool is_ahead;		/* the batch being read, or just read, has not been asked for */
+	/* the batch that is being read, or was read last, has not been returned by psd_feed_train() yet */
+	bool is_ahead;
 	uint32_t reading;	/* iteration */
 	enum psd_status status; /* status of the last training batch */
 	struct psd_error err;
@@ -48,7 +52,7 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 }
 
-/* Bytes of a batch's images; its labels lie behind them. */
+/* Returns the bytes of a batch's images, rounded up; in a buffer, the labels are behind the images. */
 static uint64_t image_bytes(const struct psd_feed_options *options)
 {
 	const struct psd_shape shape = options->data.shape;
@@ -131,7 +135,8 @@ void psd_feed_close(struct psd_feed *feed)
 {
 	if (!feed)
 		return;
-	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) { /* closes views before their owner */
+	/* backwards, since views must be closed before the data set that owns the files */
+	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) {
 		if (feed->readers[r].has_lane)
 			psd_lane_close(&feed->readers[r].lane);
 		psd_data_close(feed->readers[r].data);
@@ -141,7 +146,7 @@ void psd_feed_close(struct psd_feed *feed)
 	free(feed);
 }
 
-/* Runs in a reader's thread. */
+/* Reads one reader's part of a batch; executed by the reader's thread. */
 static void read_share(void *context)
 {
 	struct reader *reader = context;
@@ -169,7 +174,7 @@ static void start_readers(struct psd_feed *feed, enum psd_data_part part, uint64
 		psd_lane_start(&feed->readers[r].lane, read_share, &feed->readers[r]);
 }
 
-/* Waits for all readers; returns the first failure. */
+/* Waits until all readers have finished, and returns the status of the first one that failed. */
 static enum psd_status finish_readers(struct psd_feed *feed, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;

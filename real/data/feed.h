@@ -1,49 +1,56 @@
-/* Batches of one worker for training and test. Threads read the next training batch while the worker computes. All
- * calls come from one thread. */
+/* Feed: the batches of one worker for training and test. Threads of the feed read the next training batch while the
+ * worker computes. All functions of a feed are called by one thread. */
 #ifndef PSD_REAL_FEED_H
 #define PSD_REAL_FEED_H
 
 #include "real/data/data.h"
 
 struct psd_feed_options {
-	struct psd_data_options data; /* options of the data set; paths borrowed until close */
+	struct psd_data_options data; /* options of the data set; its paths are borrowed until psd_feed_close() */
 	unsigned n_readers;	      /* number of reading threads, >= 1, each with an equal share of a batch */
 	uint32_t batch;		      /* number of samples of this worker in an iteration */
-	unsigned workers, worker;
+	unsigned workers, worker;     /* number of all workers, and number of this worker, from 0 */
 	uint32_t first_iteration,
-		n_iterations;  /* iterations to read: first_iteration to n_iterations - 1, at least one */
-	uint64_t first_sample; /* position of first_iteration's first sample, over all workers, since training began */
-	/* Memory of psd_feed_bytes() for batches, aligned to 64 bytes, borrowed; NULL: the feed allocates. */
+		n_iterations; /* training iterations to read: first_iteration to n_iterations - 1, at least one */
+	/* number of samples that all workers together have drawn before first_iteration, since training began */
+	uint64_t first_sample;
+	/* Memory for batches, psd_feed_bytes() long and aligned to 64 bytes, borrowed until psd_feed_close(). NULL: the
+	 * feed allocates it. */
 	void *memory;
 };
 
 struct psd_feed;
 
-/* Bytes of memory that a feed needs for its batches. Pure. */
+/* Returns the bytes of memory that a feed needs for its batches. Pure. */
 uint64_t psd_feed_bytes(const struct psd_feed_options *options);
-/* Opens a feed, which the caller owns until psd_feed_close(). Statuses as psd_data_open(), also: PSD_EINVAL: a batch
- * has 2^32 labels or more; PSD_ENOMEM; PSD_ERUN: a thread cannot start. */
+/* Opens a feed and starts its threads; the caller owns *feed until psd_feed_close(). Statuses of psd_data_open(), and:
+ * PSD_EINVAL: a batch has 2^32 labels or more; PSD_ENOMEM; PSD_ERUN: a thread cannot be started. */
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_feed_close(struct psd_feed *feed); /* closes a feed; NULL is allowed */
 
+/* Samples of a batch. */
 struct psd_samples {
-	const float *images;
+	const float *images;   /* inputs of the network; shape (batch, channels, height, width) */
 	const int32_t *labels; /* labels of the samples; shape (batch, options.data.labels) */
 };
 
-/* Returns the training batch of an iteration; iterations come in order. Borrowed until the next call. Begins to read
- * the next batch. Statuses as psd_data_read_batch(). */
+/* Sets *samples to the training batch of an iteration, and begins to read the next one. Called for each iteration in
+ * order. *samples is borrowed until the next call of psd_feed_train() or psd_feed_test(). Statuses of
+ * psd_data_read_batch(). */
 enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the training batch after the last one returned, if it has been read; otherwise false, without waiting. Its
- * memory stays, also during tests, until the batch of two iterations later is asked for. */
+/* Sets *samples to the training batch that psd_feed_train() will return next, and returns true, if this batch has been
+ * read; otherwise returns false without waiting. Its memory stays valid, also during tests, until psd_feed_train() is
+ * called for the iteration after the batch's own. */
 bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples);
-/* Reads a test batch from sample `first` on; borrowed like a training batch. */
+/* Reads a test batch from sample number `first` on and sets *samples to it; borrowed like a training batch. Statuses of
+ * psd_data_read_batch(). */
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Processor seconds spent so far on reading training batches ahead. */
+/* Returns the processor seconds that the feed's threads have spent on reading training batches so far. */
 double psd_feed_cpu_sec(const struct psd_feed *feed);
+/* Returns the number of samples in a part of the data set. */
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part);
 
 #endif

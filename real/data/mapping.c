@@ -79,7 +79,7 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 
 	if (fstat(descriptor, &facts))
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
-	if (facts.st_size == 0) /* nothing to map; readers refuse the length */
+	if (facts.st_size == 0) /* an empty file cannot be mapped; readers refuse its length later */
 		return PSD_OK;
 	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 	if (bytes == MAP_FAILED)

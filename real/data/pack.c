@@ -1,5 +1,5 @@
-/* The packer lists classes and images, crops and scales each image, and at last writes header and index in front.
- * Refuses to keep pixels of more than one image. */
+/* The packer lists classes and images, crops, scales and writes each image, and at the end writes header and index to
+ * the begin of the file. Refuses to keep pixels of more than one image. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/data/pack.h"
 
@@ -63,7 +63,8 @@ static void free_names(struct dirent **names, int n_names)
 	free(names);
 }
 
-/* Lists the visible names in a folder, sorted by bytes, at least one; free_names() frees them. */
+/* Lists the names in a folder that do not begin with a dot, sorted by their bytes; free_names() frees them. An error if
+ * there are none. */
 static enum psd_status list(const char *folder, const char *what, struct dirent ***names, int *n_names,
 			    struct psd_error *err)
 {
@@ -90,7 +91,7 @@ static bool is_jpeg_name(const char *name)
 	return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
 }
 
-/* Owns path from now on. */
+/* Adds an image to the list, which owns `path` from now on. */
 static enum psd_status add_image(struct packer *packer, char *path)
 {
 	if (packer->n_images == packer->room) {
@@ -164,7 +165,8 @@ struct triangle {
 	float centre, radius;
 };
 
-/* Weights for position i of `side` outputs over n inputs. Pixels are areas, so centres lie at halves. */
+/* Returns the weights with which n input pixels contribute to output pixel i of `side`. A pixel is an area, so its
+ * centre is at i + 0.5. */
 static struct triangle triangle_of(uint32_t i, uint32_t side, uint32_t n)
 {
 	const float ratio = (float)n / (float)side;
@@ -205,7 +207,8 @@ static void scale_row(float *out, uint32_t side, const uint8_t *row, uint32_t n)
 	}
 }
 
-/* Scales column `column` of n rows, each n_columns long, to `side` rows of bytes. */
+/* Scales column number `column` of an image of n rows with n_columns values each to `side` values, and writes them as
+ * bytes. */
 static void scale_column(uint8_t *out, uint32_t side, const float *rows, size_t n_columns, size_t column, uint32_t n)
 {
 	for (uint32_t i = 0; i < side; i++) {
@@ -270,7 +273,7 @@ static void add_sums(struct packer *packer, const uint8_t *pixels)
 			packer->sums[channel] += pixels[3 * i + channel];
 }
 
-/* The JPEG to store for a mapped file: its own bytes, or those of its scaled square. */
+/* Sets the JPEG to store for an image: the bytes of its file, or a new JPEG of its scaled middle square. */
 static enum psd_status square_image(struct packer *packer, const struct psd_mapping *file,
 				    struct psd_pack_record *record)
 {

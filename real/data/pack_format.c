@@ -12,7 +12,7 @@ enum { VERSION = 1, CHECKED_HEADER_BYTES = 64 };
 
 /* ---- reading ---- */
 
-/* Checksum of header and index. */
+/* Returns the checksum of header and index. */
 static uint64_t front_checksum(const uint8_t *front, uint64_t n_samples)
 {
 	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, front, CHECKED_HEADER_BYTES);

@@ -17,7 +17,7 @@ static unsigned half_bits_of(uint64_t n_samples)
 	return half_bits;
 }
 
-/* A bijection on 0 to 4^half_bits - 1. */
+/* Returns the image of x under a bijection on the numbers 0 to 4^half_bits - 1, which `key` selects. */
 static uint64_t scramble(uint64_t x, unsigned half_bits, uint64_t key)
 {
 	const uint64_t mask = (UINT64_C(1) << half_bits) - 1;

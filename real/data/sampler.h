@@ -1,30 +1,35 @@
-/* Order of samples in each epoch, computed and never stored, independent of the number of workers. Epochs follow each
- * other without a gap, so a batch may lie in two. Refuses to read samples. */
+/* Order in which training draws samples in each epoch. It is computed, never stored, and does not depend on the number
+ * of workers. Epochs follow each other without a gap, so a batch may contain samples of two epochs. Reads no
+ * samples. */
 #ifndef PSD_REAL_SAMPLER_H
 #define PSD_REAL_SAMPLER_H
 
 #include <stdint.h>
 
+/* Parameters of the order. */
 struct psd_sampler {
 	uint64_t seed;
 	uint64_t n_samples; /* number of samples in an epoch, 1 to 2^48 */
 };
 
+/* A drawn sample. */
 struct psd_draw {
 	uint64_t epoch;
 	uint64_t sample; /* number of the sample, below n_samples */
 };
 
-/* Number of the sample at `position` (below n_samples) in an epoch; every sample comes once. Pure, any thread. Source:
- * Feistel network (Luby, Rackoff 1988) with cycle walking (Black, Rogaway 2002). */
+/* Returns the number of the sample that is drawn at `position` (below n_samples) of an epoch; each sample is drawn once
+ * in an epoch. Pure, any thread. Source: Feistel network (Luby, Rackoff 1988) with cycle walking (Black, Rogaway
+ * 2002). */
 uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, uint64_t position);
 
-/* Epoch and sample at a position, which counts over all epochs and workers since training began. Pure, any thread. */
+/* Returns epoch and number of the sample that is drawn at a global position: positions are counted from 0 over all
+ * epochs and all workers since training began. Pure, any thread. */
 struct psd_draw psd_sampler_draw(const struct psd_sampler *sampler, uint64_t global_position);
 
-/* Global position of a worker's first sample in an iteration; both count from the start of a run with these workers.
- * Batches of workers follow each other, so P workers with batch b draw the same as one worker with batch P b. Pure, any
- * thread. */
+/* Returns the position of a worker's first sample in an iteration, counted from the start of the run over all workers;
+ * batch: samples of one worker. In an iteration the batches of workers follow each other, so P workers with batches of
+ * b samples draw the same samples as one worker with batches of P * b. Pure, any thread. */
 uint64_t psd_sampler_first(uint64_t iteration, uint32_t workers, uint32_t worker, uint32_t batch);
 
 #endif

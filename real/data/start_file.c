@@ -12,7 +12,7 @@
 struct start_file {
 	struct psd_onnx_file *model;
 	const struct psd_tensor **found; /* tensors in the model file */
-	struct psd_file_tensor *tensors; /* the same, as written */
+	struct psd_file_tensor *tensors; /* the same tensors, as they are written to the file */
 	unsigned n;
 };
 

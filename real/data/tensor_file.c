@@ -42,7 +42,8 @@ unsigned psd_tensor_type_bytes(enum psd_tensor_type type)
 	return type_bytes[type];
 }
 
-/* No intermediate product overflows, even before a zero, so a caller may multiply some of the dimensions. */
+/* Returns false also if the product of some dimensions overflows and another dimension is 0, so that a caller may
+ * multiply any of them. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes)
 {
 	uint64_t product = type_bytes[tensor->type];
@@ -169,7 +170,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 	return PSD_OK;
 }
 
-/* Orders by offset; tensors without values come first. */
+/* Compares two tensors by their offset in the data, for sorting; at equal offsets tensors without values come first. */
 static int by_offset(const void *left, const void *right)
 {
 	const struct psd_file_entry *a = left, *b = right;

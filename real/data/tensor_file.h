@@ -37,11 +37,12 @@
 
 struct psd_mapping;
 
-#define PSD_CHECKSUMS_KEY  "psd_checksums"
-#define PSD_CHECKSUMS_KIND "psd_xxh64"
-enum { PSD_CHECKSUM_DIGITS = 16 };
+#define PSD_CHECKSUMS_KEY  "psd_checksums" /* key of the checksums in __metadata__ */
+#define PSD_CHECKSUMS_KIND "psd_xxh64"	   /* first word of their text: the kind of checksum */
+enum { PSD_CHECKSUM_DIGITS = 16 };	   /* hexadecimal digits of a checksum */
 
-/* Types of values. psd writes some of them; files of other programs may have any. */
+/* Types of values, with the names that the format uses. psd writes only some of them; files of other programs may have
+ * any. */
 enum psd_tensor_type {
 	PSD_TENSOR_F32,
 	PSD_TENSOR_F64,
@@ -61,92 +62,100 @@ enum psd_tensor_type {
 	PSD_TENSOR_TYPES
 };
 
-enum { PSD_FILE_TENSOR_DIMS = 8 };
+enum { PSD_FILE_TENSOR_DIMS = 8 }; /* largest number of dimensions of a tensor */
 
 struct psd_file_tensor {
-	const char *name; /* name of the tensor; borrowed when writing, owned by the file when reading */
+	/* name of the tensor; when writing borrowed from the caller, when reading borrowed from the open file */
+	const char *name;
 	enum psd_tensor_type type;
-	unsigned n_dims; /* number of dimensions; 0: the tensor is one value */
+	unsigned n_dims; /* number of dimensions, up to PSD_FILE_TENSOR_DIMS; 0: the tensor is one value */
 	uint64_t dims[PSD_FILE_TENSOR_DIMS];
 };
 
-/* Note: a key and its text in __metadata__; borrowed when writing. Checksums are added to those of a caller. */
+/* Note: a key and its text in __metadata__. When writing, both are borrowed, and the checksums are added to the
+ * caller's notes. */
 struct psd_file_note {
 	const char *key, *value;
 };
 
-const char *psd_tensor_type_name(enum psd_tensor_type type); /* name of the type in the file, "F32" */
+const char *psd_tensor_type_name(enum psd_tensor_type type); /* name of the type in the file, such as "F32" */
 unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value of the type */
-/* Bytes of all values of a tensor. Returns false, with *n_bytes unchanged, if they exceed 64 bits. Pure. */
+/* Sets *n_bytes to the bytes of all values of a tensor. Returns false, with *n_bytes unchanged, if they are 2^64 or
+ * more. Pure. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes);
 
 /* ---- writing ---- */
 
 struct psd_tensor_writer;
 
-/* Begins PATH.part beside the file at path, which stays unchanged until psd_tensor_writer_finish(). Overwrites a
- * PATH.part that a killed process left; follows a symbolic link to a file. Several writers may be open, each in one
- * thread. tensors, notes: the whole contents, with unique names and keys; borrowed during this call. On success the
- * caller closes *writer. PSD_EFILE: it cannot be written, or another process is writing it; PSD_EINVAL: the reader
- * would refuse a name, or there are too many values; PSD_ENOMEM. */
+/* Begins to write a tensor file. The new file is PATH.part until psd_tensor_writer_finish(); a file at `path` stays
+ * unchanged until then. A PATH.part that a killed process left is overwritten. If `path` is a symbolic link to a file,
+ * that file is replaced. Several writers may be open, each in one thread. tensors, notes: the whole contents, with
+ * unique names and keys; borrowed during this call. On success the caller calls psd_tensor_writer_close(). PSD_EFILE:
+ * PATH.part cannot be written, or another process is writing it; PSD_EINVAL: psd_tensor_file_open() would refuse a
+ * name, or there are too many values; PSD_ENOMEM. */
 enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const char *path,
 				       const struct psd_file_tensor tensors[], unsigned n_tensors,
 				       const struct psd_file_note notes[], unsigned n_notes,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Appends n_bytes of values, in the order of tensors[]. A piece may have any length, end inside a value and cover
- * several tensors. All pieces together have at most the bytes of the tensors. A piece takes a system call for each
- * tensor. PSD_ERUN: writing failed. */
+/* Appends n_bytes bytes of the tensors' values, in the order of tensors[]. A call may end inside a value and cover
+ * several tensors. All calls together append at most the bytes of all tensors. A call takes one system call per tensor.
+ * PSD_ERUN: writing failed. */
 enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const void *values, uint64_t n_bytes,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Completes the file after all values, called once: flushes it to the disk, then renames it to path. PSD_ERUN: the new
- * file may be missing; the file at path is complete all the same, old or new. */
+/* Completes the file; called once, after all values are appended. Flushes PATH.part to the disk, then renames it to
+ * `path`. PSD_ERUN: this failed; then the file at `path` is either the old or the new one, and complete in both
+ * cases. */
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
-/* Closes a writer, and removes PATH.part unless the file is finished. NULL is allowed. */
+/* Frees a writer, and removes PATH.part unless psd_tensor_writer_finish() has succeeded. NULL is allowed. */
 void psd_tensor_writer_close(struct psd_tensor_writer *writer);
 
 /* ---- reading ---- */
 
 struct psd_tensor_file;
 
-/* Opens a file, which the caller closes. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it
- * cannot be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another
- * format, its tensors leave gaps or overlap, or the checksum of the header differs; PSD_ERUN: it was shortened
- * meanwhile; PSD_ENOMEM. */
+/* Opens a tensor file for reading; the caller calls psd_tensor_file_close(). The file stays mapped until then; another
+ * process may replace it meanwhile, but not shorten it. PSD_EFILE: it cannot be opened; PSD_EINVAL: it is incomplete or
+ * of another format, its tensors leave gaps or overlap, or the checksum of the header differs; the text has the byte,
+ * or line and column of the header. PSD_ERUN: the file was shortened during this call; PSD_ENOMEM. */
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Results of these three functions are borrowed until psd_tensor_file_close(). Any thread. */
+/* Results of the next three functions are borrowed until psd_tensor_file_close(). Any thread. */
 
-/* Returns tensor `number`, in the order of their values, from 0; NULL behind the last one. */
+/* Returns tensor `number`, counted from 0 in the order of the values in the file; NULL if the file has no more
+ * tensors. */
 const struct psd_file_tensor *psd_tensor_file_at(const struct psd_tensor_file *file, unsigned number);
-/* Finds a tensor by name, quickly; NULL if there is none. */
+/* Returns the tensor with this name; NULL if there is none. Takes constant time. */
 const struct psd_file_tensor *psd_tensor_file_find(const struct psd_tensor_file *file, const char *name);
-/* Finds the text of a key in __metadata__; NULL if there is none. */
+/* Returns the text of a key in __metadata__; NULL if there is none. */
 const char *psd_tensor_file_note(const struct psd_tensor_file *file, const char *key);
-/* Copies n_bytes of a tensor of this file, from first_byte on, to memory of any alignment. Several threads may read at
- * a time. PSD_ERUN: the file was shortened since it was opened. */
+/* Copies n_bytes bytes of a tensor's values, from byte first_byte of the tensor on, to memory of any alignment. Several
+ * threads may call it at the same time. PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Compares all values with their checksums. *has_checksums: the file has some. PSD_EINVAL: the text names the tensor
- * that differs; PSD_ERUN: the file was shortened since it was opened. */
+/* Compares the values of all tensors with the checksums in the file. *has_checksums becomes false if the file has none.
+ * PSD_EINVAL: a checksum differs; the text names the tensor; PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_verify(struct psd_tensor_file *file, bool *has_checksums,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the first value of a tensor of this file that is infinite or not a number. *is_found is false if there is none,
- * or its type is not of floating point in 2, 4 or 8 bytes. As psd_tensor_file_read(). */
+/* Finds the first value of a tensor that is infinite or not a number, and sets *element to its number. *is_found
+ * becomes false if there is none, or if the tensor's type is not a floating-point type of 2, 4 or 8 bytes. Threads and
+ * statuses as psd_tensor_file_read(). */
 enum psd_status psd_tensor_file_find_odd(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 					 bool *is_found, uint64_t *element, struct psd_error *err) PSD_MUST_CHECK;
-/* The same for n values in memory. Pure. */
+/* Finds the first of n values in memory that is infinite or not a number; sets *element to its number and returns true.
+ * Returns false if there is none. Pure. */
 bool psd_find_odd(enum psd_tensor_type type, const void *values, uint64_t n, uint64_t *element);
 /* Closes a file. NULL is allowed. */
 void psd_tensor_file_close(struct psd_tensor_file *file);
 
 /* ---- for the writer and the tests ---- */
 
-/* Opens a file by its mapping, which it owns from now on, also on failure; see psd_tensor_file_open(). */
+/* Opens a tensor file that is mapped already, as psd_tensor_file_open(). It takes over *mapping, also on failure. */
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
 					    struct psd_error *err) PSD_MUST_CHECK;
-/* Checks that psd_tensor_file_open() would accept this header before n_data_bytes of data. PSD_EINVAL with line and
- * column, PSD_ENOMEM. */
+/* Checks that psd_tensor_file_open() would accept a file with this header (`text`, `length` bytes) and n_data_bytes
+ * bytes of data. PSD_EINVAL: it would not; the text has line and column. PSD_ENOMEM. */
 enum psd_status psd_tensor_file_check_header(const char *path, const char *text, uint64_t length, uint64_t n_data_bytes,
 					     struct psd_error *err) PSD_MUST_CHECK;
 

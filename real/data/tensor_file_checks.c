@@ -1,4 +1,4 @@
-/* Damage to a file of tensors: checksums, and values that are infinite or not a number. */
+/* Search for damage in a tensor file: by checksums, and by values that are infinite or not a number. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 /* ---- checksums ---- */
 
-/* Reads one of the checksums; false: there is none of this form. */
+/* Reads the next checksum of the text and moves *text behind it; returns false if the text has no checksum there. */
 static bool take_checksum(const char **text, uint64_t *checksum)
 {
 	char digits[PSD_CHECKSUM_DIGITS + 1];
@@ -95,7 +95,8 @@ enum psd_status psd_tensor_file_read_checksums(struct psd_tensor_file *file, str
 
 /* ---- values that are no numbers ---- */
 
-/* Bits of the exponent, all of which are set in what is infinite or not a number; 0: a type without. */
+/* Returns the mask of a type's exponent bits: all of them are set in an infinity or NaN. Returns 0 for a type that has
+ * no infinities. */
 static uint64_t exponent_of(enum psd_tensor_type type)
 {
 	switch ((int)type) {

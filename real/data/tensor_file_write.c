@@ -23,25 +23,25 @@ enum { LENGTH_BYTES = 8, WIDEST_BYTES = 8, MODE = 0666, MODE_BITS = 0777, MOST_T
 enum { MOST_BYTES_AT_ONCE = 1 << 30 }; /* Linux writes a little less than 2 GiB in a call */
 
 struct part {
-	uint64_t offset; /* in the data at first, later in the file */
+	uint64_t offset; /* offset of the values, first from the begin of the data, later from the begin of the file */
 	uint64_t n_bytes;
 	uint64_t checksum;
 };
 
 struct psd_tensor_writer {
 	char *path;	   /* the caller's path */
-	char *target_path; /* path behind symbolic links */
+	char *target_path; /* path after symbolic links are followed: the file that is replaced */
 	char *part_path;   /* target_path + ".part" */
 	int descriptor;	   /* file at part_path, locked; -1: none */
 	bool is_finished;
 	struct part *parts; /* one for each tensor, in the caller's order */
 	unsigned n_parts;
-	unsigned current; /* tensor whose values come next; earlier ones are written */
+	unsigned current; /* number of the tensor whose values come next; all earlier tensors are written */
 	uint64_t n_current_bytes;
 	uint64_t n_data_bytes;
-	struct psd_xxh64 sum;	/* sum of the current tensor so far */
+	struct psd_xxh64 sum;	/* checksum of the current tensor's values written so far */
 	struct psd_text front;	/* header with its length before it; digits of checksums are '0' until all are known */
-	size_t checksums_begin; /* position of the digits there */
+	size_t checksums_begin; /* position of the checksums' digits in `front` */
 };
 
 static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum psd_status status,
@@ -118,7 +118,7 @@ static void add_tensors(struct psd_text *header, const struct psd_tensor_writer 
 			}
 }
 
-/* Reading the header back checks it. */
+/* Makes the header, and checks it by the functions that read one. */
 static enum psd_status make_front(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
@@ -171,9 +171,9 @@ static bool is_at(int descriptor, const char *path)
 	       opened.st_ino == there.st_ino;
 }
 
-/* Opens and locks path, so that only one process writes it. Between open and lock another process may have renamed the
- * file; then it is not this path any more, and a new one is opened. Returns -1 with errno, EWOULDBLOCK if another
- * process has the lock. Works without a lock where the file system has none. */
+/* Opens and locks the file at `path`, so that only one process writes it, and returns its descriptor. Between open and
+ * lock another process may have renamed the file; then it is not this path any more, and a new one is opened. Returns
+ * -1 with errno, EWOULDBLOCK if another process has the lock. Works without a lock where the file system has none. */
 static int open_locked(const char *path)
 {
 	for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
@@ -280,7 +280,7 @@ enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const 
 	return status;
 }
 
-/* Begins the next tensor. */
+/* Finishes the current tensor, and begins the next one. */
 static void end_part(struct psd_tensor_writer *writer)
 {
 	writer->parts[writer->current++].checksum = psd_xxh64_end(&writer->sum);
@@ -340,7 +340,8 @@ static bool sync_folder(const char *path)
 	return is_synced;
 }
 
-/* number 0: the front's. */
+/* Writes a checksum's digits to `front`; number 0: checksum of `front` itself, number i + 1: of the tensor whose data
+ * is number i in the file. */
 static void put_checksum(struct psd_tensor_writer *writer, unsigned number, uint64_t checksum)
 {
 	char digits[PSD_CHECKSUM_DIGITS + 1];
@@ -359,7 +360,7 @@ static int by_offset(const void *left, const void *right)
 	return (one->n_bytes > other->n_bytes) - (one->n_bytes < other->n_bytes);
 }
 
-/* All values are written: their order does not matter any more. */
+/* Writes all checksums to the file, after all values. */
 static bool write_checksums(struct psd_tensor_writer *writer)
 {
 	struct psd_xxh64 sum = psd_xxh64_begin();

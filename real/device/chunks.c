@@ -1,10 +1,10 @@
-/* Chunks of sparse all-reduces on the processor. */
+/* Chunks of sparse all-reduce, computed on the processor. */
 #include "real/device/chunks.h"
 
 #include <math.h>
 #include <stddef.h>
 
-/* Range of elements of the exchange: [first, end). */
+/* Range of a bucket's elements: first to end - 1. */
 struct span {
 	uint64_t first, end;
 };
@@ -20,7 +20,8 @@ static struct span chunk_of(const struct psd_chunks *chunks, uint32_t c)
 			     lesser((c + UINT64_C(1)) * chunks->chunk_elements, chunks->elements)};
 }
 
-/* The part of a chunk that lies in a tensor, which begins at `first`. A chunk may begin and end inside a tensor. */
+/* Returns the elements that a chunk and a tensor have in common; first: number, in the bucket, of the tensor's first
+ * element. A chunk may begin and end inside a tensor. */
 static struct span meet(struct span chunk, uint64_t first, uint64_t elements)
 {
 	const uint64_t end = lesser(chunk.end, first + elements);
@@ -28,7 +29,7 @@ static struct span meet(struct span chunk, uint64_t first, uint64_t elements)
 	return (struct span){chunk.first > first ? chunk.first : first, end};
 }
 
-/* residual += gradient; returns its norm. */
+/* Adds a gradient to the residual, and returns the norm of the new residual: the sum of magnitudes. */
 static double add_up(float *restrict residual, const float *restrict gradient, uint64_t elements)
 {
 	double norm = 0.0;
@@ -57,7 +58,7 @@ static double add_gradients(const struct psd_chunks *chunks, struct span chunk)
 	return norm;
 }
 
-/* Moves a chunk of the residual to `chosen`, or shrinks it in place. */
+/* Moves a chunk of the residual to `chosen` if the chunk is chosen; otherwise multiplies it by kept_ratio. */
 static void settle(float *restrict residual, float *restrict chosen, float kept_ratio, uint64_t elements)
 {
 	for (uint64_t e = 0; e < elements; e++) {

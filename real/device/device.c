@@ -1,4 +1,4 @@
-/* The table of devices that a training job may ask for. */
+/* The kinds of device that the key `train.device` can choose. */
 #include "real/device/device.h"
 
 #include <stddef.h>
@@ -18,7 +18,8 @@ static const struct {
 	[PSD_CHOOSE_CUDA] = {"cuda", CUDA, "make CUDA=1"},
 };
 
-/* `auto` takes the last device that the machine has: the processor is the first. */
+/* Returns the kind for `auto`: the last one in the list of which the machine has a device. The CPU is the first of the
+ * list. */
 static const struct psd_device_kind *find_best(void)
 {
 	struct psd_error why;

@@ -1,4 +1,4 @@
-/* Slots for parameters and their encodings on the processor. */
+/* Functions of psd_device_kind that update, convert and compress values, for devices that work in the host's memory. */
 #include <math.h>
 
 #include "real/base/values.h"
@@ -55,7 +55,7 @@ enum psd_status psd_device_spoil_here(struct psd_device *device, const struct ps
 	return PSD_OK;
 }
 
-/* A slot that is a call of one function, which cannot fail. */
+/* Defines a function of psd_device_kind that only calls another function, which cannot fail. */
 #define SLOT(slot, arguments, function)                                                                                \
 	enum psd_status psd_device_##slot##_here(struct psd_device *device, const struct arguments *of,                \
 						 struct psd_error *err)                                                \

@@ -1,5 +1,5 @@
-/* The device without compute. It has no state, so a device for measurements can reuse its slots with a state of its
- * own. */
+/* The device that computes nothing. Its functions use no state, so a device for measurements can use them with a state
+ * of its own. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -18,7 +18,8 @@ static bool meets(const struct psd_block_lifetime *one, const struct psd_block_l
 	       offset_bytes < other->offset_bytes + other->bytes && other->offset_bytes < offset_bytes + one->bytes;
 }
 
-/* The lowest offset at which lives[index] overlaps none of the lives placed before it. */
+/* Returns the lowest offset at which block `index` overlaps no block that was placed before and is in use at the same
+ * time. */
 static uint64_t find_offset(const struct psd_block_lifetime lives[], unsigned index, uint64_t alignment_bytes)
 {
 	uint64_t offset_bytes = 0;

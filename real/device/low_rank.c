@@ -8,7 +8,7 @@
 
 #include "real/base/values.h"
 
-/* A matrix and its two factors. */
+/* Gradient matrix of a tensor: its residual and its two factors. */
 struct matrix {
 	dnnl_dim_t rows, columns, rank;
 	uint64_t elements;
@@ -42,7 +42,7 @@ static dnnl_status_t project(const struct matrix *of)
 
 typedef double square[PSD_MOST_RANK][PSD_MOST_RANK];
 
-/* Products of all pairs of columns j <= k of left. */
+/* Computes the inner products of all pairs of columns j <= k of left. */
 static void find_products(const struct matrix *of, square products)
 {
 	for (unsigned j = 0; j < of->rank; j++)
@@ -57,8 +57,8 @@ static void find_products(const struct matrix *of, square products)
 	}
 }
 
-/* Row k of the Cholesky factor: column k's products with the earlier unit vectors, then the length of the rest. A
- * length of 0 drops the column. */
+/* Computes column k of the Cholesky factor: the inner products of left's column k with the unit vectors 0 to k - 1,
+ * then the length of the rest of the column. With a length of 0 the column is dropped. */
 static void factor_column(square factor, unsigned k)
 {
 	const double whole = factor[k][k];
@@ -72,7 +72,7 @@ static void factor_column(square factor, unsigned k)
 	factor[k][k] = factor[k][k] <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(factor[k][k]);
 }
 
-/* Column k of the factor's inverse: the coefficients of unit vector k in the columns of left. */
+/* Computes column k of the inverse of the Cholesky factor: the coefficients of left's columns in unit vector k. */
 static void invert_column(square factor, square inverse, unsigned k)
 {
 	const double length = factor[k][k];
@@ -98,7 +98,8 @@ static void make_orthonormal(const struct matrix *of)
 		float *row = of->left + i * of->rank;
 
 		for (unsigned k = (unsigned)of->rank;
-		     k-- > 0;) { /* from the last column, which needs the earlier ones unchanged */
+		     /* begins with the last column, since its value depends on the earlier columns' old values */
+		     k-- > 0;) {
 			double sum = 0.0;
 
 			for (unsigned j = 0; j <= k; j++)
@@ -147,7 +148,7 @@ static void stay(float *gradient, float *left, uint64_t elements)
 	(void)gradient, (void)left, (void)elements;
 }
 
-/* The next tensor, with its residual and factors. */
+/* Moves on to the next tensor, with its residual and factors. */
 static void move_on(struct matrix *of, const struct psd_low_rank_tensor *tensor)
 {
 	of->residual += tensor->elements;

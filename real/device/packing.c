@@ -1,4 +1,4 @@
-/* Compression on this processor. */
+/* One-bit and top-k compression on the processor. */
 #include "real/device/packing.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 
 enum { ROW = 16 };
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
+/* always inlined, so that the compiler knows the number of iterations of the loops and vectorises them */
+#define INLINE static inline __attribute__((always_inline))
 
 /* One block of a tensor, from element `first` on. */
 struct moving {
@@ -40,7 +41,7 @@ static void move_block(const struct moving *of, uint32_t n, bool is_nesterov, fl
 	move(of, in_rows, n - in_rows, is_nesterov, residual + in_rows);
 }
 
-/* Adds n values to be sent, from element `first` of a tensor on, to the residual. */
+/* Adds this iteration's values of n elements, from element `first` of a tensor on, to the residual. */
 static void join(const struct psd_packing *packing, const struct psd_packing_tensor *tensor, uint64_t first, uint32_t n,
 		 float *residual)
 {

@@ -1,4 +1,4 @@
-/* Compression of gradients on a device, with error feedback. */
+/* Compression of gradients by one-bit or top-k on a device, with error feedback. */
 #ifndef PSD_REAL_PACKING_H
 #define PSD_REAL_PACKING_H
 
@@ -7,24 +7,27 @@
 
 #include "engine/encodings/compression.h"
 
+/* Tensor of a bucket. */
 struct psd_packing_tensor {
-	float *gradient;
-	const float *weight;
-	uint64_t elements;
-	float weight_decay; /* weight decay inside the velocity, already divided by the number of workers */
+	float *gradient;     /* gradient; shape (elements) */
+	const float *weight; /* parameters; shape (elements) */
+	uint64_t elements;   /* number of elements of the tensor */
+	float weight_decay;  /* weight decay in the formula of the velocity, divided by the number of workers */
 };
 
-/* Arguments of the functions below. Tables are in the host's memory, values where the device works. */
+/* Arguments of the functions below, for one bucket. The array `tensors` is in the host's memory, all values are in the
+ * memory of the device. */
 struct psd_packing {
 	const struct psd_compression *compression;
 	struct psd_block block;
 	struct psd_packing_tensor *tensors;
 	unsigned n_tensors;
-	float *residual; /* error of earlier compressions, tensor after tensor; shape (all elements) */
-	float *velocity; /* momentum before compression; shape (all elements); NULL: none */
-	float momentum;	 /* factor of momentum in the velocity; is_nesterov: its kind */
-	bool is_nesterov;
-	void *packed; /* compressed blocks without gaps; a tensor begins a new block */
+	/* error of earlier compressions, one tensor after the other; length: elements of all tensors */
+	float *residual;
+	float *velocity;  /* momentum that is applied before compression, in the layout of residual; NULL: none */
+	float momentum;	  /* factor of the momentum in the formula of the velocity */
+	bool is_nesterov; /* Nesterov's momentum in place of the usual one */
+	void *packed;	  /* compressed blocks without gaps; each tensor begins with a new block */
 };
 
 /* Adds the value to send to the residual, and packs the residual; the compression error stays in it. The value is the

@@ -1,4 +1,4 @@
-/* Updates on this processor. Refuses shortcuts that change bits: no fused multiply-add, no reciprocals. */
+/* Updates on the processor. Uses nothing that changes the bits of results: no fused multiply-add, no reciprocals. */
 #include "real/device/update.h"
 
 #include <math.h>
@@ -9,7 +9,8 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-enum { BLOCK = 16 }; /* a known trip count is what makes -O2 vectorise */
+/* number of values in an inner loop; -O2 vectorises only loops with a known number of iterations */
+enum { BLOCK = 16 };
 
 struct psd_update psd_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
 				      uint64_t elements)
@@ -25,7 +26,8 @@ struct psd_update psd_update_by_norms(struct psd_update update, const float *wei
 	return update;
 }
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
+/* always inlined, so that the compiler knows the number of iterations of the loops and vectorises them */
+#define INLINE static inline __attribute__((always_inline))
 
 INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient,
 		      float *restrict history, unsigned elements)
@@ -87,7 +89,8 @@ void psd_update_apply(const struct psd_update *update, float *weight, const floa
 
 /* ---- gradient clipping ---- */
 
-/* Sums BLOCK interleaved partial sums, on every machine: a single sum would wait for each addition. */
+/* Computes BLOCK interleaved partial sums, with the same order on all machines; with a single sum each addition would
+ * wait for the previous one. */
 double psd_clip_measure(const float *values, uint64_t elements)
 {
 	double squares[BLOCK] = {0.0}, sum = 0.0;

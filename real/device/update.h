@@ -6,30 +6,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Constants of AdamW for one step; all zeros without AdamW. */
+/* Constants of AdamW for one update, number t from 1; all zeros without AdamW. */
 struct psd_adaptive {
 	float beta1, beta2, epsilon;
-	float mean_ratio; /* factor 1 / (1 - beta1^t) on the mean in step t, from 1 */
-	float root_ratio; /* factor 1 / sqrt(1 - beta2^t) on the root of the squares */
+	float mean_ratio; /* 1 / (1 - beta1^t), the factor that corrects the mean of gradients */
+	float root_ratio; /* 1 / sqrt(1 - beta2^t), the factor that corrects the root of the mean of squares */
 };
 
 /* Update rule of a tensor in one iteration. */
 struct psd_update {
-	float rate;
+	float rate; /* learning rate */
 	float momentum;
 	float weight_decay;
-	bool is_nesterov;
-	double trust_ratio;	      /* trust ratio of LARS; 0: one rate for all tensors */
+	bool is_nesterov;	      /* Nesterov's momentum in place of the usual one */
+	double trust_ratio;	      /* trust coefficient of LARS; 0: without LARS, all tensors have the same rate */
 	struct psd_adaptive adaptive; /* constants of AdamW, which replaces momentum if epsilon is not 0 */
 };
 
 /* State of the optimiser, one value per element in each array; starts as zeros. */
 struct psd_moments {
-	float *history;
+	float *history; /* momentum; AdamW: mean of gradients */
 	float *squares; /* AdamW: mean of squared gradients; otherwise NULL */
 };
 
-/* State of the optimiser from element `first` on. Pure. */
+/* Returns the state of the optimiser from element `first` on. Pure. */
 static inline struct psd_moments psd_moments_from(struct psd_moments moments, uint64_t first)
 {
 	moments.history += first;
@@ -37,10 +37,10 @@ static inline struct psd_moments psd_moments_from(struct psd_moments moments, ui
 	return moments;
 }
 
-/* The update of a whole tensor of `elements` parameters: its rate times
- * trust norm(weight) / (norm(gradient) + weight_decay norm(weight)), norms being Euclidean; as it is without a trust
- * ratio, and where a norm is 0. Equal inputs give equal bits. Pure, any thread. Source: You et al. 2017
- * (arXiv 1708.03888), algorithm 1. */
+/* Returns the update rule for a whole tensor of `elements` parameters by LARS: `update` with its rate multiplied by
+ * trust_ratio * norm(weight) / (norm(gradient) + weight_decay * norm(weight)), with Euclidean norms. Without a trust
+ * ratio, or if a norm is 0, returns `update` unchanged. Equal inputs give equal bits. Pure, any thread. Source: You et
+ * al. 2017 (arXiv 1708.03888), algorithm 1. */
 struct psd_update psd_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
 				      uint64_t elements);
 
@@ -60,39 +60,43 @@ void psd_update_apply(const struct psd_update *update, float *weight, const floa
 
 /* ---- gradient clipping ---- */
 
-/* Gradient clipping: sums of squares of n gradients, and the ratio by which all of them are multiplied. */
+/* Arguments of gradient clipping: the sums of squares of n gradient tensors, and the ratio by which all gradients are
+ * multiplied. */
 struct psd_clip {
-	const double *squares; /* sum of squares of each gradient; shape (n) */
+	const double *squares; /* sum of squares of each gradient tensor; shape (n) */
 	uint32_t n;
 	double most_norm; /* largest norm of all gradients together, > 0 */
 	float *ratio;	  /* address of the result: factor on all gradients */
 };
 
-/* Sum of the squares of `elements` values. Equal input gives equal bits. Pure, any thread. */
+/* Returns the sum of the squares of `elements` values. Equal input gives equal bits. Pure, any thread. */
 double psd_clip_measure(const float *values, uint64_t elements);
-/* *ratio = most_norm / norm where that is below 1, else 1; norm is the square root of the sum of all squares. Any
- * thread. Source: Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1; caffe, SGDSolver::ClipGradients. */
+/* Sets *clip->ratio to the smaller of 1 and most_norm / norm, where norm is the square root of the sum of all
+ * `squares`. Any thread. Source: Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1; caffe,
+ * SGDSolver::ClipGradients. */
 void psd_clip_find(const struct psd_clip *clip);
 /* Multiplies gradients by the clipping ratio, in place. Any thread. */
 void psd_clip_shrink(float *values, uint64_t elements, float ratio);
 
-/* ---- differences after local steps, to those at the last exchange ---- */
+/* ---- local SGD: change of parameters since the last exchange ---- */
 
 enum psd_drift_step {
-	PSD_DRIFT_BEGINS, /* before local steps: start = weight */
+	PSD_DRIFT_BEGINS, /* before the first local step: start = weight */
 	PSD_DRIFT_ENDS,	  /* after local steps: gradient = start - weight, to be summed over workers */
 	PSD_DRIFT_JOINS,  /* after the sum: weight = start - ratio gradient */
 };
 
-/* A tensor or a part of it in local training; the three arrays do not overlap. */
+/* Arguments of a step, for a tensor or a part of one; the three arrays have `elements` values each and do not
+ * overlap. */
 struct psd_drift {
 	enum psd_drift_step step;
 	float *weight, *start, *gradient;
 	uint64_t elements;
-	float ratio; /* factor on the sum for PSD_DRIFT_JOINS */
+	float ratio; /* PSD_DRIFT_JOINS: factor on the sum, 1 / number of workers for a mean */
 };
 
-/* Executes one step for each element, independently as in psd_update_apply(). Never fails; any thread. */
+/* Executes the step's formula for each element. An element depends on itself only, so parts of a tensor give the same
+ * bits as the whole. Never fails; any thread. */
 void psd_drift_take_step(const struct psd_drift *drift);
 
 #endif

@@ -56,8 +56,8 @@ static void send_background(const struct psd_simulation *sim, unsigned index)
 			     background->bytes, psd_event_tag(PSD_WAKE_BACKGROUND_SENT, index, 0));
 }
 
-/* Each transfer waits for the one before. Otherwise transfers would pile up on a link that cannot carry them, and
- * starve all others. */
+/* Each transfer of a background entry waits for the end of the previous one. Otherwise transfers would pile up on a
+ * link that is too slow for them, and leave nothing for all other transfers. */
 void psd_sim_background_due(struct psd_simulation *sim, unsigned index)
 {
 	const double period_sec = sim->scenario->backgrounds[index].period_sec;

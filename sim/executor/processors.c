@@ -1,4 +1,5 @@
-/* Work on cores that layers, reductions and sockets share, and on devices of which all-reduces take a share. */
+/* Work on processor cores that layers, sums and the sending and receiving of messages share, and on devices that
+ * all-reduces slow down. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -33,7 +33,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		psd_network_timer(sec, tag);
 }
 
-/* Stops SimGrid when the program is done: background traffic and slowdowns would keep it busy for ever. */
+/* Stops SimGrid when all hosts have finished all iterations; otherwise background traffic and slowdowns would continue
+ * for ever. */
 static void stop_when_complete(struct psd_simulation *sim)
 {
 	const struct psd_interpreter *interpreter = &sim->interpreter;
@@ -49,7 +50,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	const unsigned host = psd_event_tag_host(value);
 	const enum psd_wake kind = (enum psd_wake)psd_event_tag_kind(value);
 
-	sim->n_events += kind != PSD_WAKE_WORK; /* check_length() has counted operations, ends included */
+	sim->n_events += kind != PSD_WAKE_WORK; /* the ends of operations were counted by check_length() already */
 	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
 		psd_network_stop();
 		return;
@@ -120,7 +121,7 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 			     psd_layout_hosts(sim->layout));
 }
 
-/* Refuses a run whose events are too many by a count made before it: operations of all hosts, and messages of
+/* Refuses a run with too many events, by a count before it begins: operations of all hosts, and messages of all
  * transfers. */
 static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
 {
@@ -140,7 +141,7 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 	return PSD_OK;
 }
 
-/* Hosts with the same duties share them. */
+/* Makes the duties of all hosts; hosts with equal duties share one struct psd_duties. */
 static enum psd_status assign_duties(struct psd_simulation *sim, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);

@@ -1,4 +1,4 @@
-/* The simulation executor: runs a case on SimGrid. A process runs one simulation only, so callers fork. */
+/* The simulation executor: simulates a case on SimGrid. A process can run only one simulation, so callers fork. */
 #ifndef PSD_SIM_SIMULATE_H
 #define PSD_SIM_SIMULATE_H
 
@@ -8,11 +8,12 @@
 #include "engine/result/trace.h"
 #include "sim/network/network.h"
 
-/* Returns the platform that psd_network_open() needs for the case. */
+/* Returns the platform (nodes, links and rates) that psd_network_open() needs for the case. */
 struct psd_platform psd_simulate_platform(const struct psd_case *simulated);
 
-/* Runs the case and calls span, if it is not NULL, for every span. Returns PSD_EINVAL (bad platform), PSD_ERUN (a
- * worker did not finish; the text says which one and what it waits for) or PSD_ENOMEM. */
+/* Simulates the case and fills *outcome on success. Calls span(context, ...) for each operation and message, for a
+ * trace; span NULL: not called. PSD_EINVAL: the platform cannot be used; PSD_ERUN: a worker did not finish; the text
+ * names the worker and the operation that it waits for; PSD_ENOMEM. */
 enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
 

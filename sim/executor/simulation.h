@@ -8,52 +8,63 @@
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
 
-/* Kinds of event. Its tag has the kind, then the numbers that each comment lists. */
+/* Kinds of event. The tag of an event has the kind and the numbers that the comment lists. */
 enum psd_wake {
-	PSD_WAKE_WORK,	  /* an operation's work is over; tag: host, resource */
+	PSD_WAKE_WORK,	  /* the work of an operation has ended; tag: host, resource */
 	PSD_WAKE_FLOW,	  /* a message has been sent; tag: from, to */
 	PSD_WAKE_ARRIVAL, /* a message has arrived; tag: host, task of the send */
-	/* Flow fidelity: a flow of a stepwise transfer has arrived, or one end has finished its work on it; tag: first
-	 * member. */
+	/* Flow fidelity: a flow of a stepwise transfer has arrived, or the host at one of its ends has finished its
+	 * processor work; tag: first member of the transfer. */
 	PSD_WAKE_STEP_FLOW,
-	PSD_WAKE_STEPS_END,	  /* a transfer's delay after its last flow is over; tag: first member */
-	PSD_WAKE_STEPS_BEGIN,	  /* message fidelity: the cost of the call is paid, steps begin; tag: first member */
-	PSD_WAKE_STEP_SENT,	  /* message fidelity: one part of sending a message is over; tag: host */
+	/* the delay after the last flow of a stepwise transfer has ended; tag: first member */
+	PSD_WAKE_STEPS_END,
+	/* message fidelity: the fixed time before a stepwise transfer has passed, so its steps begin; tag: first
+	 * member */
+	PSD_WAKE_STEPS_BEGIN,
+	/* message fidelity: one part of a message (its bytes, or the processor work at one end) has ended; tag: host */
+	PSD_WAKE_STEP_SENT,
 	PSD_WAKE_STEP_ARRIVED,	  /* message fidelity: a message has arrived; tag: host */
 	PSD_WAKE_LINK,		  /* the speed of a node's link changes; tag: node */
-	PSD_WAKE_BACKGROUND_SENT, /* background traffic was sent; tag: scenario's index, as for the next kind */
-	PSD_WAKE_BACKGROUND_DUE,
-	PSD_WAKE_POOL,	   /* some work of a pool may be over; tag: pool */
-	PSD_WAKE_CROSSING, /* one part of a crossing is over; tag: its index */
+	PSD_WAKE_BACKGROUND_SENT, /* a transfer of background traffic has ended; tag: its index in the scenario */
+	PSD_WAKE_BACKGROUND_DUE,  /* the next transfer of background traffic is due; tag: its index in the scenario */
+	PSD_WAKE_POOL,		  /* some work on a pool of processor cores may have ended; tag: pool */
+	PSD_WAKE_CROSSING,	  /* one part of a crossing has ended; tag: index of the crossing */
 };
 
+/* Send operation under way on a host. */
 struct psd_sending {
 	struct psd_task task;
-	unsigned n_receivers[2]; /* numbers of receivers on other nodes and on the same node; 0: not counted yet */
-	unsigned n_flows_left;
-	double start_sec;
+	/* numbers of receiving hosts on other nodes [0] and on the sender's node [1]; 0: not counted yet */
+	unsigned n_receivers[2];
+	unsigned n_flows_left; /* number of its flows that have not ended */
+	double start_sec;      /* time at which it began */
 };
 
-/* Crossing: a message on which both ends spend processor time; over when its bytes and both ends are done. */
+/* Crossing: a message for which sender and receiver spend processor time. It has ended when its three parts have: the
+ * bytes, and the processor work at both ends. */
 struct psd_crossing {
-	unsigned from, to;
-	unsigned n_parts_left;
-	unsigned next_free; /* index of the next unused crossing */
+	unsigned from, to;     /* sending and receiving host */
+	unsigned n_parts_left; /* number of parts that have not ended */
+	unsigned next_free;    /* index of the next unused crossing, if this one is unused */
 };
 
-/* Progress of one member through the steps of a transfer, in message fidelity. The first member also has the state of
- * all members, in both fidelities. */
+/* Progress of one host, a member, through a stepwise transfer. In flow fidelity only the first member's is used, for
+ * the state of the whole transfer. */
 struct psd_transfer {
 	struct psd_task task;
-	unsigned n_left; /* in the first member: number of members not done, or of flows and ends not done */
-	unsigned next_send, next_receive; /* steps of the next messages; messages of earlier steps may be leaving */
+	/* only of the first member: number of members that have not finished (message fidelity), or of flows and
+	 * processor work at their ends that have not ended (flow fidelity) */
+	unsigned n_left;
+	unsigned next_send, next_receive; /* step of the next message to send, and of the next one to receive */
 	unsigned n_steps;
-	struct psd_step steps[2]; /* next even and next odd step of the member, computed once */
-	unsigned at_step[2];	  /* step numbers of these two */
-	/* parts of the current message that are not done: bytes, both ends' work; 0: no message */
+	/* the member's next step with an even number, and with an odd number, kept so that each is computed once */
+	struct psd_step steps[2];
+	unsigned at_step[2]; /* step numbers of these two */
+	/* number of parts of the current message that have not ended: bytes, and processor work at both ends; 0: there
+	 * is no message */
 	unsigned n_parts_left;
-	unsigned to; /* receiver of the current message */
-	bool is_over;
+	unsigned to;  /* receiver of the current message */
+	bool is_over; /* the member has executed all its steps */
 };
 
 struct psd_simulation {
@@ -62,33 +73,41 @@ struct psd_simulation {
 	const struct psd_program *program;
 	const struct psd_layout *layout;
 	struct psd_interpreter interpreter;
-	bool is_message_fidelity;
+	bool is_message_fidelity; /* each message is simulated; false: a flow stands for many messages */
+	/* largest number of flows of a host in an exchange of all with all, see psd_sim_shift_flows() */
 	unsigned n_shift_flows;
-	/* Number of finished shift flows over all senders: a row of operations for each iteration of the window. */
+	/* Number of such flows, over all senders, that have ended for each operation; shape (program->window,
+	 * n_ops). */
 	uint32_t *n_shift_flows_done;
 	psd_span_fn span;
-	void *span_context;
-	struct psd_duties *duties; /* tables of duties, shared by hosts with the same duties */
+	void *span_context;	   /* first argument of span() */
+	struct psd_duties *duties; /* the distinct duties of hosts; hosts with equal duties share one entry */
 	unsigned n_duties;
-	const struct psd_duties **duties_of_host;
-	struct psd_sending *sendings;	/* send in progress on each host, one entry per host */
-	struct psd_transfer *transfers; /* progress in a stepwise transfer, one entry per host */
-	double hop_latency_sec;		/* mean latency of a step between neighbours on different nodes */
-	double *delays_sec;		/* per operation: sum of the latencies of its steps; NaN: not computed yet */
-	uint64_t *sent_bytes;		/* payload bytes that each node has sent, one entry per node */
+	const struct psd_duties **duties_of_host; /* duties of each host, pointers into `duties`; one entry per host */
+	struct psd_sending *sendings;		  /* send in progress on each host, one entry per host */
+	struct psd_transfer *transfers;		  /* progress in a stepwise transfer, one entry per host */
+	/* mean latency of a message between members on different nodes that are neighbours in rank */
+	double hop_latency_sec;
+	/* per operation: sum of the latencies of all steps of its transfer; NaN: not computed yet */
+	double *delays_sec;
+	uint64_t *sent_bytes; /* payload bytes that each node has sent, one entry per node */
 	uint64_t *received_bytes;
-	struct psd_pool *pools; /* pools of cores; this and the next three are empty unless the scenario has machines */
+	/* pools of processor cores; NULL: the scenario does not set `cluster.machine`, so pools, places, timers_sec and
+	 * crossings are not used */
+	struct psd_pool *pools;
 	unsigned n_pools;
 	struct psd_pool_place *places; /* pool of each host, one entry per host */
 	double *timers_sec;	       /* time of each pool's next timer, one entry per pool; infinity: none is set */
-	struct psd_device_share *device_shares; /* device of each host; NULL: all-reduces take no share */
+	struct psd_device_share *device_shares; /* device of each host; NULL: all-reduces do not slow devices down */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
-	unsigned free_crossing;		/* index of the first unused crossing; n_crossings: none */
-	uint64_t n_due[PSD_MAX_EVENTS]; /* per background entry: number of transfers under way or waiting */
+	unsigned free_crossing; /* index of the first unused crossing; n_crossings: none */
+	/* per entry of the scenario's background traffic: number of transfers that are under way or waiting */
+	uint64_t n_due[PSD_MAX_EVENTS];
 	bool is_out_of_memory;
 	uint64_t n_events;
-	unsigned first_incomplete; /* first host that may not have finished the program; all before it have */
+	/* number of the first host that may not have finished; all hosts with lower numbers have */
+	unsigned first_incomplete;
 };
 
 static inline const struct psd_payload *psd_simulation_payload(const struct psd_simulation *sim, struct psd_task task)
@@ -98,59 +117,81 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 
 /* ---- transfers.c: transfers that send all messages at once ---- */
 
-/* Largest number of flows for a host's messages in a dense exchange; more messages share flows. */
+/* Returns the largest number of flows that one host's messages become in an exchange of all hosts with all hosts, in
+ * flow fidelity; if there are more messages, several share a flow. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
-uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host); /* a psd_arrivals_fn */
-/* Cost of simulating an operation's messages, in events. With many messages under way at a time, each costs more than
- * one. */
+/* returns the number of arrivals that a receive operation waits for; a psd_arrivals_fn */
+uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host);
+/* Returns the cost of simulating an operation's messages, in events. If many messages are under way at a time, each
+ * costs more than one event. */
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op);
 bool psd_sim_send(void *context, unsigned host, struct psd_task task); /* called as psd_seam.send */
+/* Called when a flow from host `from` to host `to` has arrived. */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
+/* Called when one part of a crossing has ended. */
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 /* ---- steps.c: stepwise transfers ---- */
 
+/* Sets sim->hop_latency_sec. */
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
 void psd_sim_steps_start(void *context, struct psd_task task); /* called as psd_seam.collective */
+/* Ends a stepwise transfer on all its members. */
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
-void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first); /* in flow fidelity */
-void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);	 /* in message fidelity, as the next two */
+/* Flow fidelity: one flow, or the processor work at one of its ends, has ended. */
+void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first);
+/* message fidelity: begins the steps of all members */
+void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);
+/* Message fidelity: one part of the host's current message has ended. */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
+/* Message fidelity: a message has arrived at the host. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);
 
 /* ---- processors.c ---- */
 
+/* Makes the pools of processor cores, if the scenario sets `cluster.machine`. PSD_ENOMEM. */
 enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 void psd_sim_close_processors(struct psd_simulation *sim);
-/* True if layers, reductions and sockets share cores. */
+/* True if layers, sums and the sending and receiving of messages share processor cores (`cluster.machine`). */
 bool psd_sim_has_processors(const struct psd_simulation *sim);
-/* Begins `sec` seconds of work of one core on host; the network reports `tag` when it is over. */
+/* Begins processor work on a host that takes `sec` seconds of one core and can use at most most_cores cores; an event
+ * with this tag reports its end. */
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t tag);
+/* Called when some work of a pool may have ended: reports the ends and sets the next timer. */
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* Processor work at one end of messages between two hosts, see psd_cost_socket_work(). */
+/* Returns the processor work, at one end, of n_messages messages from one host to another with `bytes` bytes together,
+ * see psd_cost_socket_work(). */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 					   double n_messages);
 
-/* Open the hosts' devices, of which all-reduces take a share; begin work on one. */
+/* Makes the state of the hosts' devices, if all-reduces slow devices down. PSD_ENOMEM. */
 enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
+/* Begins work on a host's device that takes `sec` seconds if no all-reduce runs. */
 void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec);
-/* True if the event ends the resource's work; if not, sets the next timer. */
+/* Called at an event of the resource. Returns true if its work has ended; otherwise sets the next timer and returns
+ * false. */
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource);
-/* Records that an all-reduce begins or ends on a host's device. */
+/* Records that an all-reduce begins (is_beside true) or ends (false) on a host's device. */
 void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside);
 
 /* ---- simulate.c ---- */
 
+/* Handles an event of the network, by its tag. */
 void psd_sim_wake(struct psd_simulation *sim, uint64_t tag);
 
 /* ---- disturbances.c: slowdowns, background traffic ---- */
 
-/* Seconds from now that work of `sec` seconds at full speed takes on this node, with its slowdowns. */
+/* Returns the seconds, from now on, for which work lasts on this node with its slowdowns; sec: its duration at full
+ * speed. */
 double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec);
+/* Starts background traffic, and the timers for changes of links' speeds. */
 void psd_sim_start_disturbances(struct psd_simulation *sim);
+/* Sets the speed that the node's link has at the present time. */
 void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node);
+/* Handles PSD_WAKE_BACKGROUND_DUE. */
 void psd_sim_background_due(struct psd_simulation *sim, unsigned index);
+/* Handles PSD_WAKE_BACKGROUND_SENT. */
 void psd_sim_background_sent(struct psd_simulation *sim, unsigned index);
 
 #endif

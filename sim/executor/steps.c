@@ -1,6 +1,6 @@
 /* Stepwise transfers. Message fidelity simulates every message of every member. Flow fidelity simulates one flow for
- * all messages from one member to another, then the latencies of the steps as a delay. The first member holds the state
- * of all members. */
+ * all messages from one member to another, then the latencies of the steps as a delay. The state of a whole transfer is
+ * in the psd_transfer of its first member. */
 #include <limits.h>
 #include <math.h>
 
@@ -45,7 +45,7 @@ static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host,
 	return step;
 }
 
-/* As psd_payload_next_step(). */
+/* Returns the same as psd_payload_next_step(), but computes each step only once. */
 static unsigned next_step(struct psd_simulation *sim, unsigned host, unsigned number, bool is_sent)
 {
 	const unsigned n_steps = sim->transfers[host].n_steps;
@@ -150,7 +150,7 @@ void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 	advance(sim, host);
 }
 
-/* The member's next sender may be waiting for it. */
+/* Handles the arrival of a message at a host. The sender of the host's next message may have waited for it. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
 	struct psd_transfer *walk = &sim->transfers[host];
@@ -197,8 +197,8 @@ static void start_all_flows(struct psd_simulation *sim, const struct psd_payload
 	}
 }
 
-/* Latencies of the operation's steps in sum, cached because timing the steps is slow. On a user's platform the mean
- * latency between nodes replaces the scenario's. */
+/* Returns the sum of the latencies of an operation's steps. The sum is cached, because timing the steps is slow. On a
+ * user's platform the mean latency between nodes replaces the scenario's. */
 static double delay_sec(struct psd_simulation *sim, uint32_t op)
 {
 	struct psd_rates rates = sim->simulated->plan.rates;

@@ -39,7 +39,7 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 {
 	const struct psd_simulation *sim = context;
 	if (is_aggregated(sim, &receive->payload))
-		return 1; /* end_shift_flow() ends all at once */
+		return 1; /* end_shift_flow() reports one arrival for all senders together */
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
@@ -84,7 +84,8 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_event_tag(PSD_WAKE_CROSSING, 0, crossing));
 }
 
-/* Counts, once per send, the receivers that the sender reaches as it reaches `to`: on other nodes, or on its own. */
+/* Returns the number of receivers of a send operation that are on other nodes, if `to` is on another node, or that are
+ * on the sender's node. They are counted once for each operation. */
 static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	struct psd_sending *sending = &sim->sendings[from];
@@ -131,7 +132,7 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 	psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
-/* Starts a flow that carries n equal parts to n hosts, of which `to` is the first. */
+/* Starts a flow that carries n equal messages for n hosts; `to` is the first of them. */
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);

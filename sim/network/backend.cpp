@@ -33,7 +33,7 @@ struct Zone : routing::NetZoneImpl {
 	{
 	}
 	void get_local_route(const routing::NetPoint *from, const routing::NetPoint *to, routing::Route *into,
-			     double * /* latency: links have none */) override
+			     double * /* latency of the route: SimGrid's links have none */) override
 	{
 		unsigned links[PSD_ROUTE_LINKS], n_links;
 

@@ -1,4 +1,5 @@
-/* SimGrid's engine with hosts and links, either generated or from a user's file. Private to sim/, C++. */
+/* SimGrid's engine with hosts and links, which are either generated or read from a user's file. Private to sim/,
+ * C++. */
 #ifndef PSD_SIM_BACKEND_HPP
 #define PSD_SIM_BACKEND_HPP
 
@@ -17,23 +18,27 @@ namespace psd
 
 struct Backend {
 	struct psd_platform platform;
-	simgrid::s4u::Engine *engine;
+	simgrid::s4u::Engine *engine;		 /* SimGrid's engine */
 	simgrid::kernel::resource::Model *model; /* SimGrid's network model */
 	std::vector<simgrid::s4u::Host *> hosts; /* by number */
 	std::vector<simgrid::s4u::Link *> links; /* by number; empty for a user's platform */
-	simgrid::s4u::Link *broken;		 /* a link that is down; NULL for a user's platform */
-	bool is_way_broken;			 /* true: all routes of a generated platform take the broken link */
+	/* link that is always down: a transfer that begins on it fails at once; NULL for a user's platform */
+	simgrid::s4u::Link *broken;
+	/* while true, all new routes of a generated platform contain the broken link, so that a transfer begins on it
+	 * and fails at once */
+	bool is_way_broken;
 	std::unordered_map<const simgrid::s4u::Link *, double>
-		latencies_sec; /* latency of each link of a user's file */
+		latencies_sec; /* latency of each link in a user's file, seconds */
 };
 
-/* Starts SimGrid on backend->platform and fills the rest. The backend must keep its address until the process ends.
- * Returns PSD_EINVAL or PSD_EFILE for a bad file, in one line, or PSD_ERUN if SimGrid fails. */
+/* Starts SimGrid with backend->platform and fills the other members. *backend must exist at the same address until the
+ * process ends. PSD_EINVAL, PSD_EFILE: the user's file cannot be used; the text is one line. PSD_ERUN: SimGrid has
+ * failed. */
 enum psd_status open_backend(Backend *backend, struct psd_error *err);
-/* Returns the links from one host to another. An empty route means that a user's platform has none, or that it has one
- * without links. *latency_sec is what SimGrid adds to the links' latencies. */
+/* Returns the links of the route from one host to another; none if a user's platform has no such route, or a route
+ * without links. *latency_sec becomes the latency of the route that does not belong to a link. */
 std::vector<simgrid::s4u::Link *> find_way(const Backend *backend, unsigned from, unsigned to, double *latency_sec);
-/* Sum of the latencies that a user's file gives the links of a route. */
+/* Returns the sum of the latencies of the links of a route in a user's file, seconds. */
 double links_latency_sec(const Backend *backend, unsigned from, unsigned to);
 
 } // namespace psd

@@ -1,16 +1,14 @@
-/* SimGrid's S4U behind network.h, without actors: all code runs in callbacks on SimGrid's main thread. Refuses to know
- * the purpose of a transfer. Two tricks make it fast.
- *
- * Comms are reused and never stay on SimGrid's list. SimGrid 3.32 puts each new host-to-host comm on one list and
- * searches that whole list when the comm ends, so n comms in flight cost n steps each. Resetting the state of an ended
- * comm and starting it again keeps it off the list. A new comm is first started over a link that is down, which removes
- * it while the list is short. Comms are kept by pair of hosts, because a comm cannot change its ends. Timers are a
- * heap of ours behind one kernel timer, so that all events at one date are one event of SimGrid's.
- *
- * CPU seconds of a whole process on one core; in brackets with a new comm for each transfer and the same timers. Ring
- * of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no two transfers end
- * together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence: 0.14. All of 256
- * hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
+/* Implements network.h by SimGrid's S4U interface, without actors: all code runs in callbacks on SimGrid's main thread.
+ * Refuses to know the purpose of a transfer. Two tricks make it fast.  Comms are reused and never stay on SimGrid's
+ * list. SimGrid 3.32 puts each new host-to-host comm on one list and searches that whole list when the comm ends, so n
+ * comms in flight cost n steps each. Resetting the state of an ended comm and starting it again keeps it off the list.
+ * A new comm is first started over a link that is down, which removes it while the list is short. Comms are kept by
+ * pair of hosts, because a comm cannot change its ends. Timers are a heap of ours behind one kernel timer, so that all
+ * events at one date are one event of SimGrid's.  CPU seconds of a whole process on one core; in brackets with a new
+ * comm for each transfer and the same timers. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the
+ * same with jitter, so that no two transfers end together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings
+ * of 256 flows in sequence: 0.14. All of 256 hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450
+ * MB. */
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -50,7 +48,7 @@ struct Transfer {
 	Transfer *next_idle;
 	unsigned from, to;
 	uint64_t tag, seq;
-	bool is_woken; /* true: its end was reported */
+	bool is_woken; /* true: the end of the transfer was reported */
 };
 
 struct Alarm {
@@ -83,7 +81,7 @@ struct Network {
 	s4u::CommPtr veto;
 	uint64_t seq, n_in_flight, n_solved;
 	bool is_stopping, is_waking;
-	bool has_changed;	  /* true: transfers have begun or ended at this date */
+	bool has_changed;	  /* true: transfers have begun or ended at the present time */
 	struct psd_error failure; /* first failure of a transfer; PSD_OK: none */
 };
 
@@ -249,7 +247,8 @@ void count_solving()
 	network->has_changed = false;
 }
 
-/* Wakes everything due at this date. Callbacks add alarms and start transfers; no transfer ends before this returns. */
+/* Calls wake for all timers and ended transfers that are due at the present time. These calls may set timers and start
+ * transfers; no transfer ends before this function returns. */
 void wake_due()
 {
 	network->is_waking = true;

@@ -1,7 +1,8 @@
-/* SimGrid behind a C header: hosts, transfers that share links max-min fairly, timers, a clock. A process has one
- * network, because SimGrid is a singleton, so callers fork per sweep point. Everything runs in one thread. Callbacks
- * report completions and may start transfers and timers. Events at one date have a fixed order, so that runs repeat
- * exactly: timers in the order of their start, then transfers in the order of theirs. */
+/* Network of the simulation, which hides SimGrid: hosts, transfers that share links max-min fairly, timers, a clock. A
+ * process can have only one network, because SimGrid is a singleton, so callers fork for each simulation. Everything
+ * runs in one thread. Callbacks report completions and may start transfers and timers. Events at the same time have a
+ * fixed order, so that runs repeat exactly: first timers in the order in which they were set, then transfers in the
+ * order in which they began. */
 #ifndef PSD_SIM_NETWORK_H
 #define PSD_SIM_NETWORK_H
 
@@ -16,58 +17,78 @@ struct psd_platform {
 	unsigned topology; /* shape of the network, an enum psd_topology */
 	unsigned nodes;	   /* number of worker nodes */
 	unsigned workers_per_node;
-	unsigned workers;   /* total number of workers; the last node may have fewer than the others */
-	unsigned servers;   /* number of separate server nodes; 0: none */
-	double send_bps;    /* capacity of a node's output, bits per second: min(link * payload, transport) */
-	double receive_bps; /* capacity of a node's input, bits per second: min(link * payload, incast transport) */
-	/* One-way latency between nodes. Callers add it as a delay; links have none (no bias by round-trip time). */
+	unsigned workers; /* total number of workers; the last node may have fewer than the others */
+	unsigned servers; /* number of separate server nodes; 0: none */
+	/* rate at which a node can send, bits per second: the smaller of link rate * payload ratio and transport
+	 * rate */
+	double send_bps;
+	/* rate at which a node can receive, bits per second: the smaller of link rate * payload ratio and transport
+	 * rate with incast */
+	double receive_bps;
+	/* One-way latency between nodes, seconds. Callers add it as a delay after a transfer; SimGrid's links have
+	 * latency 0, because otherwise SimGrid gives transfers with long round-trip times smaller shares. */
 	double latency_sec;
-	double host_latency_sec;  /* latency that the software adds at both ends, for any topology; not part of XML */
-	double local_bps;	  /* rate of a worker's link inside its node, each way; 0: unlimited */
-	double local_latency_sec; /* latency between workers of a node; callers add it as a delay */
+	/* latency that the software at both ends adds to each message, for all topologies, seconds; not written to
+	 * XML */
+	double host_latency_sec;
+	/* rate of a worker's link inside its node in each direction, bits per second; 0: unlimited */
+	double local_bps;
+	double local_latency_sec;    /* latency between workers of a node, seconds; callers add it as a delay */
 	unsigned workers_per_switch; /* number of workers behind a switch inside a node; 0: a node has no switches */
-	double between_bps; /* rate of such a switch's uplink, each way; data that leaves the node passes it, too */
-	unsigned nodes_per_rack;
-	double oversubscription_ratio;
-	double link_bps;  /* payload rate of a link; uplinks of racks and fat trees derive from it */
+	/* rate of a switch's uplink in each direction, bits per second; data that leaves the node passes this link as
+	 * well */
+	double between_bps;
+	unsigned nodes_per_rack;       /* number of nodes per rack; for topologies with racks */
+	double oversubscription_ratio; /* rates of a rack's nodes together, divided by the rate of its uplinks; >= 1 */
+	/* rate of a node's link for payload, bits per second; the rates of uplinks of racks and fat trees are computed
+	 * from it */
+	double link_bps;
 	const char *path; /* path of a user's SimGrid XML, for PSD_TOPOLOGY_PLATFORM */
 };
 
+/* Function that the network calls when a transfer or timer has ended; tag: number that was given at its start. */
 typedef void (*psd_wake_fn)(void *context, uint64_t tag);
 
-/* Starts SimGrid with this platform; wake(context, tag) is called for each completion. Hosts of a user's file are
- * numbered in natural order of their names. The caller may free *platform afterwards, but not its path. Returns
- * PSD_EINVAL for a bad platform (one line of SimGrid's), or PSD_ERUN if SimGrid fails. SimGrid may abort() on bad XML,
- * so call psd_platform_check() before. */
+/* Starts SimGrid with this platform. wake(context, tag) is called at the end of each transfer and timer. Hosts of a
+ * user's file are numbered in the natural order of their names (n2 before n10). The caller may free *platform
+ * afterwards, but not its path. PSD_EINVAL: the platform cannot be used; the text is one line of SimGrid's message.
+ * PSD_ERUN: SimGrid fails. SimGrid may abort() on bad XML, so psd_platform_check() must be called before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the time of the simulation, seconds since its start. */
 double psd_network_now_sec(void);
-/* Sends bytes from a host now, and calls wake when the last one has arrived, without latency. from != to; 0 bytes
- * arrive at once. A route that is missing or down ends the run with PSD_ERUN. */
+/* Begins to send bytes from host `from` to host `to` != `from`. Calls wake when the last byte has arrived; latency is
+ * not included. 0 bytes arrive at once. If the route is missing or down, psd_network_run() returns PSD_ERUN. */
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag);
-/* Calls wake after delay_sec (>= 0), possibly at the same date. */
+/* Sets a timer: wake is called after delay_sec seconds, >= 0. */
 void psd_network_timer(double delay_sec, uint64_t tag);
-/* One-way latency between two hosts: 0 inside a host, local inside a node; between nodes that of the network plus that
- * of the software at both ends. A user's XML gives the latency of its route instead. */
+/* Returns the one-way latency between two hosts, seconds: 0 if they are equal, local_latency_sec inside a node, and
+ * latency_sec + host_latency_sec between nodes. On a user's platform, the latency of the route in the file takes the
+ * place of latency_sec and local_latency_sec. */
 double psd_network_latency_sec(unsigned from, unsigned to);
-/* Scales a node's link, both ways, to ratio (> 0) of its capacity at the start. Transfers under way change speed too,
- * but none gets faster than its links were at ratio 1. On a user's platform this changes the first and the last link of
- * the routes of the node's first host. */
+/* Changes the rate of a node's link, in both directions, to `ratio` (> 0) times its rate at the start. Transfers under
+ * way change speed as well, but not beyond the speed that their links allow at ratio 1. On a user's platform this
+ * changes the first and the last link of the routes of the node's first host. */
 void psd_network_scale_link(unsigned node, double ratio);
-/* Runs until no work is left or psd_network_stop() was called; may be called again. Returns PSD_ERUN if a transfer or
- * SimGrid fails. After psd_network_stop() no callback comes before the next run. */
+/* Runs the simulation until no transfers and timers are left, or until wake() calls psd_network_stop(); may be called
+ * again. PSD_ERUN: a transfer or SimGrid has failed. */
 enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
+/* Stops psd_network_run() after the present call of wake(); wake() is not called again before the next
+ * psd_network_run(). */
 void psd_network_stop(void);
-/* Work of SimGrid so far to find the rates of transfers, in events. */
+/* Returns the work that SimGrid has spent on computing rates of transfers so far, in the unit of events
+ * (psd_run_length.most_events). */
 uint64_t psd_network_work(void);
 
-/* Checks a user's platform in a child process, so that a crash of SimGrid becomes PSD_EINVAL and one line
- * "platform.xml:LINE: words". PSD_EINVAL also after 30 s. Generated platforms are not checked: PSD_OK. */
+/* Checks in a child process that SimGrid can load a user's platform file. PSD_EINVAL: SimGrid refuses it or crashes
+ * (the text is one line, "platform.xml:LINE: ..."), or needs more than 30 s. PSD_OK without a check if the platform is
+ * a generated one. */
 enum psd_status psd_platform_check(const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the generated platform as SimGrid XML for `psd-sim platform`. Half of a latency is on a node's output, half on
- * its input. Any topology but a star of single workers lists the route of each pair of hosts. Returns PSD_EINVAL for a
- * user's platform and for more than 512 hosts with listed routes, PSD_EFILE if `out` cannot be written. */
+/* Writes a generated platform as SimGrid XML, for the command `psd-sim platform`. Half of a latency is on the sending
+ * node's link, half on the receiving node's. The file lists the route of each pair of hosts, except for a star with one
+ * worker per node. Returns PSD_EINVAL for a user's platform and for more than 512 hosts with listed routes, PSD_EFILE
+ * if `out` cannot be written. */
 enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

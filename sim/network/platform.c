@@ -9,8 +9,9 @@
 
 #include "engine/scenario/scenario.h"
 
-#define UNLIMITED_BPS	1e15 /* practically no limit: 100 MB pass in 1 us */
-#define DUMP_PAIR_HOSTS 512  /* 262k routes, 40 MB of XML */
+#define UNLIMITED_BPS 1e15 /* practically no limit: 100 MB pass in 1 us */
+/* largest number of hosts whose routes are written pair by pair: 262,000 routes, 40 MB of XML */
+#define DUMP_PAIR_HOSTS 512
 
 unsigned psd_platform_hosts(const struct psd_platform *platform)
 {
@@ -38,8 +39,8 @@ static unsigned leaves(const struct psd_platform *platform)
 	return (all_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
 }
 
-/* Number of uplinks of a leaf. Racks have one to the core; a fat tree has as many as make each about as fast as a
- * node's link. */
+/* Returns the number of uplinks of a leaf switch. With racks it is one, to the core. In a fat tree the number is chosen
+ * so that each uplink is about as fast as a node's link. */
 static unsigned spines(const struct psd_platform *platform)
 {
 	const double uplinks = platform->nodes_per_rack / platform->oversubscription_ratio;
@@ -72,7 +73,7 @@ static unsigned switches_of_node(const struct psd_platform *platform)
 						: 0;
 }
 
-/* Uplink of a worker's switch. */
+/* Returns the number of the uplink of a worker's switch. */
 static unsigned switch_uplink(const struct psd_platform *platform, unsigned worker)
 {
 	const unsigned g = platform->workers_per_node;
@@ -281,7 +282,7 @@ static void write_route(FILE *out, const struct psd_platform *platform, unsigned
 	if (platform->local_latency_sec > 0 &&
 	    psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to))
 		fputs("<link_ctn id=\"inside\"/>",
-		      out); /* not on workers' links, because routes out of a node take them, too */
+		      out); /* not on workers' links, since these links are also a part of routes to other nodes */
 	fputs("</route>\n", out);
 }
 

@@ -1,37 +1,45 @@
-/* Links of a generated cluster, and the route between any two of its hosts, for simulation and XML. Private to sim/. A
- * route between nodes takes at most four links: out of the node, up from its leaf, down to the other leaf, into the
- * node. A route inside a node takes the two local links of the workers. Where nodes have switches, the worker's local
- * link and its switch's uplink come first and last, also between switches of one node. A fat tree has two levels and
- * nodes_per_rack / oversubscription_ratio spines (rounded, at least one). Each leaf has one link to each spine and
- * back; the receiving node chooses the spine (D-mod-k, as in SimGrid's FAT_TREE). The last rack may hold fewer nodes;
- * its leaf is as large as the others. */
+/* Numbers, rates and names of the links of a generated platform, and the route between any two of its hosts, for
+ * simulation and XML. Private to sim/. A route between nodes takes at most four links: out of the node, up from its
+ * leaf, down to the other leaf, into the node. A route inside a node takes the two local links of the workers. Where
+ * nodes have switches, the worker's local link and its switch's uplink come first and last, also between switches of
+ * one node. A fat tree has two levels and nodes_per_rack / oversubscription_ratio spines (rounded, at least one). Each
+ * leaf has one link to each spine and back. The number of the receiving node decides which spine a route takes
+ * (D-mod-k, as in SimGrid's FAT_TREE). The last rack may have fewer nodes, but its leaf switch has as many uplinks as
+ * the others. */
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 
 #include "sim/network/network.h"
 
+/* largest number of links of a route; bytes of a link's or host's name */
 enum { PSD_ROUTE_LINKS = 8, PSD_LINK_NAME = 48 };
 
-/* Number of hosts of the platform; below: number of links. Both count from 0, nodes of workers before nodes of servers.
- * Pure, any thread, as all functions below. */
+/* Returns the number of hosts of the platform. Hosts and nodes are numbered from 0, nodes of workers before nodes of
+ * servers. This and all functions below: pure, any thread. */
 unsigned psd_platform_hosts(const struct psd_platform *platform);
+/* Returns the number of links of the platform; they are numbered from 0. */
 unsigned psd_platform_links(const struct psd_platform *platform);
+/* Returns the number of the host's node. */
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host);
-/* Number of the link out of a node, or into it if is_in. */
+/* Returns the number of the link out of a node; into the node if is_in is not 0. */
 unsigned psd_platform_node_link(unsigned node, int is_in);
+/* Returns the rate of a link, bits per second. */
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
-/* Writes a link's name; `name` takes PSD_LINK_NAME bytes. Natural order of host names is the order of host numbers. */
+/* Writes the name of a link to `name`, which has PSD_LINK_NAME bytes. */
 void psd_platform_link_name(const struct psd_platform *platform, unsigned link, char *name);
+/* Writes the name of a host to `name`, which has PSD_LINK_NAME bytes. The natural order of the names (n2 before n10) is
+ * the order of the hosts' numbers. */
 void psd_platform_host_name(const struct psd_platform *platform, unsigned host, char *name);
-/* Writes the links from one host to another, in order, to links (PSD_ROUTE_LINKS of them) and returns their number.
- * from != to. */
+/* Writes the numbers of the links from host `from` to host `to` != `from`, in order, to `links`, which has
+ * PSD_ROUTE_LINKS entries. Returns the number of links. */
 unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, unsigned to, unsigned *links);
 
-/* Compares names in natural order: n2 comes before n10. Returns a negative number, 0 or a positive one, as strcmp(). */
+/* Compares two names in natural order, in which n2 comes before n10. Returns a negative number, 0 or a positive number,
+ * as strcmp(). */
 int psd_platform_compare_names(const char *a, const char *b);
 
-/* Fills err with PSD_EINVAL and the line of SimGrid's words that has the reason, about the file at path. Its line
- * number moves to the front. */
+/* Returns PSD_EINVAL and fills err from SimGrid's messages (`words`) about the platform file at `path`: with the line
+ * that has the reason, and with the line number in the file if the message has one. */
 enum psd_status psd_platform_refuse(const char *path, const char *words, struct psd_error *err);
 
 #endif

@@ -18,7 +18,7 @@
 #define LOAD_LIMIT_MSEC 30000
 #define WORDS_MAX	65536 /* bytes kept of a crash: the message comes first, a stack dump follows */
 
-/* Finds the first line with a letter; later ones are the stack dump. Returns its length. */
+/* Finds the first line with a letter in SimGrid's output; the lines after it are a stack dump. Returns its length. */
 static size_t meaningful_line(const char *words, const char **line)
 {
 	for (*line = words; **line; *line += strspn(*line, "\n")) {
@@ -124,7 +124,8 @@ static int read_words(int fd, char *words, size_t room)
 	return 1;
 }
 
-/* Judges the child: by the result that it wrote, else by SimGrid's words before it died. */
+/* Returns the child's status and fills err: from the result that the child wrote or, if it crashed before that, from
+ * SimGrid's output. */
 static enum psd_status judge(const char *path, int result_fd, const char *words, struct psd_error *err)
 {
 	struct psd_error result;
@@ -167,7 +168,7 @@ enum psd_status psd_platform_check(const struct psd_platform *platform, struct p
 
 	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
 		return PSD_OK;
-	fflush(stdout); /* otherwise the child writes it again */
+	fflush(stdout); /* flushed before fork(): otherwise the child writes the buffered text again */
 	if (pipe(words) || pipe(result) || (child = fork()) < 0) {
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
 		goto close_all;

@@ -20,7 +20,7 @@ static const double sequential_bound_ratio = 0.5;
 static const double in_turn_ratio = 0.9;
 /* A wait of the device up to this share of the iteration bounds nothing. */
 static const double hidden_ratio = 0.1;
-/* Parts of an iteration up to this share are not mentioned. */
+/* A sentence does not mention parts of an iteration up to this share of it. */
 static const double worth_words_ratio = 0.02;
 
 enum { MOST_SENTENCES_WITH_PARTS = 6 }; /* with more systems, parts are in the table only */
@@ -46,7 +46,7 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Limits of the software stack that are below the link's rate; 0: none. */
+/* Rate at which the software stack moves data, bits per second, if it is below the link's rate; otherwise 0. */
 struct stack {
 	double bps, link_bps;
 	bool is_incast; /* the limit holds for many senders only */
@@ -71,7 +71,7 @@ static struct stack stack_of(const struct psd_costed_model *costed, const struct
 
 /* ---- slower nodes ---- */
 
-/* The node that slows the run most, by its devices or by its link; its ratio is 1 where there is none. */
+/* The node that slows the run down most, by slow devices or a slow link; its ratio is 1 if no node is slow. */
 struct slow {
 	unsigned node;
 	double ratio;
@@ -95,7 +95,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 
 /* ---- words ---- */
 
-/* A message takes as long as the cores that handle it. */
+/* Adds the network as the resource that bounds a system, and the processor cores if they bound the messages. */
 static void add_network(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result)
 {
 	const struct psd_machine *machine = &report->costed->scenario->machine;
@@ -160,7 +160,8 @@ static void add_causes(struct psd_text *sentence, const struct cause causes[], u
 	psd_text_add(sentence, "%s", end);
 }
 
-/* Adds forward and backward, then the other parts that are worth mentioning, each with its causes. */
+/* Adds to a sentence the times of forward and backward, then the other parts of the iteration that are large enough,
+ * each with its causes. */
 static void add_parts(struct psd_text *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const struct psd_parts *parts = &result->outcome.parts;
@@ -197,7 +198,8 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 
 enum limit { LIMIT_DEVICE, LIMIT_OTHERS, LIMIT_RESOURCE, LIMIT_TURNS, LIMIT_WAITING };
 
-/* The limit of a result, the resource that it is about, and the share of the iteration. */
+/* Limit of a result: its kind, the resource that bounds the result, and the ratio of the iteration in which that
+ * resource is busy. */
 struct bound {
 	enum limit limit;
 	int resource;
@@ -225,7 +227,7 @@ static struct bound bound_of(const struct psd_result *result)
 	return (struct bound){LIMIT_WAITING, resource, busy_ratio};
 }
 
-/* One or a few words for a column. */
+/* Writes the name of a resource, in one or a few words, for the column `limit`. */
 static void write_resource(const struct psd_report *report, const struct psd_result *result, int resource, char *text,
 			   size_t room)
 {
@@ -363,7 +365,7 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	psd_sentence_write(out, &sentence, 2);
 }
 
-/* Tells whether an earlier system's sentence covers this one. */
+/* Tells whether the sentence of an earlier system is also about this system. */
 static bool is_said(const struct psd_report *report, unsigned s, const struct verdict verdicts[])
 {
 	for (unsigned i = 0; i < s && report->n_systems > MOST_SENTENCES_WITH_PARTS; i++)

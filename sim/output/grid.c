@@ -34,7 +34,7 @@ void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent)
 		const int n_blanks = (int)strspn(word, " ");
 		char *const begin = word + n_blanks, *end = begin + strcspn(begin, " "), behind;
 
-		if (!strncmp(end, " %", 2)) /* a unit stays with its figure */
+		if (!strncmp(end, " %", 2)) /* a line is not broken between a number and "%" */
 			end += 1 + strcspn(end + 1, " ");
 		behind = *end;
 		*end = '\0';

@@ -10,8 +10,8 @@
 /* Writes text with control characters replaced by '?'. */
 void psd_grid_write_text(FILE *out, const char *text);
 
-/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters, then releases it. All lines but the first begin with
- * `indent` blanks. */
+/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters, then releases `sentence`. All lines except the first
+ * begin with `indent` blanks. */
 void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent);
 
 #endif

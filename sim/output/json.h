@@ -1,4 +1,5 @@
-/* A small JSON writer. It writes commas and escapes strings; callers break lines by psd_json_line(). */
+/* A small JSON writer. It writes commas and escapes strings. It begins a new line only where the caller calls
+ * psd_json_line(). */
 #ifndef PSD_SIM_JSON_H
 #define PSD_SIM_JSON_H
 
@@ -6,26 +7,30 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PSD_JSON_MAX_DEPTH = 16 };
+enum { PSD_JSON_MAX_DEPTH = 16 }; /* largest number of objects and arrays that are open at a time */
 
-/* State of a JSON writer. Set `out`, all else zeros. Write errors stay in the error flag of `out`. */
+/* State of a JSON writer. Initialise it with `out`, and zeros in all other members. Write errors set the error flag of
+ * `out`, see ferror(). */
 struct psd_json {
 	FILE *out;
-	unsigned depth;
-	bool has_element[PSD_JSON_MAX_DEPTH]; /* per open object or array: a comma comes before the next element */
+	unsigned depth; /* number of open objects and arrays */
+	/* per open object or array: it has an element already, so a comma must precede the next one */
+	bool has_element[PSD_JSON_MAX_DEPTH];
 };
 
-/* Begins an object or array; bracket is '{' or '['. key, here and below, is the key inside an object; NULL in an array
- * or outermost. */
+/* Begins an object (bracket '{') or an array ('['). key, in this and the next functions: key of the value in the
+ * enclosing object; NULL inside an array and for the outermost value. */
 void psd_json_begin(struct psd_json *json, const char *key, char bracket);
+/* Ends the innermost object (bracket '}') or array (']'). */
 void psd_json_end(struct psd_json *json, char bracket);
+/* Writes a text in quotes, escaped. */
 void psd_json_string(struct psd_json *json, const char *key, const char *text);
-/* Writes true or false, or null where there is no value. */
+/* Writes true or false; null if is_there is false. */
 void psd_json_flag(struct psd_json *json, const char *key, bool is_there, bool flag);
-/* Writes a number with 1 to 17 significant digits, or null if it is not finite. */
+/* Writes a number with `significant` (1 to 17) significant digits; null if it is infinite or NaN. */
 void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
 void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
-/* Begins a new line before the next element. */
+/* Makes the next element begin on a new line. */
 void psd_json_line(struct psd_json *json);
 
 /* Writes text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD, so that the result is valid. */

@@ -1,4 +1,4 @@
-/* Notes that a reader needs before trusting the figures of a report. */
+/* Notes about a report: figures that are approximate, and settings that were not taken into account. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static bool has_changing_links(const struct psd_scenario *scenario)
 	return scenario->n_backgrounds > 0;
 }
 
-/* Lists the keys that only a simulation heeds. */
+/* Names the keys of the scenario that an estimate ignores and a simulation takes into account. */
 static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -54,7 +54,7 @@ static void write_system_notes(FILE *out, const struct psd_report *report)
 	psd_text_release(&text);
 }
 
-/* Warns early that psd-run has no such links. */
+/* Warns that psd-run cannot emulate the links of this scenario. */
 static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 {
 	const unsigned n_points = scenario->has_train && !scenario->has_replay ? psd_scenario_points(scenario) : 0;
@@ -146,8 +146,8 @@ static bool has_system(const struct psd_scenario *scenario, const char *name)
 	return false;
 }
 
-/* Names published systems that the scenario lacks: a misspelt name would look like a system without published values.
- * */
+/* Names published systems that the scenario lacks: a misspelt name would look like a system without published
+ * values. */
 static void write_strangers(FILE *out, const struct psd_report *report)
 {
 	const struct psd_published *published = report->published;
@@ -188,7 +188,7 @@ static void add_cases(struct psd_text *text, const struct psd_report *report, bo
 		psd_text_add(text, "; and %u more", n_more);
 }
 
-/* Names the rows that no simulation made, though one was asked for. */
+/* Names the rows that are estimates although a simulation was asked for. */
 static void write_estimated_note(FILE *out, const struct psd_report *report)
 {
 	struct psd_text sentence = {.bytes = NULL};

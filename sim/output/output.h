@@ -1,5 +1,5 @@
-/* psd-sim's standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON), each in a file of its
- * own. Write errors stay in the error flag of `out`; callers check it. */
+/* psd-sim's standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON); the functions for each
+ * are in a source file of their own. Write errors set the error flag of `out`, which callers check by ferror(). */
 #ifndef PSD_SIM_OUTPUT_H
 #define PSD_SIM_OUTPUT_H
 
@@ -12,27 +12,33 @@
 #include "sim/output/json.h"
 #include "sim/sweep/sweep.h"
 
-/* Writes the table with its head, notes, and one sentence for each system. PSD_ENOMEM. */
+/* Writes the table of results with its head, the notes, and one sentence about the bottleneck of each system.
+ * PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills the limit of each result: a resource, or a slower node by number. */
+/* Sets the column `limit` of each result: the resource, or the number of the slower node, that bounds its speed. */
 void psd_output_find_limits(struct psd_report *report);
-/* Writes only the sentences about bottlenecks, for the largest point of each system. */
+/* Writes one sentence about the bottleneck of each system, for the system's largest point of the sweep. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
-/* Names the cases without a row, and the ways to have them: PSD_ERUN; PSD_OK where every case has one. */
+/* Returns PSD_OK if every case of the sweep has a result. Otherwise returns PSD_ERUN; the text names the cases that
+ * were refused, and ways to get results for them. */
 enum psd_status psd_output_refused(const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes "note: ..." lines about figures that are approximate and costs that are left out. */
+/* Writes lines "note: ..." about values of the table that are approximate, and about costs that predictions leave
+ * out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* Writes the results as rows of CSV, without their head. PSD_ENOMEM. */
+/* Writes the results as lines of CSV, without the line of column names. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes a text and releases it. PSD_ENOMEM: the text is incomplete, and not written. */
+/* Writes `text` to out, then releases it. PSD_ENOMEM: memory ran out when the text was made; it is incomplete and is
+ * not written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Adds one object for each result to an open array. PSD_ENOMEM, and statuses of psd_case_make(). */
+/* Writes one JSON object for each result to the array that is open in `json`. PSD_ENOMEM, and statuses of
+ * psd_case_make(). */
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the plan of one case with the reason of each choice. point_words is for example "point 6 of 6". PSD_ENOMEM. */
+/* Writes the plan of one case (a system at a point of the sweep) with the reason of each choice. point_words: text for
+ * the head, such as "point 6 of 6". PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 

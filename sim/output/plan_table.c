@@ -37,7 +37,7 @@ static void write_tensor_names(const struct psd_plan *plan, const struct psd_pla
 	}
 }
 
-/* Seconds and bytes of each item by each candidate method. */
+/* Seconds and bytes of each item (bucket) for each candidate method. */
 struct weighed {
 	const struct psd_plan *plan;
 	struct psd_alternative (*items)[PSD_CANDIDATES];
@@ -140,7 +140,7 @@ static bool has_bytes_rule(const struct psd_plan *plan)
 	return plan->system->sync != PSD_SYNC_AUTO && !plan->local;
 }
 
-/* Tells whether the choice by seconds is faster than the one by bytes; equal times are no disagreement. */
+/* Tells whether the method with the shortest time is faster than the method that the bytes rule selects. */
 static bool do_rules_part(const struct weighed *weighed, unsigned i, unsigned seconds_choice)
 {
 	const struct psd_method *bytes_choice = psd_choice_by_bytes(weighed->plan, &weighed->plan->items[i]);

@@ -10,7 +10,7 @@ enum { SECONDS_DIGITS = 9 };
 static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec",
 						     "network_out_sec"};
 
-/* The columns of the CSV. */
+/* Writes the columns of the CSV as members of an object. */
 static void write_fields(struct psd_json *json, const struct psd_result *result)
 {
 	struct psd_field field;

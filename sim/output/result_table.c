@@ -112,7 +112,8 @@ static void add_extent(struct psd_text *sentence, const struct psd_report *repor
 		psd_text_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
-/* Several bandwidths have a column of their own. */
+/* Adds the network to the title, with its bandwidth if the sweep has only one; several bandwidths have a column of
+ * their own. */
 static void add_network(struct psd_text *sentence, const struct psd_scenario *scenario)
 {
 	const struct psd_network *network = &scenario->network;

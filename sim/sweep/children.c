@@ -1,5 +1,5 @@
-/* Forks, watches and reaps child processes. Each child leads a process group, so that processes it starts end with it.
- * */
+/* Forks, watches and reaps child processes. Each child leads a process group, so that processes it starts end with
+ * it. */
 #define _GNU_SOURCE 1
 
 #include "sim/sweep/children.h"
@@ -22,7 +22,8 @@ enum {
 	NAME_ROOM = 160,
 };
 
-/* A child's result, written in one piece: pipes do not split up to PIPE_BUF (4,096) bytes. */
+/* Result of a child, written to its pipe by one write(): a pipe does not split writes of up to PIPE_BUF (4,096)
+ * bytes. */
 struct record {
 	enum psd_status status;
 	struct psd_outcome outcome;
@@ -30,7 +31,7 @@ struct record {
 };
 
 struct child {
-	pid_t pid; /* 0: the slot is free */
+	pid_t pid; /* process of the child; 0: the slot is free */
 	unsigned job;
 	int result_fd;
 	int noise_fd;
@@ -42,7 +43,7 @@ struct pool {
 	const struct psd_children *children;
 	struct psd_outcome *outcomes;
 	struct child *slots;
-	struct pollfd *polled; /* one for each slot */
+	struct pollfd *polled; /* descriptors for poll(), one for each slot */
 	unsigned n_running;
 	unsigned next_job;
 	unsigned n_done;
@@ -151,7 +152,7 @@ static enum psd_status start_child(struct pool *pool, struct child *slot, unsign
 		close(noise[0]);
 		become_child(pool, job, parent, result[1], noise[1]);
 	}
-	setpgid(pid, pid); /* the parent does it too: the child may be killed before it has */
+	setpgid(pid, pid); /* parent and child both make this call, since each may be the first that needs the group */
 	close(result[1]);
 	close(noise[1]);
 	slot->pid = pid;
@@ -226,7 +227,8 @@ static enum psd_status report_failure(const struct record *record, const char *n
 	return record->status;
 }
 
-/* Earlier jobs continue: if one of them fails too, it is the one to report, so that every run reports the same. */
+/* Drops all jobs from number `job` on. Jobs with lower numbers continue: if one of them also fails, that one is
+ * reported, so that each run of the program reports the same job. */
 static void end_at(struct pool *pool, unsigned job)
 {
 	pool->end_job = job;
@@ -241,7 +243,8 @@ static void take_outcome(struct pool *pool, unsigned job, const struct psd_outco
 	pool->n_done++;
 }
 
-/* The child has closed its end of the pipe: it has ended, or will soon. */
+/* Called when the child has closed its end of the pipe, so it has ended or will end soon: waits for it and stores its
+ * result. */
 static void finish_child(struct pool *pool, struct child *slot)
 {
 	const unsigned job = slot->job;
@@ -306,7 +309,8 @@ static void start_children(struct pool *pool)
 			pool->next_job++;
 			continue;
 		}
-		/* fewer concurrent children will do, as long as there is one */
+		/* without memory for another child, fewer children at a time are used; only if there is none, it is an
+		 * error */
 		if (pool->n_running == 0) {
 			pool->status = status;
 			pool->end_job = pool->next_job;

@@ -1,5 +1,5 @@
-/* Runs jobs in child processes: SimGrid exists once per process and may abort(), so each case needs a child. Results
- * have the order of the jobs, whichever ends first. */
+/* Runs jobs in child processes: a process can use SimGrid only once, and SimGrid may abort(), so each simulation needs
+ * a child. Results are in the order of the jobs, not in that in which they end. */
 #ifndef PSD_SIM_CHILDREN_H
 #define PSD_SIM_CHILDREN_H
 
@@ -9,31 +9,31 @@
 #include "engine/base/error.h"
 #include "engine/program/outcome.h"
 
-/* Function that does job number `job` in the child. Its output is discarded, unless the child crashes: then it is part
- * of the error. */
+/* Function that executes job number `job` in the child, and fills *outcome on success. Output that it prints is
+ * discarded, unless the child crashes: then it is a part of the error message. */
 typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_outcome *outcome,
 					struct psd_error *err);
-/* Function that writes a job's name for people into text. */
+/* Function that writes the name of a job, for messages, to `text`, which has `room` bytes. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
 struct psd_children {
 	psd_child_fn work;
 	psd_child_name_fn name;
-	void *context;
+	void *context; /* first argument of work() and name() */
 	unsigned n_jobs;
 	unsigned n_at_once; /* number of concurrent children, >= 1 */
-	bool has_progress;  /* shows progress in a line on standard error that rewrites itself */
+	bool has_progress;  /* progress is shown in a line on standard error, which is overwritten at each change */
 };
 
-/* Runs all jobs and sets outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported. An
- * error of the input keeps its status and text; other errors get the job's name. A crash is PSD_ERUN with the signal
- * and the child's words. SIGINT, SIGTERM and SIGHUP end all children; *signal_number is then the signal, else 0. No
- * child is left at the return, and children die with this process. Call it from one thread. Returns PSD_ENOMEM,
- * PSD_ERUN, or the status of a job. */
+/* Runs all jobs, and sets outcomes[job] of each job that succeeds. If jobs fail, err is filled by the failed job with
+ * the lowest number. An input error keeps its status and text; the job's name is added to other errors. A crash of a
+ * child is PSD_ERUN, with the signal and the child's output. SIGINT, SIGTERM and SIGHUP end all children; then
+ * *signal_number is the signal, otherwise 0. On return no child is left; children also end if this process is killed.
+ * May be called by one thread only. Returns PSD_ENOMEM, PSD_ERUN, or the status of a job. */
 enum psd_status psd_children_run(const struct psd_children *children, struct psd_outcome outcomes[], int *signal_number,
 				 struct psd_error *err) PSD_MUST_CHECK;
 
-/* Number of processor cores that this process may use, at least 1. */
+/* Returns the number of processor cores that this process may use, at least 1. */
 unsigned psd_children_cores(void);
 
 #endif

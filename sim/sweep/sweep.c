@@ -16,7 +16,7 @@ struct job {
 	struct psd_point point;
 };
 
-/* Cases: those of the report in its order, then those needed only as a baseline. */
+/* List of cases (jobs): first the cases of the report, in its order, then cases that are needed only as a baseline. */
 struct work_list {
 	const struct psd_sweep *sweep;
 	struct job *jobs;
@@ -26,7 +26,7 @@ struct work_list {
 	unsigned n_points;
 	unsigned n_report_jobs;		     /* n_systems * n_points */
 	struct psd_scenario *calm;	     /* scenario of baselines: without slow nodes and background traffic */
-	struct psd_costed_model calm_matter; /* borrows graph and costs */
+	struct psd_costed_model calm_matter; /* the model with `calm`; graph and costs are borrowed */
 };
 
 static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
@@ -58,7 +58,7 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 	return status;
 }
 
-/* Tells whether an estimate may stand for a simulation of single flows: it heeds all keys of the scenario. */
+/* Tells whether an estimate may replace a simulation, because it takes all keys of the scenario into account. */
 static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
@@ -72,7 +72,8 @@ static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 	       scenario->fidelity == PSD_FIDELITY_FLOW;
 }
 
-/* A case with too many events is estimated, or has an outcome that says so: it costs no other case its row. */
+/* Runs a case. If it has too many events, it is estimated, or *outcome says that it was refused; the other cases run
+ * all the same. */
 static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
 				     struct psd_error *err)
 {
@@ -206,7 +207,7 @@ static enum psd_status check_systems(const struct work_list *list, struct psd_er
 		if (!status)
 			psd_case_release(&made);
 		else if (status == PSD_EINVAL && err->is_limit)
-			status = PSD_OK; /* smaller points may have fewer events */
+			status = PSD_OK; /* not an error of the system: its smaller points may need fewer events */
 	}
 	return status;
 }

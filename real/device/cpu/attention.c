@@ -8,24 +8,28 @@
 
 struct attention {
 	struct psd_cpu_op source_in, share_out;
-	struct psd_cpu_op softmax, softmax_back; /* rows of one sample */
-	void *const *source, *const *share;	 /* slots: (batch, positions, apart) */
-	float *probabilities;			 /* (batch, heads, positions, positions) */
-	void *rows;				 /* the current sample's part of `probabilities` */
-	void *const *drows;			 /* slot: gradient of the probabilities, then of the scores */
-	float *cosines, *sines;			 /* (positions, depth / 2); NULL without rotary embedding */
+	struct psd_cpu_op softmax, softmax_back; /* softmax over all rows of one sample, and its gradient */
+	/* slots (struct psd_cpu_op) of the input and its gradient; shape (batch, positions, apart) */
+	void *const *source, *const *share;
+	float *probabilities; /* softmax of the scores, kept for backward; shape (batch, heads, positions, positions) */
+	void *rows;	      /* address, in `probabilities`, of the current sample */
+	/* slot of scratch memory: gradient of the probabilities, then of the scores */
+	void *const *drows;
+	/* cosine and sine of each angle; shape (positions, depth / 2) each; NULL without rotary embedding */
+	float *cosines, *sines;
 	dnnl_dim_t positions, channels, heads;
-	dnnl_dim_t depth;   /* channels of a head */
-	dnnl_dim_t apart;   /* channels of the input */
-	dnnl_dim_t sharers; /* adjacent heads that share keys and values */
+	dnnl_dim_t depth;   /* number of channels of a head */
+	dnnl_dim_t apart;   /* number of channels of the input: the distance between positions */
+	dnnl_dim_t sharers; /* number of adjacent heads that share keys and values */
 	float scale;
 };
 
 /* Offsets of a head's matrices within its sample. */
 struct head {
-	dnnl_dim_t queries, keys, values; /* in the input, or in its gradient */
-	dnnl_dim_t scores;		  /* scores or probabilities, (positions, positions) */
-	bool is_first;			  /* first of the heads that share its keys */
+	dnnl_dim_t queries, keys, values; /* offsets in the input, or in the input's gradient */
+	/* offset of the head's scores or probabilities, shape (positions, positions) */
+	dnnl_dim_t scores;
+	bool is_first; /* the head is the first of those that share its keys */
 };
 
 static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_error *err)
@@ -58,7 +62,7 @@ static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_er
 			       3, err);
 }
 
-/* Each pair of channels has its own frequency. */
+/* Computes cosines and sines of all angles; each pair of channels has a frequency of its own. */
 static enum psd_status take_angles(struct psd_cpu_layer *self, double base, struct psd_error *err)
 {
 	struct attention *attention = self->details;
@@ -79,7 +83,8 @@ static enum psd_status take_angles(struct psd_cpu_layer *self, double base, stru
 	return PSD_OK;
 }
 
-/* The copy that is rotated in place, or the input itself. */
+/* Sets the slot of the attention's input: with rotary embedding a copy, which is rotated in place; otherwise the input
+ * itself. */
 static enum psd_status prepare_source(struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
 				      struct psd_error *err)
 {
@@ -196,7 +201,7 @@ static void rotate_sample(const struct attention *attention, float *rows, float 
 
 /* ---- forward ---- */
 
-/* Causal mask: no position sees a later one. */
+/* Causal mask: sets scores of later positions to -infinity, so that a position does not depend on later ones. */
 static void hide_later(float *scores, dnnl_dim_t positions)
 {
 	for (dnnl_dim_t row = 0; row < positions; row++)
@@ -204,7 +209,7 @@ static void hide_later(float *scores, dnnl_dim_t positions)
 			scores[row * positions + column] = -INFINITY;
 }
 
-/* scores = scale queries keys^T */
+/* Computes scores = scale * queries * keys^T for one head. */
 static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, const float *source, float *scores)
 {
 	const struct attention *attention = self->details;
@@ -218,7 +223,7 @@ static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, c
 	return failure;
 }
 
-/* top = softmax(scores) values */
+/* Computes top = softmax(scores) * values for all heads of a sample. */
 static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
@@ -256,7 +261,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 
 /* ---- backward; keys and values get the sum of their sharers' gradients ---- */
 
-/* dvalues = probabilities^T dtop; dprobabilities = dtop values^T */
+/* Computes dvalues = probabilities^T * dtop and dprobabilities = dtop * values^T for one head. */
 static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, uint32_t sample,
 					  const float *dtop)
 {
@@ -274,7 +279,7 @@ static dnnl_status_t differentiate_values(const struct attention *attention, str
 				    positions);
 }
 
-/* dqueries = scale dscores keys; dkeys = scale dscores^T queries */
+/* Computes dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries for one head. */
 static dnnl_status_t differentiate_scores(const struct attention *attention, struct head head, uint32_t sample)
 {
 	const dnnl_dim_t positions = attention->positions, apart = attention->apart, depth = attention->depth;

@@ -8,11 +8,15 @@ struct batch_norm {
 	struct psd_cpu_twins training; /* first member, because psd_cpu_forward() executes it */
 	struct psd_cpu_op inference;
 	float epsilon;
-	bool is_fixed;					     /* fixed statistics: training and inference are the same */
-	void *mean, *variance;				     /* statistics of this batch; of a scale 0 and 1 */
-	void *const *used_mean, *const *used_variance;	     /* slots: in training */
-	void *const *running_mean, *const *running_variance; /* slots of the network's states */
-	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL without scale or shift */
+	/* statistics are fixed, so training and inference compute the same */
+	bool is_fixed;
+	/* mean and variance of this batch; for Caffe's Scale 0 and 1 */
+	void *mean, *variance;
+	void *const *used_mean, *const *used_variance; /* slots of the mean and variance that training uses */
+	/* slots of the running mean and variance, which are states of the network */
+	void *const *running_mean, *const *running_variance;
+	/* slots of scale and shift and of their gradients; NULL if the layer has none */
+	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta;
 };
 
 static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *norm)
@@ -134,8 +138,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return prepare_forward(self, true, err);
 }
 
-/* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
- * kept_ratio, the batch's part of their sum. */
+/* Returns the weight of this batch in the running statistics. It is 1 - kept_ratio; in Caffe's average, in which the
+ * weight of older batches is multiplied by kept_ratio in each iteration, it is 1 / (sum of all weights). */
 static float share_of_batch(const struct psd_cpu_layer *self)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;

@@ -34,7 +34,7 @@ dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self)
 	return describe(self, dnnl_format_tag_any);
 }
 
-/* Ignores strides of dimensions with one element. */
+/* True if the strides are those of row-major order; strides of dimensions with one element are ignored. */
 static bool has_plain_strides(const dnnl_memory_desc_t *desc)
 {
 	dnnl_dim_t stride = 1;
@@ -74,7 +74,7 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 {
 	const struct psd_cpu_layer *input = psd_cpu_below(self, 0);
 
-	/* the images are the caller's */
+	/* the blob of the network's input is the caller's memory, which must not be overwritten */
 	return input->n_readers == 1 && input->model->n_inputs > 0 &&
 	       (input->blob->keeps == PSD_KEEPS_NOTHING ||
 		(input->blob->keeps == PSD_KEEPS_SIGNS && self->kind->leaves_signs));

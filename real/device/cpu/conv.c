@@ -11,10 +11,12 @@ struct pass {
 };
 
 struct conv {
-	struct pass forward, dweight, dsource; /* dsource is unused without a data gradient */
+	/* dsource computes the gradient of the input; unused if the input needs none */
+	struct pass forward, dweight, dsource;
 };
 
-/* oneDNN's names for a convolution, and for its transpose, whose plain weight has inputs first. */
+/* oneDNN's functions and argument numbers for a convolution, or for a transposed convolution, whose plain weight has
+ * the inputs as first dimension. */
 struct family {
 	dnnl_alg_kind_t algorithm;
 	dnnl_format_tag_t plain, plain_of_groups;
@@ -86,7 +88,8 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->family = family;
 	shape->strides[0] = window->stride.height;
 	shape->strides[1] = window->stride.width;
-	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN's dilation counts the holes */
+	/* oneDNN's dilation is the number of skipped elements, one less than that of the network */
+	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1;
 	shape->dilates[1] = (dnnl_dim_t)window->dilation.width - 1;
 	shape->pad_before[0] = shape->pad_after[0] = window->pad.height;
 	shape->pad_before[1] = shape->pad_after[1] = window->pad.width;
@@ -98,7 +101,7 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->bias_or_null = settings->has_bias ? &shape->bias : NULL;
 }
 
-/* Whether the only reader is a ReLU, which can be applied while the result is in registers. */
+/* True if only one layer reads the output and it is a ReLU, which then is fused into the convolution. */
 static bool feeds_relu(const struct psd_cpu_layer *self)
 {
 	return self->kind == &psd_cpu_conv && self->n_readers == 1 &&
@@ -129,9 +132,9 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 	return status;
 }
 
-/* An argument: its memory outside the primitive, and its format inside. */
+/* Argument of a primitive: its memory and format outside, and the format that the primitive uses. */
 struct end {
-	int arg; /* DNNL_ARG_... */
+	int arg; /* oneDNN's number of the argument, DNNL_ARG_... */
 	const dnnl_memory_desc_t *desc;
 	void *const *slot;
 	dnnl_query_t made;
@@ -230,7 +233,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_input(self, 0)->has_diff ? prepare_data_backward(self, &shape, err) : PSD_OK;
 }
 
-/* Lists the operations in order of execution. */
+/* The operations of a pass in the order in which they are executed. */
 #define OPS_OF(pass) (struct psd_cpu_op *const[]){&(pass).moves[0], &(pass).moves[1], &(pass).run, &(pass).moves[2]}, 4
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

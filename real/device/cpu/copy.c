@@ -3,7 +3,7 @@
 
 #include "real/device/cpu/cpu.h"
 
-/* view: describes the output's memory with the input's dimensions. */
+/* Prepares the copies of forward and backward. view: description of the output's memory with the input's dimensions. */
 static enum psd_status prepare_copies(struct psd_cpu_layer *self, const dnnl_memory_desc_t *view, struct psd_error *err)
 {
 	struct psd_cpu_twins *copies = self->details;
@@ -53,7 +53,8 @@ struct slice {
 	uint64_t whole_bytes;
 };
 
-/* A slice that begins inside a block of channels needs plain memory. */
+/* Prepares a layer that takes a slice of the channels. If the slice begins inside a block of channels, plain memory is
+ * used. */
 static enum psd_status prepare_slice(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct slice *slice = self->details;
@@ -89,7 +90,7 @@ static enum psd_status forward_slice(struct psd_cpu_layer *self, struct psd_erro
 	return psd_cpu_op_run_all(ops, 2, self, err);
 }
 
-/* Zeros the gradient of channels outside the slice. */
+/* Computes the gradient of the input of a slice; the gradient of channels outside the slice becomes 0. */
 static enum psd_status backward_slice(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct slice *slice = self->details;

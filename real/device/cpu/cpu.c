@@ -20,7 +20,7 @@ static enum psd_status prepare_input(struct psd_cpu_layer *self, struct psd_erro
 	return psd_cpu_declare(self, &plain, err);
 }
 
-/* begin() has set the blob to the images */
+/* does nothing: begin() has set the blob to the images */
 static enum psd_status forward_input(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	(void)self, (void)err;
@@ -110,7 +110,8 @@ static enum psd_status take_states(struct psd_device *device, struct psd_error *
 	return PSD_OK;
 }
 
-/* A layer that shares another's tensors gets memory for its own part of their gradients. */
+/* Sets the slots of a layer's gradients. A layer that shares tensors with another layer gets memory for its own summand
+ * of their gradients. */
 static enum psd_status take_gradients(struct psd_cpu_layer *layer, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
@@ -171,7 +172,8 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	device->graph = graph;
 	device->options = *options;
-	omp_set_num_threads((int)device->n_threads); /* primitives divide their work when they are made */
+	/* set before prepare(): oneDNN's primitives divide their work among threads when they are created */
+	omp_set_num_threads((int)device->n_threads);
 	return prepare(device, parameters, gradients, err);
 }
 
@@ -189,7 +191,8 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	return PSD_OK;
 }
 
-/* Layers may execute on different threads. */
+/* Executes the forward pass of a layer. Layers may be executed by different threads, so the number of threads is set in
+ * each call. */
 static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	omp_set_num_threads((int)device->n_threads);
@@ -202,8 +205,8 @@ static void add_to(float *sum, const float *part, uint64_t count)
 		sum[i] += part[i];
 }
 
-/* Adds the parts of a shared tensor's gradient. Its owner is the lowest layer that shares it, so all parts exist after
- * the owner's backward. */
+/* Adds the gradients of a shared tensor by all layers that share it. `owner` is the lowest of these layers, so all
+ * gradients are computed when its backward pass has ended. */
 static void add_shared(const struct psd_cpu_layer *owner)
 {
 	const struct psd_device *device = owner->device;
@@ -224,7 +227,8 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 	omp_set_num_threads((int)device->n_threads);
 	if (!self->model->is_trained)
 		return PSD_OK;
-	if (self->blob->has_diff && !self->blob->is_filled) { /* the loss does not depend on it */
+	/* the loss does not depend on this blob, so its gradient is 0 */
+	if (self->blob->has_diff && !self->blob->is_filled) {
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
@@ -272,7 +276,7 @@ static void describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_
 	snprintf(text, PSD_DEVICE_TEXT_MAX, "oneDNN %d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
 }
 
-/* Defined where the program loads oneDNN at run time. */
+/* Returns 1 if oneDNN can be used. It is loaded at run time in some builds. */
 static unsigned count(struct psd_error *why)
 {
 	return psd_libraries_need(PSD_LIBRARY_ONEDNN, why) == PSD_OK;

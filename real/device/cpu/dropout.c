@@ -6,13 +6,13 @@
 
 struct dropout {
 	struct psd_cpu_op value_in, diff_out;
-	void *const *source; /* slots: input values, plain */
-	void *const *share;  /* slots: input gradient, plain */
+	void *const *source; /* slot of the input in plain format */
+	void *const *share;  /* slot of the input's gradient in plain format */
 	bool is_in_place;
 	uint32_t threshold; /* elements with a random word below it are dropped */
-	float scale;	    /* factor of kept elements, so that the expectation stays */
-	float *factors;	    /* (batch, elements): 0 or scale */
-	uint32_t elements;  /* elements in a sample */
+	float scale;	    /* factor on kept elements, so that the expected value stays the same */
+	float *factors;	    /* factor on each element, 0 or scale; shape (batch, elements) */
+	uint32_t elements;  /* number of elements in a sample */
 };
 
 static uint32_t high_product(uint32_t left, uint32_t right)
@@ -85,7 +85,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return dropout->factors ? declare(self, dropout, err) : psd_cpu_no_memory(err);
 }
 
-/* to may equal from. */
+/* to = from * factors, element by element; `to` may be equal to `from`. */
 static void multiply(float *to, const float *from, const float *factors, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -15,11 +15,12 @@
 
 struct inner_product {
 	struct psd_cpu_op bottom_in, dbottom_out;
-	void *bottom;		   /* copy of an input that is not plain; lives on as a factor */
-	void *const *bottom_slot;  /* (batch, M) */
-	void *const *dbottom_slot; /* slot of the input's gradient, plain */
+	/* plain copy of an input that is in another format; it is kept as a factor after the iteration */
+	void *bottom;
+	void *const *bottom_slot;  /* slot of the input in plain format; shape (batch, M) */
+	void *const *dbottom_slot; /* slot of the input's gradient in plain format; shape (batch, M) */
 	void *const *block_slot;   /* slot of a copied block of the weight; NULL without a copy */
-	dnnl_dim_t rows, columns;  /* M inputs, N outputs */
+	dnnl_dim_t rows, columns;  /* rows: number of inputs M; columns: number of outputs N */
 };
 
 static enum psd_status prepare_bottom(struct psd_cpu_layer *self, struct inner_product *inner, struct psd_error *err)
@@ -65,7 +66,8 @@ static void fill_rows(float *rows, const float *row, dnnl_dim_t n_rows, dnnl_dim
 			rows[r * columns + c] = row[c];
 }
 
-/* sums += column sums, added row by row, so that the order does not depend on the compiler. */
+/* Adds the column sums of `rows` to sums, row by row, so that the order of additions does not depend on the
+ * compiler. */
 static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, dnnl_dim_t columns)
 {
 	for (dnnl_dim_t r = 0; r < n_rows; r++)
@@ -73,7 +75,7 @@ static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, d
 			sums[c] += rows[r * columns + c];
 }
 
-/* top (batch, N) = bottom (batch, M) weight^T + bias */
+/* Computes top = bottom * weight^T + bias; shapes: top (batch, N), bottom (batch, M). */
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
@@ -92,7 +94,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
 }
 
-/* dweight (N, M) = dtop^T bottom, dbias (N) = column sums of dtop; either may be NULL. */
+/* Computes dweight = dtop^T * bottom, shape (N, M), and dbias[n] = sum of column n of dtop. dweight or dbias may be
+ * NULL. */
 static dnnl_status_t differentiate_parameters(const struct psd_factors *factors, dnnl_dim_t samples, dnnl_dim_t rows,
 					      dnnl_dim_t columns, float *dweight, float *dbias)
 {
@@ -111,7 +114,8 @@ static dnnl_dim_t lesser(dnnl_dim_t left, dnnl_dim_t right)
 	return left < right ? left : right;
 }
 
-/* dbottom = dtop weight, block by block; rows and columns are those of the stored (N, M) matrix. */
+/* Computes dbottom = dtop * weight, one block of the weight after the other. Rows and columns are those of the stored
+ * matrix, shape (N, M). */
 static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t batch, const float *dtop,
 					const float *weight, float *dbottom)
 {
@@ -133,7 +137,7 @@ static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t 
 	return failure;
 }
 
-/* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
+/* Computes dbottom = dtop * weight; shapes: dbottom (batch, M), dtop (batch, N), weight (N, M). */
 static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const float *dtop, struct psd_error *err)
 {
 	struct inner_product *inner = self->details;
@@ -153,7 +157,7 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 	return psd_cpu_share_end(self, in, err);
 }
 
-/* Pointers to the factors, valid until the next forward. */
+/* Returns the addresses of the layer's factors, valid until its next forward pass. */
 static struct psd_factors factors_of(const struct psd_cpu_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -197,7 +201,8 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 
 	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	omp_set_num_threads(
-		(int)device->n_threads); /* setting of the calling thread, which need not be the computing one */
+		/* the setting belongs to the calling thread, which may be another one than in forward and backward */
+		(int)device->n_threads);
 	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",
 				       columns, rows)

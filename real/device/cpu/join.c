@@ -2,9 +2,9 @@
  * copy. */
 #include "real/device/cpu/cpu.h"
 
-/* State of each input. */
+/* State of a layer for one of its inputs. */
 struct join {
-	struct psd_cpu_op convert; /* element-wise sum: converts to the sum's format */
+	struct psd_cpu_op convert; /* element-wise sum: operation that converts the input to the format of the sum */
 	struct psd_cpu_op forward, backward;
 };
 
@@ -38,7 +38,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 
 /* ---- concatenation ---- */
 
-/* The channels of `whole` that input i fills. Returns false if the first one lies inside a block of the format. */
+/* Describes the channels of `whole` that come from input i. Returns false if they begin inside a block of channels of
+ * the format. */
 static bool find_part(const struct psd_cpu_layer *self, unsigned i, const dnnl_memory_desc_t *whole,
 		      dnnl_memory_desc_t *part)
 {

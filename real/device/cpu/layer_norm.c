@@ -3,9 +3,11 @@
 
 struct layer_norm {
 	struct psd_cpu_op source_in, forward, backward, share_out;
-	void *const *source, *const *share;				 /* slots */
-	void *mean, *variance;						 /* (positions) */
-	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL without scale or shift */
+	void *const *source, *const *share; /* slots */
+	/* statistics of each position; shape (positions) each */
+	void *mean, *variance;
+	/* slots of scale and shift and of their gradients; NULL if the layer has none */
+	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta;
 	dnnl_memory_desc_t positions, statistics, vector;
 };
 

@@ -67,7 +67,7 @@ static struct psd_block_lifetime life_of(const struct psd_device *device, const 
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cpu_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
-	/* factors outlive the iteration */
+	/* factors are needed after the iteration, so their memory is not shared */
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
 	return (struct psd_block_lifetime){.owner = blob->owner,

@@ -2,9 +2,10 @@
 #include "real/device/cpu/cpu.h"
 
 struct multiply {
-	struct psd_cpu_op factor_in, forward; /* factor_in: second input in the format of the product */
-	struct psd_cpu_op by_first, by_second, sum, by_second_out; /* gradients; sum: over a map */
-	void *const *factor;					   /* slots */
+	struct psd_cpu_op factor_in, forward; /* factor_in: converts the second input to the format of the product */
+	/* gradients by the first and by the second input; sum: adds the values of each channel */
+	struct psd_cpu_op by_first, by_second, sum, by_second_out;
+	void *const *factor; /* slot (struct psd_cpu_op) of the second input in the format of the product */
 	void *const *product, *const *share;
 };
 

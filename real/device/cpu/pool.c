@@ -7,7 +7,8 @@ struct pool_shape {
 	dnnl_dims_t strides, kernel, pad_before, pad_after;
 };
 
-/* Far padding of a side: the length of the last window beyond the edge. Less than `pad` if that window ends earlier. */
+/* Returns the padding at the end of a side: the length by which the last window exceeds the edge; less than `pad` if
+ * that window ends earlier. */
 static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, uint32_t side, uint32_t pad)
 {
 	return ((dnnl_dim_t)positions - 1) * stride + kernel - side - pad;
@@ -55,7 +56,7 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 	return PSD_OK;
 }
 
-/* The workspace holds the index of each maximum. */
+/* Prepares the forward operation. In training its workspace has the index of each maximum. */
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, const struct pool_shape *shape,
 				       struct psd_cpu_arg *workspace, struct psd_error *err)
 {

@@ -6,8 +6,9 @@
 
 struct position {
 	struct psd_cpu_op weight_in, dweight_out, pass; /* pass: copies the gradient to the input */
-	void *const *weight, *const *dweight;		/* slots, in the input's format */
-	uint64_t elements;				/* elements in a sample, with padding of blocks */
+	/* slots (struct psd_cpu_op) of the weight and its gradient, in the format of the input */
+	void *const *weight, *const *dweight;
+	uint64_t elements; /* elements in a sample, with padding of blocks */
 };
 
 static void describe_one(const struct psd_cpu_layer *self, dnnl_memory_desc_t *own, dnnl_memory_desc_t *plain)

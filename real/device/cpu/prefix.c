@@ -6,9 +6,10 @@
 
 struct prefix {
 	struct psd_cpu_op source_in, share_out;
-	void *const *source, *const *share; /* slots: (batch, input positions, channels) */
+	/* slots (struct psd_cpu_op) of the input and its gradient; shape (batch, input positions, channels) */
+	void *const *source, *const *share;
 	uint64_t channels;
-	uint64_t own, whole; /* elements in a sample: vectors, output */
+	uint64_t own, whole; /* numbers of elements in a sample: of the learned vectors, and of the output */
 };
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
@@ -30,7 +31,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 							    PSD_CPU_SCRATCH_RESULT, &prefix->share, err);
 }
 
-/* The weight is (channels, positions). */
+/* Copies the learned vectors to the begin of each sample; the weight has shape (channels, positions). */
 static void put_vectors(const struct psd_cpu_layer *self, float *to)
 {
 	const struct prefix *prefix = self->details;

@@ -4,7 +4,8 @@
 
 #include "real/device/cpu/cpu.h"
 
-/* The two source positions of an output position along a side, and the weight of the second. */
+/* The two rows (or columns) of the input from which a row (or column) of the output is interpolated, and the weight of
+ * the second one. */
 struct between {
 	uint32_t first, second;
 	float nearness;
@@ -12,7 +13,7 @@ struct between {
 
 struct resize {
 	struct psd_cpu_op value_in, diff_out;
-	void *const *source, *const *share; /* slots */
+	void *const *source, *const *share; /* slots (struct psd_cpu_op) of the input and its gradient */
 	struct between *rows, *columns;
 };
 
@@ -86,7 +87,7 @@ static void gather(const struct resize *resize, struct psd_shape from, struct ps
 	}
 }
 
-/* Number of maps in a batch. */
+/* Returns the number of maps in a batch: samples times channels. */
 static size_t count_maps(const struct psd_cpu_layer *self)
 {
 	return (size_t)self->device->options.batch * self->model->shape.channels;

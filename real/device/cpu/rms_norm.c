@@ -8,9 +8,9 @@ enum { LANES = 16 }; /* interleaved partial sums, for one vector instruction */
 
 struct rms_norm {
 	struct psd_cpu_op source_in, share_out;
-	void *const *source, *const *share; /* slots */
-	float *inverse;			    /* (positions): 1 / root mean square */
-	uint64_t positions, channels;	    /* positions: in the whole batch */
+	void *const *source, *const *share; /* slots (struct psd_cpu_op) of the input and its gradient */
+	float *inverse;			    /* 1 / root mean square of each position; shape (positions) */
+	uint64_t positions, channels;	    /* positions: number in the whole batch; channels: number per position */
 	bool has_scale;
 };
 
@@ -51,7 +51,7 @@ static float total_of(const float lanes[LANES])
 	return sum;
 }
 
-/* Sum of left right gamma over the channels; gamma may be NULL. */
+/* Returns the sum of left * right * gamma over the channels; gamma NULL: 1. */
 static float dot(const float *left, const float *right, const float *gamma, uint64_t channels)
 {
 	float lanes[LANES] = {0};
@@ -96,7 +96,8 @@ static void differentiate_scale(const struct psd_cpu_layer *self)
 			dgamma[c] += dto[c] * from[c] * norm->inverse[p];
 }
 
-/* Gradient with r the inverse root and g = dto gamma: r (g - r r from mean(g from)). */
+/* Computes the gradient of the input: r * (g - r * r * from * mean(g * from)), where r is the inverse root mean square
+ * and g = dto * gamma. */
 static void differentiate_input(const struct psd_cpu_layer *self)
 {
 	const struct rms_norm *norm = self->details;

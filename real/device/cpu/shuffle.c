@@ -1,7 +1,7 @@
 /* Channel shuffle between groups. */
 #include "real/device/cpu/cpu.h"
 
-enum { CHANNELS = 1 }; /* the axis */
+enum { CHANNELS = 1 }; /* number of the axis that is shuffled */
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {

@@ -1,7 +1,7 @@
 /* Softmax over the channels of each position. */
 #include "real/device/cpu/cpu.h"
 
-enum { CHANNELS = 1 }; /* the axis */
+enum { CHANNELS = 1 }; /* number of the axis over which softmax is computed */
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_error *err)
 {

@@ -6,7 +6,7 @@
 
 struct softmax_loss {
 	struct psd_cpu_op scores_in, diff_out;
-	void *const *scores; /* (batch, positions, classes) */
+	void *const *scores; /* slot (struct psd_cpu_op) of the scores; shape (batch, positions, classes) */
 	void *const *share;
 };
 
@@ -30,7 +30,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_declare(self, &format, err);
 }
 
-/* Divisor of the sum of all positions' losses. */
+/* Returns the divisor of the sum of the losses of all positions: loss_divisor times positions of a sample. */
 static double divisor_of(const struct psd_cpu_layer *self)
 {
 	return self->device->options.loss_divisor * (double)psd_cpu_places_of(self);
@@ -38,7 +38,7 @@ static double divisor_of(const struct psd_cpu_layer *self)
 
 static uint32_t find_largest(const float *scores, uint32_t classes)
 {
-	uint32_t largest = 0; /* at equal scores the lowest class counts */
+	uint32_t largest = 0; /* among equal scores the lowest class is the likeliest */
 
 	for (uint32_t c = 1; c < classes; c++)
 		if (scores[c] > scores[largest])
@@ -70,7 +70,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	double sum = 0;
 
 	PSD_TRY(psd_cpu_op_run(&loss->scores_in, self, err));
-	self->device->correct = 0; /* with several losses the last one's count */
+	self->device->correct = 0; /* with several loss layers the last one's number is reported */
 	for (uint64_t i = 0; i < self->device->options.batch * n_positions; i++) {
 		const float *scores = (const float *)*loss->scores + i * classes;
 		const int32_t label = self->device->batch.labels[i];

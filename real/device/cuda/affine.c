@@ -1,5 +1,6 @@
-/* Scale and shift for each channel: batch norm, Caffe's Scale, and the bias of other kinds. Batch norm by the batch's
- * statistics is cuDNN's. By fixed statistics, and outside of training, it is a scale and a shift. */
+/* Scale and shift for each channel: batch norm, Caffe's Scale, and the bias of other kinds. Batch norm with the
+ * statistics of the batch is computed by cuDNN. With fixed statistics, and outside of training, it is only a scale and
+ * a shift. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"
@@ -19,10 +20,12 @@ enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias
 }
 
 struct norm {
-	struct psd_cuda_dnn_norm *dnn; /* NULL without batch statistics */
-	void *mean, *inverse;	       /* slots: statistics of the last training batch; NULL in a scale */
-	void *zeros;		       /* slot: for a missing shift */
-	void *dgamma, *dbeta;	       /* slots: for gradients that nobody reads or that cuDNN cannot write in place */
+	struct psd_cuda_dnn_norm *dnn; /* batch norm of cuDNN; NULL if batch statistics are not used */
+	/* mean, and 1 / sqrt(variance + epsilon), of the last training batch; NULL for Caffe's Scale */
+	void *mean, *inverse;
+	void *zeros; /* vector of zeros, used if the layer has no shift */
+	/* memory for gradients that no one reads, or that cuDNN cannot write at the caller's address */
+	void *dgamma, *dbeta;
 };
 
 static const float *gamma_of(const struct psd_cuda_layer *self)
@@ -30,7 +33,7 @@ static const float *gamma_of(const struct psd_cuda_layer *self)
 	return self->model->settings.affine.has_scale ? self->device->parameters[self->model->first_tensor] : NULL;
 }
 
-/* Indices among the layer's tensors. */
+/* Returns the number of the shift among the layer's tensors. */
 static unsigned beta_place(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.affine.has_scale ? 1 : 0;
@@ -123,8 +126,8 @@ static enum psd_status forward_fixed(struct psd_cuda_layer *self, struct psd_err
 	return normalise(self, running_mean(self), err);
 }
 
-/* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
- * kept_ratio, the batch's part of their sum. */
+/* Returns the weight of this batch in the running statistics. It is 1 - kept_ratio; in Caffe's average, in which the
+ * weight of older batches is multiplied by kept_ratio in each iteration, it is 1 / (sum of all weights). */
 static double share_of_batch(const struct psd_cuda_layer *self)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;
@@ -135,7 +138,7 @@ static double share_of_batch(const struct psd_cuda_layer *self)
 	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
 }
 
-/* The tensor's gradient if cuDNN can write the final values there, else `own`. */
+/* Returns the address of the tensor's gradient if cuDNN can write the final values there; otherwise `own`. */
 static float *gradient_address(const struct psd_cuda_layer *self, bool has_tensor, unsigned index, void *instead)
 {
 	void *gradient = has_tensor ? self->gradients[index] : NULL;
@@ -143,7 +146,8 @@ static float *gradient_address(const struct psd_cuda_layer *self, bool has_tenso
 	return gradient && psd_cuda_suits_dnn(gradient) && self->device->diff_scale == 1.0f ? gradient : instead;
 }
 
-/* cuDNN always wants scale and shift: ones and zeros, with gradients that nobody reads. */
+/* Returns the vectors of a batch norm. cuDNN always needs scale and shift; if the layer has none, they are ones and
+ * zeros, and their gradients are not used. */
 static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self)
 {
 	const struct psd_device *device = self->device;
@@ -162,7 +166,7 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 	};
 }
 
-/* Whether this iteration uses batch statistics. */
+/* True if this iteration uses fixed statistics, not those of the batch. */
 static bool is_fixed(const struct psd_cuda_layer *self)
 {
 	const struct norm *norm = self->details;
@@ -170,7 +174,8 @@ static bool is_fixed(const struct psd_cuda_layer *self)
 	return !norm->dnn || !self->device->batch.is_training;
 }
 
-/* An average that counts iterations gives cuDNN a new weight in each, so it cannot be recorded. */
+/* True if the weight of a batch in the running statistics changes from iteration to iteration, so that the layer cannot
+ * be recorded as a CUDA graph. */
 static bool varies(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.affine.is_average && !is_fixed(self);
@@ -196,7 +201,7 @@ static enum psd_status differentiate_vectors(struct psd_cuda_layer *self, const 
 	return affine->has_shift ? psd_cuda_reduce(self, &dbeta, err) : PSD_OK;
 }
 
-/* Backward with statistics that do not depend on the input. */
+/* Computes the gradients of batch norm with statistics that do not depend on the input. */
 static enum psd_status backward_affine(struct psd_cuda_layer *self, const float *mean, struct psd_error *err)
 {
 	const struct norm *norm = self->details;
@@ -231,8 +236,9 @@ static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool ha
 	return psd_cuda_run_convert(self->device, &convert, self->model->shape.channels, err);
 }
 
-/* Gradients in one bucket lie without gaps, so cuDNN may not be able to write at a tensor's address. It cannot scale
- * gradients either. */
+/* Computes the gradients of batch norm by cuDNN. The gradients of a bucket follow each other without gaps, so the
+ * address of one may not be aligned as cuDNN needs it. Then, and if gradients must be scaled, cuDNN writes to other
+ * memory, which is copied. */
 static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;

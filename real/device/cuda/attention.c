@@ -8,25 +8,28 @@
 #include "real/device/cuda/cuda.h"
 
 struct attention {
-	void *probabilities; /* slot: (batch, heads, positions, positions), of the device's type */
-	void *angles;	     /* slot: (positions, depth / 2) cosines and sines, floats; NULL without rotary embedding */
-	uint64_t rotated_bytes; /* size in the workspace: rotated queries and keys, and their gradients */
+	/* probabilities, shape (batch, heads, positions, positions), in the number format of the device */
+	void *probabilities;
+	/* cosine and sine of each angle, as floats; shape (positions, depth / 2, 2); NULL without rotary embedding */
+	void *angles;
+	uint64_t rotated_bytes; /* bytes, in the workspace, of rotated queries and keys and their gradients */
 };
 
-/* A range of channels, evenly divided among heads. */
+/* Range of a blob's channels that is divided evenly among heads. */
 struct map {
 	struct psd_cuda_values values;
 	uint32_t channels;
 };
 
-/* Matrices of all heads and samples. */
+/* Matrices of queries, keys or values, of all heads and samples, inside a blob or the workspace. */
 struct matrices {
 	struct psd_cuda_values first;
 	uint32_t rows, columns;
-	uint32_t apart;		     /* distance of stored rows, in elements */
-	uint64_t by_sample, by_head; /* distance of matrices, in elements */
-	uint32_t sharers;	     /* adjacent heads that share a matrix */
-	bool is_transposed;	     /* in memory */
+	uint32_t apart; /* distance between the begins of successive rows in memory, in elements */
+	/* distance between the matrices of successive samples, and of successive heads, in elements */
+	uint64_t by_sample, by_head;
+	uint32_t sharers;   /* number of adjacent heads that share a matrix */
+	bool is_transposed; /* the matrices are stored transposed */
 };
 
 static const struct psd_attention_settings *settings_of(const struct psd_cuda_layer *self)
@@ -49,7 +52,7 @@ static bool is_rotary(const struct psd_cuda_layer *self)
 	return settings_of(self)->rotary_base > 0;
 }
 
-/* Channels of queries and keys together. */
+/* Returns the number of heads of queries and keys together. */
 static uint32_t rotated_heads(const struct psd_cuda_layer *self)
 {
 	return settings_of(self)->heads + settings_of(self)->kv_heads;
@@ -60,7 +63,7 @@ static uint64_t value_bytes(const struct psd_cuda_layer *self)
 	return self->device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t);
 }
 
-/* The workspace's next array begins as cuBLAS prefers. */
+/* Returns rotated_bytes, rounded up so that the next array in the workspace is aligned as cuBLAS prefers. */
 static uint64_t count_rotated_bytes(const struct psd_cuda_layer *self)
 {
 	const uint64_t channels = (uint64_t)rotated_heads(self) * depth_of(self), alignment = 256;
@@ -110,7 +113,7 @@ static struct psd_cuda_values later(struct psd_cuda_values values, uint64_t elem
 	return (struct psd_cuda_values){(char *)values.data + bytes, values.type};
 }
 
-/* View from first_channel on. */
+/* Returns the matrices of all heads in a range of channels of a blob. */
 static struct matrices of_map(const struct psd_cuda_layer *self, struct map map, uint32_t first_channel,
 			      uint32_t sharers)
 {
@@ -157,7 +160,8 @@ struct factors {
 	struct matrices left, right, result;
 };
 
-/* A result that is stored transposed is the product of the transposed factors, exchanged. */
+/* Returns the product as it is stored: a result that is stored transposed is the product of the transposed factors in
+ * exchanged order. */
 static struct factors as_stored(struct factors of)
 {
 	if (!of.result.is_transposed)
@@ -165,13 +169,14 @@ static struct factors as_stored(struct factors of)
 	return (struct factors){turned(of.right), turned(of.left), turned(of.result)};
 }
 
-/* Address of a head's matrix. */
+/* Returns the address of the matrix of a head in a sample. */
 static struct psd_cuda_values head_of(struct matrices of, uint32_t sample, uint32_t head)
 {
 	return later(of.first, sample * of.by_sample + head / of.sharers * of.by_head);
 }
 
-/* Multiplies one head of all samples, or in one sample every `step`-th head from `head` on. */
+/* Returns the products for one head of all samples, or for the heads `head`, `head` + step, `head` + 2 * step, ... of
+ * one sample. */
 static struct psd_cuda_products products_of(struct factors of, bool is_by_head, uint32_t sample, uint32_t head,
 					    uint32_t step)
 {
@@ -195,8 +200,9 @@ static struct psd_cuda_products products_of(struct factors of, bool is_by_head, 
 	};
 }
 
-/* result = alpha left right for each head of each sample. One call covers all samples, or all heads with keys of their
- * own, whichever are more: no two products of a call share a result. A result that heads share becomes their sum. */
+/* Begins the products result = alpha * left * right for each head of each sample. One call covers all samples, or all
+ * heads with keys of their own, whichever are more: no two products of a call share a result. A result that heads share
+ * becomes their sum. */
 static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, float alpha, bool adds,
 				struct psd_error *err)
 {
@@ -218,9 +224,10 @@ static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, 
 
 /* ---- either way ---- */
 
-enum part { QUERIES, KEYS, VALUES }; /* parts of the input's channels */
+enum part { QUERIES, KEYS, VALUES }; /* ranges of the input's channels, in this order */
 
-/* Matrices of a part in a map with the input's channels, or with the first of them. */
+/* Returns the matrices of queries, keys or values in a blob with the channels of the input, or with the first of these
+ * channels. */
 static struct matrices of_part(const struct psd_cuda_layer *self, struct map map, enum part part)
 {
 	const struct psd_attention_settings *settings = settings_of(self);
@@ -234,7 +241,7 @@ static struct map input_map(const struct psd_cuda_layer *self, struct psd_cuda_v
 	return (struct map){values, psd_cuda_below(self, 0)->model->shape.channels};
 }
 
-/* Matrices of rotated queries or keys, or of their gradients. */
+/* Returns the matrices, in the workspace, of rotated queries or keys, or of their gradients. */
 static struct map rotated_map(const struct psd_cuda_layer *self, bool is_gradient)
 {
 	const struct attention *attention = self->details;
@@ -292,7 +299,7 @@ static enum psd_status rotate(struct psd_cuda_layer *self, struct map from, stru
 	return psd_cuda_run_rotary(self->device, &run, psd_cuda_batch_positions(self) * run.heads * run.half, err);
 }
 
-/* Rotates queries and keys into the workspace; does nothing without rotary embedding. */
+/* Begins to write the rotated queries and keys to the workspace; does nothing without rotary embedding. */
 static enum psd_status rotate_input(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct map input = input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0)));
@@ -319,7 +326,7 @@ static struct matrices probabilities_of(const struct psd_cuda_layer *self)
 	return of_places(self, attention->probabilities);
 }
 
-/* Factor of the scores. */
+/* Returns the factor on the scores. */
 static float scale_of(const struct psd_cuda_layer *self)
 {
 	return 1.0f / sqrtf((float)depth_of(self));
@@ -335,7 +342,7 @@ static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
 					   .partial = {sums, sums + count_rows(self) * PSD_CUDA_PARTS}};
 }
 
-/* top = softmax(scale queries keys^T) values */
+/* Begins the forward pass: top = softmax(scale * queries * keys^T) * values. */
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_attention rows = rows_of(self);
@@ -352,7 +359,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
-/* dscores = probabilities (dprobabilities - row sums of their product), overwriting dprobabilities. */
+/* Begins dscores = probabilities * (dprobabilities - row sums of probabilities * dprobabilities), which overwrites
+ * dprobabilities. */
 static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct psd_cuda_values diff,
 					     struct psd_error *err)
 {
@@ -363,7 +371,8 @@ static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct
 	return psd_cuda_run_attention_back(self->device, &(struct psd_cuda_attention_back){rows, diff}, parts, err);
 }
 
-/* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the input's gradient. */
+/* Begins dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries. adds: they are added to the input's
+ * gradient. */
 static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct matrices dscores, bool adds,
 					    struct psd_error *err)
 {
@@ -377,7 +386,8 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
 	return status || !is_rotary(self) ? status : rotate(self, rotated_map(self, true), dinput, true, adds, err);
 }
 
-/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T, then dscores. */
+/* Begins the backward pass: dvalues = probabilities^T * dtop, dprobabilities = dtop * values^T, then dscores, dqueries
+ * and dkeys. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct attention *attention = self->details;

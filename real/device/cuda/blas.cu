@@ -79,7 +79,8 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 					   bool is_rebuild, struct psd_error *err)
 {
 	const int rows = (int)product->rows, columns = (int)product->columns, depth = (int)product->depth;
-	const int left_length = product->is_left_transposed ? rows : depth; /* stored row length */
+	/* lengths of the rows of left and right as they are stored */
+	const int left_length = product->is_left_transposed ? rows : depth;
 	const int right_length = product->is_right_transposed ? depth : columns;
 	const float alpha = product->alpha, beta = product->adds ? 1.0f : 0.0f;
 
@@ -120,7 +121,8 @@ struct psd_cuda_fused {
 	cublasLtMatmulPreference_t preference; /* for the choice of an algorithm */
 	cublasLtMatmulAlgo_t algorithm;
 	uint64_t workspace_bytes;
-	uint32_t result_alignment, vector_alignment; /* bytes, required by the algorithm */
+	/* alignments of result and vector that the algorithm needs, bytes */
+	uint32_t result_alignment, vector_alignment;
 };
 
 static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)

@@ -11,7 +11,7 @@ struct psd_cuda_blob *psd_cuda_input(const struct psd_cuda_layer *self, unsigned
 	return psd_cuda_below(self, input)->blob;
 }
 
-/* Layers must not overwrite the images: the previous iteration may still read its own during the copy. */
+/* A layer may not overwrite the network's input. Its images are in a sample slot, which must stay unchanged. */
 bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self)
 {
 	const struct psd_cuda_layer *input = psd_cuda_below(self, 0);
@@ -169,10 +169,12 @@ static uint32_t lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* At the end one thread adds all parts of an output; more parts are first reduced to SECOND_PARTS. */
+/* Numbers of partial sums of an output: at most MOST_PARTS. At the end one thread adds them, if they are at most
+ * MOST_PARTS_AT_END; more partial sums are first reduced to SECOND_PARTS. */
 enum { MOST_PARTS = 4096, MOST_PARTS_AT_END = 256, SECOND_PARTS = 64 };
 
-/* Number of parts: enough to keep the GPU busy, each with a minimum of elements. Depends on the shape alone. */
+/* Returns the number of partial sums of each output: enough to keep the GPU busy, but each with a minimum of elements.
+ * It depends only on the shape, so results have equal bits on all GPUs. */
 static uint32_t parts_of(uint32_t n_outputs, uint32_t count)
 {
 	const uint32_t parts = lesser(MOST_PARTS, lesser(PSD_CUDA_SUMS_PARTS / n_outputs, count / 8));
@@ -185,7 +187,7 @@ static uint32_t second_parts_of(uint32_t n_parts)
 	return n_parts > MOST_PARTS_AT_END ? SECOND_PARTS : 0;
 }
 
-/* Elements of each output: base address and strides. */
+/* Sets the addresses and strides of the elements of each output. */
 static void find_sums(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
 		      struct psd_cuda_sums *sums)
 {
@@ -202,7 +204,7 @@ static void find_sums(const struct psd_cuda_layer *self, const struct psd_cuda_r
 	sums->inner = positions;
 	sums->inner_stride = is_channels_last ? shape.channels : 1;
 	sums->outer_stride = elements;
-	if (is_channels_last) /* the next sample follows without a gap */
+	if (is_channels_last) /* with channels last, the positions of the next sample follow without a gap */
 		sums->inner = sums->count;
 	if (reduction->is_over_all) {
 		sums->channels = sums->n_outputs = sums->channel_stride = sums->inner_stride = 1;
@@ -219,7 +221,8 @@ void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd
 	psd_cuda_want_sums(self->device, (uint64_t)sums.n_outputs * (sums.n_parts + second_parts_of(sums.n_parts)));
 }
 
-/* to, scale and adds of `end` describe the whole reduction. */
+/* Begins a reduction: partial sums, if there are many a second level of them, then the sums. `end` has the result's
+ * `to`, `scale` and `adds`. */
 static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_sums *sums, struct psd_cuda_sums_end end,
 			      struct psd_error *err)
 {
@@ -263,7 +266,7 @@ enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_
 				     uint32_t columns, float *partial, float *to, float scale, struct psd_error *err)
 {
 	const uint32_t n_parts = parts_of(columns, rows);
-	float *position = n_parts > 1 ? partial : to; /* a single part is the sum */
+	float *position = n_parts > 1 ? partial : to; /* with a single part, the partial sum is the result */
 	const struct psd_cuda_sums sums = {.left = from,
 					   .n_outputs = columns,
 					   .n_parts = n_parts,

@@ -25,11 +25,11 @@ PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_mo
 
 struct psd_right_row {
 	float *values;
-	uint32_t columns, number; /* columns and number of the tensor */
+	uint32_t columns, number; /* number of columns of the row, and number of its tensor in the graph */
 	uint32_t row;
 };
 
-/* Finds row `row` of the launch among its matrices. */
+/* Finds the matrix and the row that have number `row` among the rows of all right matrices of the launch. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -42,8 +42,8 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 	return one;
 }
 
-/* Whether a row of right has a value other than zero. A part looks at every PSD_CUDA_PARTS-th column, up to the first
- * such value. Indices: rows times PSD_CUDA_PARTS, also in the next kernel. NaN counts as found. */
+/* Sets `found` to 1 if a part of a row of `right` has a value other than zero (or NaN). Part p looks at columns p, p +
+ * PSD_CUDA_PARTS, ... up to the first such value. Indices: (rows of all right matrices) * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -54,7 +54,7 @@ PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *o
 	of->found[i] = found;
 }
 
-/* Starting value of an element, see psd_low_rank_start(): the same on every device. */
+/* Returns the starting value of an element, with the same bits as psd_low_rank_start(). */
 PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 {
 	uint64_t bits = ((uint64_t)number << 40 | (uint64_t)row << 32 | column) + UINT64_C(0x9e3779b97f4a7c15);
@@ -65,7 +65,8 @@ PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 	return (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
 }
 
-/* Overwrites a row of zeros by psd_low_rank_start(), bit for bit. */
+/* Overwrites each row of `right` that is all zero by starting values. Indices: (rows of all right matrices) *
+ * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -84,7 +85,7 @@ struct psd_pair {
 	uint32_t j, k;
 };
 
-/* Returns the pair with that number; pairs are ordered by j, then by k. */
+/* Returns the pair (j, k), j <= k, with that number; pairs are ordered by j, then by k. */
 PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 {
 	struct psd_pair pair;
@@ -100,7 +101,8 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Partial sums of the products of pairs; indices: parts of all matrices. Adjacent indices read the same rows. */
+/* Computes one partial sum of the inner product of a pair of columns. Indices: partial sums of all matrices. Adjacent
+ * indices read the same rows. */
 PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -120,13 +122,13 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrice
 	all->parts[i] = sum;
 }
 
-/* Address of a matrix's rank x rank values in an array of all matrices. */
+/* Returns the address of matrix m's rank x rank values in an array for all matrices of the launch. */
 PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
-/* Adds the partial sums; indices: matrices times pairs. */
+/* Computes the inner product of one pair of columns from its partial sums. Indices: n * n_pairs. */
 PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
@@ -141,7 +143,7 @@ PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices 
 
 /* ---- unit vectors ---- */
 
-/* Product of two columns, minus their components along the unit vectors before `row`. */
+/* Returns the inner product of two columns, minus the contribution of unit vectors 0 to row - 1. */
 PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank, uint32_t row, uint32_t column)
 {
 	for (uint32_t r = 0; r < row; r++)
@@ -149,7 +151,8 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 	return product;
 }
 
-/* Computes one element of a Cholesky factor; each computes the diagonal element of its row again. */
+/* Computes one element of a Cholesky factor. Each index also computes the diagonal element of the row, so that no index
+ * waits for another. */
 PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -166,8 +169,8 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	factor[row * rank + column] = value;
 }
 
-/* Rows of the inverse, which are independent; indices: matrices times rank. Coefficient of column j in each unit vector
- * from j on. */
+/* Computes row j of the inverse of a Cholesky factor: the coefficients of column j in the unit vectors j, j + 1, ...
+ * Rows do not depend on each other. Indices: n * rank. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
@@ -184,7 +187,8 @@ PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices
 	}
 }
 
-/* left times the inverse, in place; indices: rows of all matrices. */
+/* Multiplies one row of a left matrix by the inverse of the Cholesky factor, in place; the columns become orthonormal.
+ * Indices: rows of all left matrices. */
 PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -195,7 +199,8 @@ PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *
 	const double *inverse = psd_square_of(all, all->inverse, m);
 	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	for (uint32_t k = all->rank; k-- > 0;) { /* from the last column, which needs the earlier ones unchanged */
+	/* begins with the last column, since its value depends on the earlier columns' old values */
+	for (uint32_t k = all->rank; k-- > 0;) {
 		double sum = 0.0;
 
 		for (uint32_t j = 0; j <= k; j++)

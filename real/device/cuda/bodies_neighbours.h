@@ -1,5 +1,5 @@
 /* Kernel bodies of layers with windows: local response normalisation, pooling, interpolation, softmax; kernels.h
- * explains the structs. */
+ * explains the arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 #define PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 
@@ -48,7 +48,8 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Gradient of one value. Being neighbours is symmetric: the value occurs in the results of its own neighbours. */
+/* Computes the gradient of one value. If a is a neighbour of b, then b is a neighbour of a. So the value influences the
+ * results of exactly those elements that are its neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
@@ -71,7 +72,8 @@ PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 
 /* ---- pooling ---- */
 
-/* Window of an output's row or column: its range inside the map, and its length with padding. */
+/* Range low to high - 1 of the rows (or columns) of the input that a window covers, and the length of the window with
+ * padding. */
 struct psd_reach {
 	uint32_t low, high, length;
 };
@@ -79,7 +81,8 @@ struct psd_reach {
 PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t side)
 {
-	const uint32_t first = position * stride; /* counted from the beginning of the padding */
+	/* first row or column of the window, counted from the begin of the padding */
+	const uint32_t first = position * stride;
 	const uint32_t last = first + kernel < side + 2 * pad ? first + kernel : side + 2 * pad;
 	struct psd_reach reach;
 
@@ -103,7 +106,7 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-/* Pools n channels of one output position. */
+/* Computes n adjacent elements of the output from i on; if n is 4, they are channels of one position. */
 PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
@@ -134,7 +137,7 @@ PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 }
 PSD_BODIES(pool)
 
-/* Range of windows, from low to high - 1, that contain an input's row or column. */
+/* Returns the range, low to high - 1, of the windows that contain a row (or column) of the input. */
 PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t n_windows)
 {
@@ -189,7 +192,8 @@ PSD_BODIES(pool_back)
 
 /* ---- maps of another size ---- */
 
-/* The two source positions of an output position along a side, and the weight of the second. */
+/* The two rows (or columns) of the input from which a row (or column) of the output is interpolated, and the weight of
+ * the second one. */
 struct psd_between {
 	uint32_t first, second;
 	float nearness;
@@ -231,7 +235,8 @@ PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
 	psd_put(of->to, i, psd_mix(rows[0], rows[1], row.nearness));
 }
 
-/* Range of output positions, from low to high - 1, that may read a source position. */
+/* Returns the range, low to high - 1, of the output's rows (or columns) that may be interpolated from this row (or
+ * column) of the input. */
 PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const uint64_t steps = side > 1 ? side - 1 : 1;
@@ -244,7 +249,7 @@ PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, u
 	return reach;
 }
 
-/* Weight with which an output position takes the value of a source position. */
+/* Returns the weight that a row (or column) of the input has in a row (or column) of the output. */
 PSD_BODY float psd_taken(uint32_t new_place, uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const struct psd_between between = psd_between_of(new_place, side, new_side);
@@ -273,7 +278,7 @@ PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *
 
 /* ---- softmax of the channels ---- */
 
-/* Index of the first channel of a position; positions count over all samples. */
+/* Returns the element in channel 0 of a position; positions are numbered over all samples. */
 PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
 {
 	struct psd_spot at;

@@ -1,5 +1,6 @@
-/* Kernel bodies of compression; kernels.h explains the structs. Sums have the order of one_bit.c, values that of
- * top_k.c: bits are equal, except those of NaNs. */
+/* Kernel bodies of compression; kernels.h explains the arguments. Sums are added in the order of
+ * engine/encodings/one_bit.c, and values are written in the order of top_k.c, so the results have the same bits, except
+ * NaNs. */
 #ifndef PSD_REAL_CUDA_BODIES_PACKING_H
 #define PSD_REAL_CUDA_BODIES_PACKING_H
 
@@ -19,7 +20,7 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Finds block `block` of the launch among its tensors. */
+/* Finds the tensor and the values of block number `block` of the launch. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -40,7 +41,8 @@ PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uin
 	return one;
 }
 
-/* Value to send for one element: the gradient or, with momentum, the velocity. */
+/* Returns this iteration's value of an element: the gradient; if there is a velocity, updates it and returns the value
+ * of psd_packing_pack(). */
 PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	if (!one->velocity)
@@ -52,7 +54,7 @@ PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_
 	return of->is_nesterov ? slope + of->momentum * velocity : velocity;
 }
 
-/* Adds the value to send to the residual of element e, which is returned. */
+/* Adds this iteration's value of element e to its residual, and returns the new residual. */
 PSD_BODY float psd_collect(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	const float whole = one->residual[e] + psd_moved(of, one, e);
@@ -68,7 +70,8 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 	return (uint32_t *)(void *)one->packed + 2;
 }
 
-/* Writes a lane's sums over a block and its sign words, even for units beyond the end of a shorter block. */
+/* Writes the sums of one lane over a block, and its sign bits: a word for each unit of a block of full length, also
+ * beyond the end of a shorter block. */
 PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -116,7 +119,7 @@ PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_re
 	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
-/* Unpacks a lane's word of one unit: adds its values to the residual, or writes them to the gradient. */
+/* Unpacks the sign bits of one lane in one unit: adds their values to the residual, or writes them to the gradient. */
 PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
 {
 	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, position = (uint32_t)i % n_words;
@@ -136,21 +139,21 @@ PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *
 
 /* ---- top-k ---- */
 
-/* Integer key with the same order as the value's magnitude. */
+/* Returns the key of a value: an integer with the order of the magnitudes, the 15 highest bits after the sign. */
 PSD_BODY uint32_t psd_key_of(float value)
 {
 	return psd_bits(value) >> 16 & 0x7fff;
 }
 
-/* Address of the counts of one digit in a block, one count per lane. */
+/* Returns the address of the counts of one digit in a block: PSD_BLOCK_LANES counts, one per lane. */
 PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
 {
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Indices: lanes. While counting, adjacent lanes read adjacent values. In the last count each lane has a contiguous
- * range, because values are written in order. With all digits, that count and the write, a residual is read seven
- * times. */
+/* Counts the keys of one lane. Indices: lanes of all blocks. While digits are counted, adjacent lanes read adjacent
+ * values. In the last count (is_last) a lane has a contiguous range of values, because values are written in their
+ * order. A residual is read seven times: for each of five digits, in the last count, and when it is written. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -171,8 +174,9 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
-/* Indices: blocks. The k-th largest key has digit d, the largest for which at least k keys have d or above. If a
- * shorter block has fewer than k values, digits are 0 and all values are sent. */
+/* Chooses the digit of a block's lowest selected key, the k-th largest: the largest digit d for which at least k keys
+ * have a digit of d or more. If a shorter block has fewer than k values, all digits are 0, and all its values are sent.
+ * Indices: blocks. */
 PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	uint32_t chosen = 0;
@@ -188,13 +192,14 @@ PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 	keys->lowest[i] = (keys->is_first ? 0 : keys->lowest[i]) + (chosen << keys->shift);
 }
 
-/* Position at which a lane begins to write in the packed block. */
+/* Progress of a lane that writes values to the packed block. */
 struct psd_taken {
-	uint32_t n_kept;  /* number of values written by earlier lanes and so far by this one */
+	uint32_t n_kept;  /* number of values written by earlier lanes, and so far by this lane */
 	uint32_t n_equal; /* number of values with the lowest key that may still be sent */
 };
 
-/* Position at which a lane begins. The first values with the lowest key are sent, up to the number kept. */
+/* Returns the progress before a lane's first value. In all, `kept` values are sent: all above the lowest selected key,
+ * and the first ones with this key. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
@@ -213,7 +218,8 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-/* Packs the selected values and takes them from the residual; indices: lanes. */
+/* Writes the selected values of one lane to the packed block, and sets their residuals to 0. Indices: lanes of all
+ * blocks. */
 PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -237,14 +243,15 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 	}
 	for (uint32_t k = kept + lane; k < keys->of.kept; k += PSD_BLOCK_LANES) {
 		values[k] = 0.0f;
-		positions[k] = UINT16_MAX; /* no value: the block is shorter */
+		positions[k] = UINT16_MAX; /* marks an unused entry: a shorter block has fewer values than `kept` */
 	}
 	if (lane == 0 && keys->of.kept % 2)
-		positions[keys->of.kept] = 0; /* pads to a multiple of 4 bytes */
+		positions[keys->of.kept] = 0; /* padding, so that the bytes of a block are a multiple of 4 */
 }
 
-/* Writes unpacked values to gradients, which are 0; indices: kept values of all blocks. Adding to 0 turns -0 into 0.
- * Data not written by pack() may have positions out of range, or equal ones. */
+/* Adds one value of a packed block to the gradients, which are 0 before. Indices: kept values of all blocks. Adding to
+ * 0 turns -0 into 0, as on the CPU. Data that pack() did not write may contain positions out of range, which are
+ * ignored, or equal positions. */
 PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
 	const uint32_t k = (uint32_t)i % of->kept;

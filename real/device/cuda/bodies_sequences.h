@@ -1,10 +1,10 @@
-/* Kernel bodies of layers on sequences, and of their losses; kernels.h explains the structs. */
+/* Kernel bodies of layers for sequences (transformers), and of softmax with loss; kernels.h explains the arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_SEQUENCES_H
 #define PSD_REAL_CUDA_BODIES_SEQUENCES_H
 
 #include "real/device/cuda/values.h"
 
-/* Sum over the partial results of a position or row, in order. */
+/* Returns the sum of the PSD_CUDA_PARTS partial results of a position or row, in order. */
 PSD_BODY float psd_sum_parts(const float *parts)
 {
 	float sum = 0.0f;
@@ -35,7 +35,8 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 	loss->likely_classes[psd_part_at(part)] = likely;
 }
 
-/* Part that has a position's largest score; among equal ones the part with the lowest class. */
+/* Returns the index of the part that has a position's largest score; among equal scores the part with the lowest
+ * class. */
 PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
 {
 	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
@@ -65,7 +66,7 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-/* Indices: positions. */
+/* Computes the sum of exponents, the loss and is_correct of one position. Indices: positions. */
 PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
@@ -159,7 +160,7 @@ PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *
 
 /* ---- normalisation of positions ---- */
 
-/* Sums of values, to partial[0]; skipped if not centred. */
+/* Sets partial[0] to a partial sum of values. Not launched if is_centred is false. */
 PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
@@ -171,14 +172,14 @@ PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[0][psd_part_at(part)] = sum;
 }
 
-/* Mean over the channels of a position, from partial sums. */
+/* Returns the mean over the channels of a position, from the partial sums of its values in `partial`. */
 PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t position)
 {
 	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
 }
 
-/* The mean, then sums of squared differences from it, to partial[1]. Every part computes the same mean; one stores
- * it. */
+/* Computes the mean of a position, and sets partial[1] to a partial sum of squared differences from it. All parts of a
+ * position compute the same mean; part 0 stores it. */
 PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
@@ -234,7 +235,8 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[1][psd_part_at(part)] = product;
 }
 
-/* Gradient: inverse (g - mean(g) - x mean(g x)), x normalised, g = diff gamma; without mean(g) if not centred. */
+/* Gradient of layer norm: inverse * (g - mean(g) - x * mean(g * x)), where x is the normalised value and g = diff *
+ * gamma. If is_centred is false, mean(g) is left out. */
 PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
@@ -255,8 +257,8 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* ---- attention ---- */
 
-/* Cosine and sine of an angle in rounds, by Taylor terms to the 11th around the nearest quarter of a round. sinf() and
- * cosf() would use local memory for the largest angles. */
+/* Sets to[0] and to[1] to cosine and sine of an angle, given in full turns. Uses the Taylor series up to the 11th power
+ * around the nearest quarter turn: sinf() and cosf() would use slow local memory for large angles. */
 PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 {
 	const double quarters = rint(4.0 * rounds), angle = (rounds - quarters / 4.0) * 6.283185307179586;
@@ -279,7 +281,7 @@ PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angl
 	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Rotates one pair of channels. Adjacent indices read adjacent elements. */
+/* Rotates one pair of channels of rotary position embedding. Adjacent indices read adjacent elements. */
 PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
@@ -294,14 +296,14 @@ PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 	psd_give(of->to, to + second * inner, x * sine + y * cosine, of->adds);
 }
 
-/* Number of columns that a row uses: all or, if causal, those up to its own position. */
+/* Returns the number of columns that a row uses: all columns; if is_causal, those up to the row's own position. */
 PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
 {
 	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
-/* Each part's largest score, and sum of exp(score - that). A part without columns has the largest score -infinity and
- * the sum 0. */
+/* Sets partial[0] to a part's largest score, and partial[1] to its sum of exp(score - largest score). A part without
+ * columns has -infinity and 0. */
 PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
@@ -316,7 +318,7 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention 
 	attention->partial[1][i] = sum;
 }
 
-/* Probabilities. Every row sees its first column, so its largest score is finite. */
+/* Replaces scores by probabilities. Every row uses at least its first column, so its largest score is finite. */
 PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;

@@ -4,8 +4,11 @@
 
 struct conv {
 	struct psd_cuda_dnn_conv *dnn;
-	void *weight;	    /* in the device's type and order, from forward to backward */
-	bool is_as_it_lies; /* the caller's weight needs no copy, nor its gradient if cuDNN can write there */
+	/* weight in the number format and memory order of the device, kept from forward to backward */
+	void *weight;
+	/* the caller's weight has the format and order that the device needs, so it is not copied; nor is its gradient,
+	 * if cuDNN can write at its address */
+	bool is_as_it_lies;
 };
 
 static const struct psd_sides *kernel_of(const struct psd_cuda_layer *self)
@@ -22,7 +25,7 @@ static struct psd_cuda_reduction bias_sums(const struct psd_cuda_layer *self)
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
-/* Whether the device orders weights as plain memory does. */
+/* True if the device stores weights in row-major order. */
 static bool has_plain_order(const struct psd_cuda_layer *self)
 {
 	const struct psd_sides *kernel = kernel_of(self);
@@ -75,7 +78,8 @@ static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool 
 	return seen;
 }
 
-/* Copies a weight or its gradient in memory order if that is equal: it saves divisions for each index. */
+/* Begins to copy a weight or its gradient element by element; used if both have the same memory order, which saves
+ * divisions for each index. */
 static enum psd_status convert_weight(struct psd_cuda_layer *self, const struct psd_cuda_move *move,
 				      struct psd_error *err)
 {
@@ -113,7 +117,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
 }
 
-/* Gradients in one bucket lie without gaps: one may begin at any float. */
+/* Computes the gradient of the weight. The gradients of a bucket follow each other without gaps, so the address of one
+ * may not be aligned as cuDNN needs it. */
 static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
 {
 	struct psd_device *device = self->device;

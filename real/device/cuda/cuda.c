@@ -44,7 +44,8 @@ static void close_device(struct psd_device *device)
 {
 	if (!device)
 		return;
-	for (unsigned s = 0; s < PSD_STREAMS; s++) /* work in progress uses memory that is released next */
+	/* waits for work in progress, since it uses memory that is released next */
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		if (device->streams[s])
 			(void)!psd_cuda_finish(device, s, NULL);
 	close_network(device);
@@ -136,7 +137,7 @@ static uint64_t get_memory_bytes(const struct psd_device *device)
  * divisor of 256 and a loss scale of 1024 they are up to 4. */
 #define FP16_LABEL_SCALE 4.0
 
-/* Number of samples in the loss divisor. */
+/* Returns the number of labelled positions over which the loss is averaged. */
 static double count_labels(const struct psd_device *device)
 {
 	return device->network.loss_divisor * fmax(1.0, (double)device->graph->labels);
@@ -204,7 +205,8 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 	return PSD_OK;
 }
 
-/* A layer that shares another's tensors gets memory for its own part of their gradients. */
+/* Requests memory for gradients: a layer that shares tensors with another layer gets memory for its own summand of
+ * their gradients. */
 static enum psd_status want_gradients(struct psd_cuda_layer *layer, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
@@ -322,7 +324,8 @@ static unsigned other_slot(const struct psd_device *device)
 	return (device->slot + 1) % PSD_CUDA_SLOTS;
 }
 
-/* Copies the samples beside computation, after the last read of the slot's earlier samples. */
+/* Begins to copy the samples of a batch to a slot, on a stream beside that of computation, after the last read of the
+ * slot's earlier samples. */
 static enum psd_status bring_samples(struct psd_device *device, const struct psd_cuda_slot *slot,
 				     const struct psd_batch *batch, struct psd_error *err)
 {
@@ -347,8 +350,9 @@ static enum psd_status fetch(struct psd_device *device, const struct psd_batch *
 	return status;
 }
 
-/* All readers of the last samples have begun. A fetched batch is in the other slot; any other batch is copied to the
- * free slot. Layers wait for their samples on the device. */
+/* Makes the slot of a batch the current one. All layers that read the previous batch have begun. A fetched batch is in
+ * the other slot already; any other batch is copied to the free slot. The compute stream waits until the samples are
+ * there. */
 static enum psd_status take_samples(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
 	const unsigned slot = device->has_fetched && !batch->is_fetched ? device->slot : other_slot(device);
@@ -393,8 +397,8 @@ static enum psd_status add_part(struct psd_device *device, void *sum, const void
 	return psd_cuda_run_add(device, &add, elements, err);
 }
 
-/* Adds the parts of a shared tensor's gradient. Its owner is the lowest layer that shares it, so all parts exist after
- * the owner's backward. */
+/* Begins to add the gradients of a shared tensor by all layers that share it. `owner` is the lowest of these layers, so
+ * all gradients are computed when its backward pass has ended. */
 static enum psd_status add_shared(const struct psd_cuda_layer *owner, struct psd_error *err)
 {
 	struct psd_device *device = owner->device;
@@ -417,7 +421,8 @@ static enum psd_status begin_backward(struct psd_cuda_layer *self, struct psd_er
 
 	if (!self->model->is_trained)
 		return PSD_OK;
-	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* the loss does not depend on it */
+	/* the loss does not depend on this blob, so its gradient is 0 */
+	if (self->blob->has_diff && !psd_cuda_share(self->blob))
 		status = psd_cuda_clear(self->device, self->blob->diff, self->blob->bytes, err);
 	if (!status)
 		status = self->kind->backward(self, err);
@@ -449,7 +454,7 @@ static double get_loss(const struct psd_device *device)
 	return loss;
 }
 
-/* With several losses the last one's count. */
+/* Returns the number of correct positions; with several loss layers that of the last one. */
 static uint32_t get_correct(const struct psd_device *device)
 {
 	for (unsigned l = device->graph->n_layers; l-- > 0;)

@@ -1,68 +1,78 @@
-/* Shared by convolution and batch norm on cuDNN, and cuDNN's graph API with its engines' plans. Descriptors, names,
- * types, kinds and statuses are cuDNN's. Private to dnn*.cu. */
+/* Functions shared by convolution and batch norm on cuDNN, among them cuDNN's graph API and the choice of its engines.
+ * Descriptors, attribute names, types, kinds and statuses are cuDNN's numbers and objects. Private to dnn*.cu. */
 #ifndef PSD_CUDA_DNN_H
 #define PSD_CUDA_DNN_H
 
 #include "real/device/cuda/cuda.h"
 
-/* True if cuDNN refuses this request, so another one may succeed; false for errors of the machine. */
+/* True if the status means that cuDNN does not support this request, so another request may succeed; false if the GPU
+ * or the library has failed. */
 bool psd_cuda_dnn_refuses(int status);
-/* Converts cuDNN's status; `what` is a name such as "convolution". PSD_EINVAL: cuDNN has none for the layer's shape;
- * PSD_ERUN. */
+/* Converts cuDNN's status to PSD_OK, PSD_EINVAL (cuDNN does not support this operation for the layer's shape) or
+ * PSD_ERUN. what: name of the operation for messages, such as "convolution". */
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-int psd_cuda_dnn_type_of(const struct psd_device *device); /* number by which cuDNN names the blobs' type */
+int psd_cuda_dnn_type_of(const struct psd_device *device); /* cuDNN's number of the blobs' type */
 
-/* Some cuDNN operations cannot add to their output. Then a gradient that must be added to another reader's is computed
- * aside, behind `offset` bytes of the workspace, and a kernel adds it. want: requests the memory, if the input has
- * other readers. at: its address. add: PSD_ERUN. */
+/* Some cuDNN operations cannot add to their output. If several layers read an input, the gradient by one of them is
+ * then computed in separate memory behind the operation's workspace, and a kernel adds it. This function requests that
+ * memory if it is needed. */
 void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t workspace_bytes);
+/* Returns the offset of that memory in the device's workspace, behind workspace_bytes of the operation itself. */
 uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes);
+/* Begins to add the gradient at `aside` to that of the layer's first input. PSD_ERUN. */
 enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- graph API (dnn_graph.cu) ---- */
 
+/* Attribute of a cuDNN descriptor: n values of cuDNN's type `type`. */
 struct psd_cuda_dnn_attribute {
 	int name, type;
 	int64_t n;
 	const void *values;
 };
 
-/* Makes a finalised descriptor with these attributes; *built is NULL after a failure. destroy accepts NULL. */
+/* Creates a descriptor of this kind with these attributes and finalises it. Returns cuDNN's status; *built is NULL
+ * after a failure. */
 int psd_cuda_dnn_build(int kind, const struct psd_cuda_dnn_attribute *attributes, int n_attributes, void **built);
+/* Destroys a descriptor; NULL is allowed. */
 void psd_cuda_dnn_destroy(void *built);
 
 enum {
-	PSD_CUDA_DNN_TENSORS = 3,      /* number of tensors of an operation; their unique ids are 1, 2, 3 */
-	PSD_CUDA_DNN_MOST_CHOICES = 80 /* cuDNN lists at most 40 engines for an operation, and a few fallbacks */
+	PSD_CUDA_DNN_TENSORS = 3, /* number of tensors of an operation; their ids in cuDNN's graph are 1, 2, 3 */
+	/* largest number of engines for an operation: cuDNN lists at most 40, and some fallbacks */
+	PSD_CUDA_DNN_MOST_CHOICES = 80
 };
 
+/* Engine of cuDNN that can execute an operation. */
 struct psd_cuda_dnn_choice {
-	void *config;	/* engine of cuDNN with its settings */
-	void *plan;	/* plan for the engine; NULL: not made yet, or refused by cuDNN */
+	void *config;	/* descriptor of the engine with its settings */
+	void *plan;	/* descriptor of the execution plan for the engine; NULL: not made yet, or refused by cuDNN */
 	uint64_t bytes; /* workspace bytes of the plan */
 };
 
-/* One operation with the plans that can execute it, the preferred one first. All zeros: closed. */
+/* Operation of cuDNN, with the engines that can execute it, the preferred one first. All zeros: closed. */
 struct psd_cuda_dnn_op {
-	void *graph;
+	void *graph; /* descriptor of cuDNN's graph with this one operation */
 	struct psd_cuda_dnn_choice choices[PSD_CUDA_DNN_MOST_CHOICES];
 	int n_choices;
-	int n_estimated; /* number of choices in cuDNN's list by estimated time; fallbacks follow */
-	int chosen;
-	uint64_t bytes; /* bytes of the available workspace */
-	bool is_to_be_timed;
+	int n_estimated;     /* number of choices in cuDNN's list by estimated time; fallbacks follow */
+	int chosen;	     /* index of the choice in use */
+	uint64_t bytes;	     /* bytes of the workspace that is available to the operation */
+	bool is_to_be_timed; /* the next call executes several plans to find the fastest */
 };
 
-/* Lists the engines for `operation`, which must live until close. Leaves out engines with less precision than the
- * device's arithmetic, engines whose bits vary (unless may_differ) and engines that need a compiler.
- * CUDNN_STATUS_NOT_SUPPORTED: there is none. */
+/* Lists the engines for the descriptor `operation`, which must exist until psd_cuda_dnn_close_op(). Leaves out engines
+ * that compute with less precision than psd_device_options.arithmetic, engines whose results differ in bits from run to
+ * run (unless may_differ) and engines that need a compiler at run time. Returns cuDNN's status;
+ * CUDNN_STATUS_NOT_SUPPORTED: no engine is left. */
 int psd_cuda_dnn_open_op(const struct psd_device *device, void *operation, struct psd_cuda_dnn_op *op);
-/* Begins an operation on the compute stream. data: its tensors, in the order of their ids. If cuDNN refuses a plan
- * after all, the next one is used. If may_differ, the first call executes several plans and keeps the fastest: it
- * overwrites data[made] meanwhile, or `aside` unless that is NULL. */
+/* Begins an operation on the compute stream, and returns cuDNN's status. data: addresses of its tensors, in the order
+ * of their ids; data[made] is the output. If cuDNN refuses a plan, the next one is used. With may_differ, the first
+ * call executes several plans to find the fastest; their output overwrites data[made], or the memory at `aside` if that
+ * is not NULL. */
 int psd_cuda_dnn_run_op(const struct psd_device *device, struct psd_cuda_dnn_op *op,
 			void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside);
 void psd_cuda_dnn_close_op(struct psd_cuda_dnn_op *op);

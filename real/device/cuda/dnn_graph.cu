@@ -217,7 +217,7 @@ static int take_first(const struct psd_device *device, struct psd_cuda_dnn_op *o
 	return failure;
 }
 
-/* Preferred limit of a convolution's workspace. */
+/* Returns the preferred limit for the workspace of a convolution, bytes. */
 static uint64_t most_bytes(const struct psd_device *device)
 {
 	return device->memory_bytes / 16;

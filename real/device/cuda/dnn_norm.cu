@@ -11,7 +11,7 @@ static const float one = 1.0f, zero = 0.0f;
 struct psd_cuda_dnn_norm {
 	cudnnTensorDescriptor_t maps, vector;
 	cudnnBatchNormMode_t mode;
-	size_t forward_bytes, backward_bytes; /* workspace */
+	size_t forward_bytes, backward_bytes; /* bytes of workspace that each pass needs */
 	void *reserve;			      /* slot: cuDNN's reserve space, from forward to backward */
 	size_t reserve_bytes;
 };

@@ -5,7 +5,7 @@
 #include "real/device/cuda/cuda.h"
 
 struct embedding {
-	void *next, *is_first; /* slots: chains of positions */
+	void *next, *is_first; /* chains of positions with equal tokens */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -52,7 +52,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_run_embedding(self->device, &run, self->blob->elements, err);
 }
 
-/* Rows without a token have gradient 0. */
+/* Begins to compute the gradient of the table; rows of tokens that do not occur get 0. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_embedding_settings *settings = &self->model->settings.embedding;

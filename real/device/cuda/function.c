@@ -5,7 +5,7 @@
 struct function {
 	enum psd_cuda_function_kind kind;
 	float alpha, beta;
-	bool is_done;	  /* fused into the layer below */
+	bool is_done;	  /* the function is fused into the layer below, so this layer does nothing */
 	bool needs_input; /* backward reads the input */
 };
 
@@ -43,7 +43,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 
 	if (!in->has_diff)
 		return PSD_OK;
-	run.adds = in != self->blob && psd_cuda_share(in); /* in place the gradient is overwritten, too */
+	run.adds = in != self->blob && psd_cuda_share(in); /* a layer in place overwrites the gradient as well */
 	return psd_cuda_run_function_back(self->device, &run, self->blob->elements, err);
 }
 

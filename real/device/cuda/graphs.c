@@ -1,40 +1,38 @@
 /* CUDA graphs. Layers that execute together launch the same work in each iteration: it is recorded once, and then
- * launched by one call. Such a stretch is the layers of one operation of the program. It cannot include the next
- * operation's layers, which wait for other streams, while other streams wait for the end of this one.
- *
- * - Graphs differ by sample slot, addresses of gradients, and training or test. The counters that masks depend on are
- *   in the device's memory; layers use no rates.
- * - The first time layers are launched call by call, so that libraries load their code, and are recorded after that.
- *   Layers that cannot be recorded, or that change by themselves, are always launched call by call, and counted in
- *   struct psd_cuda_recorded.
- *
- * Refuses to record updates and copies, which programs begin one by one. */
+ * launched by one call. Such a stretch is the layers of one operation of the program. It cannot include the layers of
+ * the next operation, which may wait for other streams, while other streams wait for the end of this operation.  -
+ * Graphs differ by sample slot, addresses of gradients, and training or test. The counters that masks depend on are in
+ * the device's memory; layers use no rates. - The first time layers are launched call by call, so that libraries load
+ * their code, and are recorded after that. Layers that cannot be recorded, or that change by themselves, are always
+ * launched call by call, and counted in struct psd_cuda_recorded.  Refuses to record updates and copies, which programs
+ * begin one by one. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "real/device/cuda/cuda.h"
 
-/* Graphs of a stretch: two slots for each iteration in progress. More would not help a caller whose gradients move in
- * each iteration. */
+/* Largest number of graphs of a stretch: one for each of the two sample slots and each iteration in progress. More
+ * would not help a caller whose gradients have other addresses in each iteration. */
 enum { MOST_GRAPHS = 16 };
 
 struct graph {
 	struct graph *next;
-	struct CUgraphExec_st *launchable; /* NULL if no work was recorded */
+	struct CUgraphExec_st *launchable; /* recorded work; NULL if there was none */
 	unsigned slot;
-	void *gradients[]; /* addresses for the layers' own tensors, in order */
+	/* addresses, when the graph was recorded, of the gradients of the layers' tensors, in order */
+	void *gradients[];
 };
 
-/* Layers that begin together. */
+/* Stretch: consecutive layers, forward or backward, that are launched together. */
 struct psd_cuda_stretch {
 	struct psd_cuda_stretch *next;
 	struct psd_pass pass;
 	bool is_training, reads_samples, is_left_out;
-	unsigned n_gradients; /* gradients that it writes; 0 in forward */
+	unsigned n_gradients; /* number of gradients that the stretch writes; 0 in forward */
 	unsigned n_graphs;
 	struct graph *graphs;
 	unsigned n_filled;
-	struct psd_cuda_blob *filled[]; /* blobs whose diff it is the first to write */
+	struct psd_cuda_blob *filled[]; /* blobs whose diff this stretch is the first to write */
 };
 
 /* ---- keys of graphs ---- */
@@ -79,7 +77,7 @@ static void set_filled(const struct psd_cuda_stretch *stretch, bool is_filled)
 		stretch->filled[i]->is_filled = is_filled;
 }
 
-/* Upper bound of `filled`: blobs of the layers and of their inputs. */
+/* Returns an upper limit for the length of `filled`: the number of blobs of the layers and of their inputs. */
 static unsigned most_filled(const struct psd_device *device, const struct psd_pass *pass)
 {
 	unsigned n = 0;
@@ -98,7 +96,7 @@ static void watch(struct psd_cuda_stretch *stretch, struct psd_cuda_blob *blob)
 		stretch->filled[stretch->n_filled++] = blob;
 }
 
-/* Lists blobs whose diff is not filled yet. */
+/* Lists, before the layers are launched, the blobs whose diff is not filled yet. */
 static void watch_all(const struct psd_device *device, struct psd_cuda_stretch *stretch)
 {
 	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->pass.is_backward; l++) {
@@ -148,7 +146,7 @@ static void leave_out(struct psd_device *device, struct psd_cuda_stretch *stretc
 	device->recorded.left_out++;
 }
 
-/* Marks blobs as filled, as launching the layers would. */
+/* Records the work of a stretch's layers as a graph. Marks blobs as filled, as launching the layers would do. */
 static enum psd_status capture(struct psd_device *device, const struct psd_cuda_stretch *stretch,
 			       struct CUgraphExec_st **launchable, struct psd_error *err)
 {
@@ -164,7 +162,7 @@ static enum psd_status capture(struct psd_device *device, const struct psd_cuda_
 	return status ? status : ended;
 }
 
-/* The first reason is kept. */
+/* Records that CUDA could not record a stretch; the reason of the first such failure is kept. */
 static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, const struct psd_error *why)
 {
 	if (device->recorded.refused++ == 0)
@@ -173,7 +171,7 @@ static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, 
 	leave_out(device, stretch);
 }
 
-/* Records the stretch; NULL, with blobs unchanged, if that fails. */
+/* Records a stretch as a graph and returns it. If that fails, returns NULL, and blobs are unchanged. */
 static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *stretch)
 {
 	struct graph *graph = calloc(1, sizeof(*graph) + stretch->n_gradients * sizeof(graph->gradients[0]));

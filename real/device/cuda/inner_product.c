@@ -4,14 +4,18 @@
 #include "real/device/cuda/cuda.h"
 
 struct inner_product {
-	void *weight;  /* slots: in the device's type, from forward to backward; NULL: the caller's is used */
-	void *bottom;  /* plain copy, kept as a factor; NULL if the input is plain */
-	void *dbottom; /* plain copy; NULL if the input's gradient is plain */
-	void *bias;    /* in the device's type, for `biased`; NULL: the caller's is used */
-	struct psd_cuda_fused *biased; /* product with bias and ReLU; NULL: separate kernel */
-	struct psd_cuda_fused *summed; /* weight gradient with bias gradient; NULL: separate kernel */
-	uint32_t inputs;	       /* M */
-	uint32_t outputs;	       /* N */
+	/* weight in the number format of the device, kept from forward to backward; NULL: the caller's weight is
+	 * used */
+	void *weight;
+	void *bottom;  /* copy of the input in row-major order, kept as a factor; NULL if the input has this order */
+	void *dbottom; /* gradient of the input in row-major order; NULL if the input has this order */
+	void *bias;    /* bias in the number format of the device, for `biased`; NULL: the caller's bias is used */
+	/* product with the addition of the bias and ReLU as epilogue; NULL: a separate kernel does these */
+	struct psd_cuda_fused *biased;
+	/* weight gradient with the bias gradient as epilogue; NULL: a separate kernel computes the latter */
+	struct psd_cuda_fused *summed;
+	uint32_t inputs;  /* M */
+	uint32_t outputs; /* N */
 	bool is_plain;
 };
 
@@ -47,7 +51,7 @@ static struct psd_cuda_values weight_of(const struct psd_cuda_layer *self)
 	return (struct psd_cuda_values){inner->weight, self->device->type};
 }
 
-/* top (batch, N) = bottom (batch, M) weight^T */
+/* Returns the product top = bottom * weight^T; shapes: top (batch, N), bottom (batch, M). */
 static struct psd_cuda_product top_product(const struct psd_cuda_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -62,7 +66,7 @@ static struct psd_cuda_product top_product(const struct psd_cuda_layer *self)
 					 .alpha = 1.0f};
 }
 
-/* dweight (N, M) = dtop^T bottom */
+/* Returns the product dweight = dtop^T * bottom, shape (N, M). */
 static struct psd_cuda_product dweight_product(const struct psd_cuda_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -78,7 +82,8 @@ static struct psd_cuda_product dweight_product(const struct psd_cuda_layer *self
 					 .alpha = 1.0f / self->device->diff_scale};
 }
 
-/* cuBLASLt has no slope below 0. */
+/* Chooses the product with the addition of the bias, and ReLU, as epilogue. Not for a ReLU with a slope below 0, which
+ * cuBLASLt lacks. */
 static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
@@ -96,8 +101,8 @@ static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_pr
 	return psd_cuda_want(self->device, inner->outputs * sizeof(uint16_t), &inner->bias, err);
 }
 
-/* It is undocumented whether alpha scales the sums, so fp16 is left out, which has a loss scale. A fused sum also needs
- * dweight to be computed here. */
+/* Chooses the product of the weight gradient with the bias gradient as epilogue. Not with fp16, which has a loss scale:
+ * cuBLASLt does not document whether alpha scales the sums. Not if the weight gradient is not computed here. */
 static enum psd_status fuse_backward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
 {
 	const struct psd_cuda_product product = dweight_product(self);
@@ -132,7 +137,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return fuse_backward(self, inner, err);
 }
 
-/* One of the layer's parameters in the device's type. */
+/* Begins to convert one of the layer's parameters to the number format of the device. */
 static enum psd_status narrow(struct psd_cuda_layer *self, unsigned position, void *to, uint64_t elements,
 			      struct psd_error *err)
 {
@@ -144,7 +149,7 @@ static enum psd_status narrow(struct psd_cuda_layer *self, unsigned position, vo
 	return psd_cuda_run_convert(self->device, &convert, elements, err);
 }
 
-/* Converts weight, bias and input for the product. */
+/* Begins to convert weight, bias and input for the product of the forward pass. */
 static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;
@@ -181,7 +186,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return status || !bias ? status : psd_cuda_add_bias(self, bias, err);
 }
 
-/* dbias (N) = column sums of dtop; dbias and dweight may be NULL. */
+/* Begins to compute the gradients of weight and bias; dbias[n] is the sum of column n of dtop. dbias and dweight may be
+ * NULL. */
 static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
@@ -189,7 +195,7 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	const struct psd_cuda_product product = dweight_product(self);
 	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
 
-	/* Another iteration's gradients may have other addresses. */
+	/* gradients may have other addresses in each iteration, so the alignment is checked */
 	if (inner->summed && psd_cuda_fits_fused(inner->summed, &product, dbias))
 		return psd_cuda_multiply_fused(self->device, inner->summed, &product, dbias, err);
 	if (dbias)
@@ -198,7 +204,7 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	return product.result.data ? psd_cuda_multiply_matrices(self->device, &product, false, err) : PSD_OK;
 }
 
-/* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
+/* Begins dbottom = dtop * weight; shapes: dbottom (batch, M), dtop (batch, N), weight (N, M). */
 static enum psd_status differentiate_bottom(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;

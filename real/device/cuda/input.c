@@ -45,7 +45,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 				   err);
 }
 
-/* No layer below is trained. */
+/* Does nothing: there is no layer below. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	(void)self, (void)err;

@@ -4,7 +4,7 @@
 
 /* ---- concatenation ---- */
 
-/* The part of the output that comes from input i. */
+/* Returns the view of the output's channels that come from input i. */
 static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, unsigned i)
 {
 	struct psd_cuda_view part = psd_cuda_view_of(self);
@@ -53,8 +53,8 @@ const struct psd_cuda_kind psd_cuda_kind_concat = {
 
 /* ---- sum ---- */
 
-/* Whether an input's gradient may share the sum's memory: no other reader adds to it, and the input's layer only reads
- * it. */
+/* True if the gradient of an input may use the memory of the sum's gradient: no other layer reads the input, and the
+ * input's layer does not change the gradient. */
 static bool may_share_diff(const struct psd_cuda_layer *below)
 {
 	return below->n_readers == 1 && below->blob == &below->own && below->own.has_diff && !below->kind->keeps_diff;
@@ -69,7 +69,7 @@ static enum psd_status prepare_add(struct psd_cuda_layer *self, struct psd_error
 	return psd_cuda_declare(self, err);
 }
 
-/* Adds the first two inputs, then each other input to the sum. */
+/* Begins to add the first two inputs, then each further input to the sum. */
 static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_values to = psd_cuda_value(self, self->blob);

@@ -3,7 +3,9 @@
 
 struct norm {
 	bool is_centred;
-	void *mean, *inverse; /* slots: (positions), from forward to backward */
+	/* mean, and 1 / sqrt(variance + epsilon), of each position, kept from forward to backward; shape (positions)
+	 * each */
+	void *mean, *inverse;
 };
 
 static const struct psd_affine_settings *settings_of(const struct psd_cuda_layer *self)

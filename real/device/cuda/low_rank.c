@@ -9,7 +9,7 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 
 /* ---- tensors in order ---- */
 
-/* Addresses of a tensor's values. */
+/* Addresses of the values of the current tensor. */
 struct cursor {
 	const struct psd_low_rank_tensor *tensor;
 	float *residual, *left, *right;
@@ -64,7 +64,7 @@ static enum psd_status add_move(struct psd_device *device, struct moves *moves, 
 	return moves->n == PSD_CUDA_MOVE_SPANS ? begin_moves(device, moves, err) : PSD_OK;
 }
 
-/* Adds gradients to residuals, or copies uncompressed ones into `left`. */
+/* Begins to add the gradients to the residual; gradients of uncompressed tensors are copied to `left`. */
 static enum psd_status gather(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
@@ -79,7 +79,7 @@ static enum psd_status gather(struct psd_device *device, const struct psd_low_ra
 	return begin_moves(device, &moves, err);
 }
 
-/* Copies uncompressed sums back. */
+/* Begins to copy the sums of uncompressed tensors from `left` to their gradients. */
 static enum psd_status arrive(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
@@ -114,7 +114,7 @@ static struct psd_cuda_matrices no_matrices(const struct psd_device *device, uin
 					  .inverse = device->scratch->matrices.inverse};
 }
 
-/* A lane has 16 rows or more, if all lanes fit. */
+/* Returns the number of lanes of a matrix: about one for each 16 rows, but no more than fit into a launch. */
 static uint32_t count_lanes(const struct psd_cuda_matrices *of, uint32_t rows)
 {
 	const uint32_t room = PSD_CUDA_PRODUCT_PARTS / most_matrices(of->rank) / of->n_pairs;
@@ -140,7 +140,7 @@ static void add_matrix(struct psd_cuda_matrices *of, const struct cursor *at)
 	};
 }
 
-/* Launches as many matrices at a time as fit. */
+/* Calls a function for successive launches, each with as many matrices as fit. */
 static enum psd_status for_launches(struct psd_device *device, const struct psd_low_rank_work *work, launch_fn *launch,
 				    struct psd_error *err)
 {
@@ -158,7 +158,7 @@ static enum psd_status for_launches(struct psd_device *device, const struct psd_
 	return status || of.n == 0 ? status : launch(device, &of, err);
 }
 
-/* Starts rows of zeros. */
+/* Begins to overwrite rows of right matrices that are all zero by starting values. */
 static enum psd_status start_rows(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err)
 {
 	const uint64_t n_indices = (uint64_t)of->n * of->rank * PSD_CUDA_PARTS;
@@ -174,7 +174,7 @@ static enum psd_status find_products(struct psd_device *device, const struct psd
 	return psd_cuda_run_low_rank_reduce(device, of, (uint64_t)of->n * of->n_pairs, err);
 }
 
-/* Launches once for each row of the factors, which needs the rows above it. */
+/* Begins to compute the Cholesky factors, with a launch for each row, since a row needs the rows above it. */
 static enum psd_status find_factors(struct psd_device *device, const struct psd_cuda_matrices *of,
 				    struct psd_error *err)
 {
@@ -207,7 +207,7 @@ static enum psd_status for_matrices(struct psd_device *device, const struct psd_
 	return PSD_OK;
 }
 
-/* result = left times right, with the shapes of one matrix. */
+/* Returns the product result = left * right for one tensor. */
 static struct psd_cuda_product expansion(const struct cursor *at, uint32_t rank, float *result)
 {
 	return (struct psd_cuda_product){.left = psd_cuda_floats(at->left),

@@ -2,10 +2,10 @@
 #include "real/device/cuda/cuda.h"
 
 struct lrn {
-	void *ratios; /* slot: (elements), floats */
+	void *ratios; /* ratio of each element of the output, as floats */
 };
 
-/* Factor of each square in the ratio. */
+/* Returns the factor on each square in the ratio. */
 static float alpha_of(const struct psd_lrn_settings *settings)
 {
 	const double summands = settings->is_within_channel ? (double)settings->size * settings->size : settings->size;
@@ -60,7 +60,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return psd_cuda_run_lrn_back(self->device, &run, in->elements, err);
 }
 
-/* Backward reads the output. */
+/* keeps the output, which backward reads */
 const struct psd_cuda_kind psd_cuda_kind_lrn = {.prepare = prepare,
 						.forward = forward,
 						.backward = backward,

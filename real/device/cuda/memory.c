@@ -1,5 +1,5 @@
-/* Memory of the network: layers request it in prepare, and it is allocated as one block. Few gradients of blobs are
- * alive at once, so they share memory. Nothing is allocated after load. */
+/* Memory of the network: layers request it in prepare, and it is allocated as one block. Few gradients of blobs are in
+ * use at the same time, so they share memory. Nothing is allocated after load. */
 #include <stdlib.h>
 
 #include "engine/base/grow.h"
@@ -56,13 +56,15 @@ void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
 		device->n_ones = count;
 }
 
-/* Lifetime of a gradient: from its last reader's backward to its owner's. */
+/* Returns the lifetime of a blob's gradient: from the backward pass of the last layer that reads the blob, to that of
+ * the blob's owner. */
 static struct psd_block_lifetime life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cuda_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
-	const bool is_factor = device->layers[blob->owner].kind->keeps_diff; /* outlives the iteration */
+	/* the gradient is a factor, and is needed after the iteration */
+	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
 	return (struct psd_block_lifetime){.owner = blob->owner,
 					   .birth_step = n_layers - 1 - first_touch,
@@ -70,7 +72,8 @@ static struct psd_block_lifetime life_of(const struct psd_device *device, const 
 					   .bytes = blob->bytes};
 }
 
-/* Blob whose memory holds the gradient: a sum may share its gradient with its inputs, also through another sum. */
+/* Returns the blob in whose memory the gradient is: a sum may share its gradient with its inputs, also through another
+ * sum. */
 static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 {
 	while (blob->diff_of)
@@ -78,8 +81,8 @@ static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 	return blob;
 }
 
-/* Assigns gradients of blobs their offsets in a block, whose bytes are returned. A shared gradient lives until its last
- * user. */
+/* Sets the offsets of the blobs' gradients in a common memory block, and returns the bytes of the block. A shared
+ * gradient is in use until the backward pass of its last user. */
 static uint64_t place_diffs(const struct psd_device *device, struct psd_block_lifetime lives[], unsigned *n_lives)
 {
 	*n_lives = 0;

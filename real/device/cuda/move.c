@@ -4,7 +4,8 @@
 
 struct views {
 	struct psd_cuda_view in, out;
-	bool is_in_order; /* iterates in the order of its axes, which are not those of maps */
+	/* the move goes through the axes in their own order, because they are not (samples, channels, rows, columns) */
+	bool is_in_order;
 };
 
 static enum psd_status run(struct psd_cuda_layer *self, struct psd_cuda_move move, struct psd_error *err)
@@ -45,7 +46,8 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 		   err);
 }
 
-/* Reshape: the same element in plain order, whatever the order in memory. */
+/* Prepares a reshape: element i of the input in row-major order becomes element i of the output, for any memory
+ * order. */
 static enum psd_status prepare_reshape(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	*(struct views *)self->details =
@@ -78,7 +80,7 @@ static enum psd_status prepare_slice(struct psd_cuda_layer *self, struct psd_err
 	return psd_cuda_declare(self, err);
 }
 
-/* Zeros the gradient of channels outside the slice. */
+/* Begins the backward pass of a slice; the gradient of channels outside the slice becomes 0. */
 static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
@@ -88,7 +90,8 @@ static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_er
 	return backward(self, err);
 }
 
-/* Channel shuffle, as a transposition of (groups, others). Rows and columns are one axis. */
+/* Prepares a channel shuffle, a transposition of the axes (groups, channels of a group). Rows and columns are one
+ * axis. */
 static enum psd_status prepare_shuffle(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_view maps = psd_cuda_view_of(self);

@@ -13,7 +13,8 @@ static struct psd_cuda_multiply product(const struct psd_cuda_layer *self, struc
 		.left = left, .right = right, .to = to, .maps = psd_cuda_maps_of(self), .is_flat = is_flat(self)};
 }
 
-/* Gradient of a value for a map: sum of the output's gradient times the first input. */
+/* Returns the reduction for the gradient of an input with one value per channel and sample: the sum of (gradient of the
+ * output) * (first input). */
 static struct psd_cuda_reduction sum_of_maps(const struct psd_cuda_layer *self)
 {
 	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),

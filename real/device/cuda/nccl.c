@@ -1,5 +1,6 @@
 /* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream for sums: over all workers, or over those
- * of a node, where ncclBroadcast distributes the sums between nodes. Loaded when a system names it. */
+ * of a node, where ncclBroadcast distributes the sums between nodes. NCCL is loaded at run time if a system of the
+ * scenario names it. */
 #define _GNU_SOURCE
 #include "real/device/cuda/nccl.h"
 
@@ -31,12 +32,12 @@ struct psd_library {
 	pthread_mutex_t lock;
 	pthread_cond_t has_left;
 	struct ncclComm *comm; /* NULL after an abort */
-	bool is_inside;	       /* a call is using it */
+	bool is_inside;	       /* a call is using the communicator */
 };
 
 /* ---- loading ---- */
 
-/* A library linked with the program has precedence. */
+/* Opens NCCL's library; one that is linked with the program takes precedence. */
 static void *open_handle(struct psd_error *err)
 {
 	void *program = dlopen(NULL, RTLD_NOW);
@@ -44,7 +45,7 @@ static void *open_handle(struct psd_error *err)
 	return program && dlsym(program, "ncclAllReduce") ? program : psd_libraries_open(LIBRARY, err);
 }
 
-/* Called by one thread at a time. */
+/* Loads NCCL's library and finds its functions; called by one thread at a time. */
 static enum psd_status load_once(struct psd_error *err)
 {
 	struct psd_error reason;
@@ -150,7 +151,8 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	return status;
 }
 
-/* Takes the communicator: no later call can use it. */
+/* Takes the communicator out of `library`, so that no later call can use it; returns NULL if another thread has done
+ * so. */
 static struct ncclComm *take_away(struct psd_library *library)
 {
 	struct timespec until;
@@ -168,7 +170,7 @@ static struct ncclComm *take_away(struct psd_library *library)
 	return comm;
 }
 
-/* Ends its kernels, wherever they wait. */
+/* Aborts the communicator, which ends its kernels wherever they wait. */
 static void abort_sums(struct psd_library *library)
 {
 	struct ncclComm *comm = take_away(library);
@@ -208,7 +210,7 @@ static int begin_spread(struct psd_library *library, struct ncclComm *comm, cons
 			      comm, library->device->streams[PSD_STREAM_SUMS]);
 }
 
-/* NULL after an abort. */
+/* Returns the communicator for a call that begins; NULL after an abort. */
 static struct ncclComm *enter(struct psd_library *library)
 {
 	struct ncclComm *comm;
@@ -228,7 +230,7 @@ static void leave(struct psd_library *library)
 	pthread_mutex_unlock(&library->lock);
 }
 
-/* Ranges of a bucket become one NCCL operation. */
+/* Begins the all-reduces of all ranges of a bucket, which NCCL executes as one group. */
 static enum psd_status begin_all(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
 				 unsigned n_segments, begin_fn *begin, struct psd_error *err)
 {
@@ -239,7 +241,7 @@ static enum psd_status begin_all(struct psd_library *library, struct ncclComm *c
 	PSD_TRY(judge(nccl.GroupStart(), "to gather tensors", err));
 	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
-	ended = nccl.GroupEnd(); /* also after a failure, so that the thread's next group is a new one */
+	ended = nccl.GroupEnd(); /* called also after a failure, so that the thread's next group is a new one */
 	return status ? status : judge(ended, "to sum", err);
 }
 

@@ -1,5 +1,6 @@
-/* The part of NCCL's interface that psd-run calls, unchanged since NCCL 2.0. NCCL's header is not needed: the library
- * is loaded when a system names it. Private to real/device/cuda/ and its tests. */
+/* Declarations of the functions of NCCL that psd-run calls; they have not changed since NCCL 2.0. They replace NCCL's
+ * header: the library is loaded at run time if a system of the scenario names it. Private to real/device/cuda/ and its
+ * tests. */
 #ifndef PSD_REAL_CUDA_NCCL_H
 #define PSD_REAL_CUDA_NCCL_H
 
@@ -14,7 +15,7 @@ struct psd_nccl_id { /* NCCL's type ncclUniqueId */
 	char bytes[PSD_NCCL_ID_BYTES];
 };
 
-/* Functions of NCCL with their arguments, one row each; all return ncclResult_t. */
+/* Names of NCCL's functions, without "nccl", and their arguments; all return ncclResult_t, an int. */
 #define PSD_NCCL_CALLS(ROW)                                                                                            \
 	ROW(GetUniqueId, (struct psd_nccl_id * id))                                                                    \
 	ROW(CommInitRank, (struct ncclComm * *comm, int n_ranks, struct psd_nccl_id id, int rank))                     \

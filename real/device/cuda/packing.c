@@ -6,11 +6,11 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
-/* Iterates over the blocks of all tensors in order, a launch at a time. */
+/* Position in the blocks of all tensors, and the blocks of the current launch. */
 struct cursor {
 	const struct psd_packing *packing;
-	unsigned tensor; /* next tensor */
-	uint64_t begin;	 /* first element not yet in a launch */
+	unsigned tensor; /* number of the next tensor */
+	uint64_t begin;	 /* first element of that tensor that is not in a launch yet */
 	struct psd_cuda_blocks of;
 	unsigned n_spans;
 	uint32_t n_blocks;
@@ -19,7 +19,7 @@ struct cursor {
 
 typedef enum psd_status begin_fn(struct psd_device *device, const struct cursor *cursor, struct psd_error *err);
 
-/* Adds blocks of the next tensor, as many as fit into the launch. */
+/* Adds as many blocks of the next tensor as fit into the launch. */
 static void add_span(struct cursor *cursor)
 {
 	const struct psd_packing_tensor *tensor = &cursor->packing->tensors[cursor->tensor];
@@ -42,7 +42,7 @@ static void add_span(struct cursor *cursor)
 	}
 }
 
-/* Moves on behind the last launch. */
+/* Moves on behind the last launch, and fills the next one. */
 static void fill_launch(struct cursor *cursor)
 {
 	cursor->of.residual += cursor->elements;
@@ -111,7 +111,8 @@ static enum psd_status unpack_one_bit(struct psd_device *device, const struct cu
 
 /* ---- top-k ---- */
 
-/* Finds each block's lowest selected key digit by digit, then the number of keys of each lane from there on. */
+/* Begins to find the lowest selected key of each block digit by digit, then the numbers of keys of each lane that are
+ * selected. */
 static enum psd_status find_keys(struct psd_device *device, struct psd_cuda_keys keys, const struct cursor *cursor,
 				 struct psd_error *err)
 {

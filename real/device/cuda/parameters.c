@@ -3,7 +3,7 @@
 
 #include "real/device/cuda/cuda.h"
 
-enum { CLIP_GROUPS = 32 }; /* groups of a tensor's sums, which one thread then adds */
+enum { CLIP_GROUPS = 32 }; /* number of groups of a tensor's sums of squares, which one thread adds at the end */
 
 static struct psd_cuda_step step_of(const struct psd_update *update, const float *own_rate)
 {
@@ -16,7 +16,8 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
-/* The rate by a tensor's norms, in the scratch: sums of many parts, then of fewer, in double. */
+/* Begins to compute a tensor's learning rate by its norms, in the scratch memory: sums of squares of many parts, then
+ * of groups, in double. */
 static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
 				 const float *gradient, uint64_t elements, struct psd_error *err)
 {
@@ -42,7 +43,7 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 
 /* ---- norms of all gradients ---- */
 
-/* Reduces squares like norms for a rate, but to one sum. */
+/* Begins to compute the sum of squares of an array: of many parts, then of groups, then one sum. */
 enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
 				 struct psd_error *err)
 {
@@ -154,7 +155,7 @@ enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct ps
 	return psd_cuda_run_convert(device, &run, conversion->elements, err);
 }
 
-/* Reduces parts to groups and to one finding, without the host. */
+/* Begins to search for infinities and NaNs in parts, and combines the results on the GPU to one for all values. */
 static enum psd_status look(struct psd_device *device, const struct psd_encoding *encoding, const uint16_t *values,
 			    uint64_t elements, struct psd_error *err)
 {
@@ -186,14 +187,14 @@ enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_
 
 /* ---- chunks ---- */
 
-/* Iterates over the spans of all chunks in order: position of the next one. */
+/* Position, in the chunks of all tensors, of the next span. */
 struct cursor {
 	const struct psd_chunks *chunks;
 	uint32_t chunk;
 	unsigned tensor;
-	uint64_t first;	       /* element of the exchange */
-	uint64_t first_chosen; /* index among the chosen values */
-	uint64_t tensor_first; /* the tensor's first element in the exchange */
+	uint64_t first;	       /* number of the element in the bucket */
+	uint64_t first_chosen; /* index of the element among the chosen values */
+	uint64_t tensor_first; /* number, in the bucket, of the tensor's first element */
 };
 
 static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
@@ -201,7 +202,7 @@ static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
 	return lesser(chunks->elements, (chunk + UINT64_C(1)) * chunks->chunk_elements);
 }
 
-/* Adds the next span; some tensor is left. */
+/* Returns the next span, and moves the cursor behind it. At least one element must be left. */
 static struct psd_cuda_span next_span(struct cursor *cursor)
 {
 	const struct psd_chunks *chunks = cursor->chunks;
@@ -246,7 +247,7 @@ static void fill_spans(struct cursor *cursor, struct psd_cuda_spans *of)
 	}
 }
 
-/* Writes the norms of chunks that end in this launch. */
+/* Begins to compute the norms of the chunks that end in this launch. */
 static enum psd_status find_norms(struct psd_device *device, const struct cursor *cursor,
 				  const struct psd_cuda_spans *of, double divisor, bool is_of_chosen,
 				  struct psd_error *err)

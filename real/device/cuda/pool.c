@@ -4,7 +4,7 @@
 
 struct pool {
 	struct psd_cuda_window window;
-	void *positions; /* slot: indices of the maxima */
+	void *positions; /* positions of the maxima in the input, one per element of the output */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -87,7 +87,8 @@ static enum psd_status forward_global(struct psd_cuda_layer *self, struct psd_er
 	return psd_cuda_reduce(below, &means, err);
 }
 
-/* Every position gets an equal share: the gradient is read as a map with strides 0 for rows and columns. */
+/* Begins the backward pass of global average pooling: each position of a channel gets an equal part of the gradient,
+ * which is read with strides 0 for rows and columns. */
 static enum psd_status backward_global(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);

@@ -20,7 +20,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_run_position(self->device, &run, self->blob->elements, err);
 }
 
-/* Copies the gradient to the input. */
+/* Begins to copy the gradient of the output to the input's, or to add it. */
 static enum psd_status hand_on(struct psd_cuda_layer *self, struct psd_cuda_blob *in, struct psd_error *err)
 {
 	const struct psd_cuda_convert run = {.from = psd_cuda_diff(self, self->blob),

@@ -7,7 +7,7 @@ static uint32_t own_places(const struct psd_cuda_layer *self)
 	return self->model->settings.prefix.places;
 }
 
-/* View of the output from position `first` on. */
+/* Returns a view of the output's positions from `first` on. */
 static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, uint32_t first, uint32_t positions)
 {
 	struct psd_cuda_view part = psd_cuda_view_of(self);

@@ -1,7 +1,8 @@
 /* PReLU. Its backward needs the input, so it does not work in place. */
 #include "real/device/cuda/cuda.h"
 
-/* A shared slope counts as one channel with all positions. */
+/* Returns the rule that finds an element's channel; with one slope for all channels, all elements belong to one
+ * channel. */
 static struct psd_cuda_channel channel_of(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.prelu.is_shared ? (struct psd_cuda_channel){1, 1} : psd_cuda_channel_of(self);

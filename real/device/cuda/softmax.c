@@ -1,7 +1,7 @@
 /* Softmax over the channels of each position. */
 #include "real/device/cuda/cuda.h"
 
-/* An index handles a position with all its channels. */
+/* Returns the number of positions of the batch: an index of the kernels handles a position with all its channels. */
 static uint64_t positions_of(const struct psd_cuda_layer *self)
 {
 	return self->blob->elements / self->model->shape.channels;

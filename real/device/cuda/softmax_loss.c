@@ -3,8 +3,10 @@
 #include "real/device/cuda/cuda.h"
 
 struct softmax_loss {
-	void *largest, *likely_classes, *exponents, *partial_sums, *sums, *losses, *is_correct; /* slots */
-	void *host_losses, *host_is_correct;							/* (positions) */
+	/* arrays on the GPU, as in struct psd_cuda_loss */
+	void *largest, *likely_classes, *exponents, *partial_sums, *sums, *losses, *is_correct;
+	/* copies of losses and is_correct in the host's memory; shape (positions) each */
+	void *host_losses, *host_is_correct;
 };
 
 static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *err)
@@ -39,7 +41,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 				     "layer '%.80s' (softmax-loss) has %u positions, the last loss has labels for %llu",
 				     self->model->name, psd_cuda_positions(self),
 				     (unsigned long long)self->device->graph->labels);
-	self->blob = &self->own; /* it has no readers */
+	self->blob = &self->own; /* the loss is the last layer: no layer reads its output */
 	PSD_TRY(want_all(self, err));
 	PSD_TRY(psd_cuda_take_host(self->device, positions * sizeof(double), &loss->host_losses, err));
 	return psd_cuda_take_host(self->device, positions * sizeof(uint32_t), &loss->host_is_correct, err);
@@ -92,7 +94,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 			     positions * sizeof(uint32_t), err);
 }
 
-/* Divisor of the sum of all positions' losses. */
+/* Returns the divisor of the sum of the losses of all positions. */
 static double divisor_of(const struct psd_cuda_layer *self)
 {
 	return self->device->network.loss_divisor * (double)psd_cuda_positions(self);

@@ -1,5 +1,5 @@
-/* Access to values of each type, and to elements by position, in kernels: plain C that C++ accepts, for GPU and
- * processor. */
+/* Functions of kernels to read and write values of each number format, and to compute indices of elements. They are C
+ * that is also valid C++, and are compiled for the GPU and for the processor. */
 #ifndef PSD_REAL_CUDA_VALUES_H
 #define PSD_REAL_CUDA_VALUES_H
 
@@ -16,6 +16,7 @@
 
 /* ---- values ---- */
 
+/* Returns the bits of a float. */
 PSD_BODY uint32_t psd_bits(float value)
 {
 	uint32_t bits;
@@ -24,6 +25,7 @@ PSD_BODY uint32_t psd_bits(float value)
 	return bits;
 }
 
+/* Returns the float with these bits. */
 PSD_BODY float psd_of_bits(uint32_t bits)
 {
 	float value;
@@ -32,7 +34,7 @@ PSD_BODY float psd_of_bits(uint32_t bits)
 	return value;
 }
 
-/* Converts a half to float. The product shifts the exponent, and normalises subnormal numbers. */
+/* Converts a half to float. The multiplication adjusts the exponent, and normalises subnormal numbers. */
 PSD_BODY float psd_from_half(uint16_t half)
 {
 	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = (uint32_t)(half & 0x7fffu) << 13;
@@ -43,7 +45,8 @@ PSD_BODY float psd_from_half(uint16_t half)
 	return psd_of_bits(sign | wide);
 }
 
-/* Converts a float to half, to nearest, ties to even. Adding 1/2 aligns the last digit of a subnormal half. */
+/* Converts a float to half, rounded to nearest, ties to even. For a subnormal half, adding 1/2 moves its bits to the
+ * end of the float. */
 PSD_BODY uint16_t psd_to_half(float value)
 {
 	const uint32_t bits = psd_bits(value), magnitude = bits & 0x7fffffffu;
@@ -58,6 +61,7 @@ PSD_BODY uint16_t psd_to_half(float value)
 	return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
 }
 
+/* Converts a float to bfloat16, rounded to nearest, ties to even. */
 PSD_BODY uint16_t psd_to_bfloat(float value)
 {
 	const uint32_t bits = psd_bits(value);
@@ -67,16 +71,19 @@ PSD_BODY uint16_t psd_to_bfloat(float value)
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+/* Converts 16 bits of this number format to float. */
 PSD_BODY float psd_of_short(enum psd_cuda_type type, uint16_t bits)
 {
 	return type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
 }
 
+/* Converts a float to 16 bits of this number format. */
 PSD_BODY uint16_t psd_to_short(enum psd_cuda_type type, float value)
 {
 	return type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
 }
 
+/* Reads element i. */
 PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
 {
 	if (values.type == PSD_CUDA_FLOAT)
@@ -84,6 +91,7 @@ PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
 	return psd_of_short(values.type, ((const uint16_t *)values.data)[i]);
 }
 
+/* Writes element i. */
 PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
 {
 	if (values.type == PSD_CUDA_FLOAT)
@@ -92,11 +100,13 @@ PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
 		((uint16_t *)values.data)[i] = psd_to_short(values.type, value);
 }
 
+/* Writes element i, or adds to it if `adds`. */
 PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, bool adds)
 {
 	psd_put(values, i, adds ? psd_get(values, i) + value : value);
 }
 
+/* Returns vector[i], or `absent` if vector is NULL. */
 PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 {
 	return vector ? vector[i] : absent;
@@ -104,12 +114,13 @@ PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 
 /* ---- one value, or four neighbours ---- */
 
-/* Up to four adjacent values. n is 1 or 4, a compile-time constant; four begin where one access can load them. */
+/* Up to four adjacent values. In the functions below n, a compile-time constant, is their number, 1 or 4. Four values
+ * are aligned so that one memory access can load them. */
 struct psd_lanes {
 	float of[4];
 };
 
-/* Four adjacent values, as one access loads them. */
+/* Four adjacent values, aligned so that one memory access loads them. */
 struct psd_four_floats {
 	float of[4];
 } __attribute__((aligned(16)));
@@ -120,6 +131,7 @@ struct psd_four_positions {
 	uint32_t of[4];
 } __attribute__((aligned(16)));
 
+/* Reads n values from element i on. */
 PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t i, int n)
 {
 	struct psd_lanes lanes = {{0.0f, 0.0f, 0.0f, 0.0f}};
@@ -141,6 +153,7 @@ PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t 
 	return lanes;
 }
 
+/* Writes n values from element i on. */
 PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n)
 {
 	if (n == 1) {
@@ -160,6 +173,7 @@ PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct ps
 	}
 }
 
+/* Writes n values from element i on, or adds to them if `adds`. */
 PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n, bool adds)
 {
 	if (adds) {
@@ -171,6 +185,7 @@ PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct p
 	psd_put_lanes(values, i, lanes, n);
 }
 
+/* Reads n positions from element i on. */
 PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uint64_t i, int n)
 {
 	if (n == 4) {
@@ -183,7 +198,8 @@ PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uin
 	}
 }
 
-/* Defines a kernel's bodies for one element and for four, from a function for n elements from i on. */
+/* Defines the bodies of a kernel for one element and for four elements per index, by a function psd_NAME_from() that
+ * handles n elements from element i on. */
 #define PSD_BODIES(name)                                                                                               \
 	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_cuda_##name *of)                                    \
 	{                                                                                                              \
@@ -196,10 +212,12 @@ PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uin
 
 /* ---- positions ---- */
 
+/* Position of an element in a batch of maps. */
 struct psd_spot {
 	uint32_t sample, channel, row, column;
 };
 
+/* Returns the position of the element at index i. */
 PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 {
 	struct psd_spot position;
@@ -220,6 +238,7 @@ PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 	return position;
 }
 
+/* Returns the index of the element at a position. */
 PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 {
 	if (maps.is_channels_last)
@@ -229,31 +248,33 @@ PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 	       position.column;
 }
 
+/* Returns the channel of the element at index i. */
 PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner % channel.channels;
 }
 
-/* Position of an element, counted over all samples. */
+/* Returns the number of an element's position, counted over the positions of all samples. */
 PSD_BODY uint32_t psd_position_number(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner / channel.channels * channel.inner + i % channel.inner;
 }
 
-/* Index of a position's first channel; the next channels are channel.inner apart. */
+/* Returns the index of a position's element in channel 0. The element of channel c follows c * channel.inner later. */
 PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t position)
 {
 	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
-/* Part of a position that an index handles, below PSD_CUDA_PARTS: adjacent indices read adjacent elements. */
+/* Position, and number of the part (0 to PSD_CUDA_PARTS - 1) of its channels that an index of a kernel handles. */
 struct psd_part {
 	uint32_t position, number;
 };
 
+/* Returns the part that index i handles; chosen so that adjacent indices read adjacent elements. */
 PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
 {
-	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* number of indices of a sample */
+	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* number of indices for one sample */
 	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
 
 	if (channel.inner > 1) { /* avoids slow 64-bit divisions */
@@ -263,12 +284,13 @@ PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i
 	return part;
 }
 
-/* Index of the value that this part of a position computes. */
+/* Returns the index, in an array of shape (positions, PSD_CUDA_PARTS), of the value that this part computes. */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
 	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;
 }
 
+/* Returns the index of element number i of a view. */
 PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)
 {
 	uint32_t at = view->offset;
