@@ -223,6 +223,10 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		*err = run.trace_err;
 		status = run.trace_err.status;
 	}
+	if (!status && run.trace && !run.has_trace) { /* an older trace stays */
+		psd_console_say("psd-run: no trace is written, since nothing was left to train");
+		psd_output_discard(run.trace);
+	}
 	if (!status)
 		status = psd_outputs_commit(err);
 	psd_outputs_discard();

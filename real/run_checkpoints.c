@@ -1,6 +1,8 @@
 /* The checkpoint at which a run begins, and restarts after a loss. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "real/base/console.h"
 #include "real/run_parts.h"
@@ -100,6 +102,22 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 		"the file is missing: to go on with other hosts or another system, each host needs the files of all "
 		"%u hosts in a shared folder; or begin in another folder with --set train.start=%.200s",
 		set->n_hosts, parameters.text);
+}
+
+/* The run begins at the beginning and would replace them at its first checkpoint. */
+static enum psd_status keep_parameters(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
+	char kept[sizeof(parameters.text) + 16];
+	unsigned n = 0;
+
+	do
+		snprintf(kept, sizeof(kept), "%s/kept-%u.safetensors", run->checkpoints.folder, ++n);
+	while (!access(kept, F_OK));
+	if (rename(parameters.text, kept))
+		return refuse_parameters(run, err);
+	psd_console_say("psd-run: %s: the parameters of an earlier run are kept as %s", parameters.text, kept);
+	return PSD_OK;
 }
 
 /* A run that was killed at its first checkpoint begins again by itself. Older checkpoints that lack files are
@@ -246,6 +264,8 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 		return status;
 	if (found.has_parameters_alone)
 		return refuse_parameters(run, err);
+	if (found.has_only_parameters && run->self == 0 && run->n_restarts == 0)
+		PSD_TRY(keep_parameters(run, err));
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
 	status = find_whole(run, host, &found, err);

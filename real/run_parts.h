@@ -53,6 +53,7 @@ struct psd_run {
 	 * file. */
 	unsigned from_hosts;
 	FILE *trace;
+	bool has_trace;			 /* the trace has been written */
 	struct psd_error trace_err;	 /* reason why the trace could not be written; status PSD_OK: none */
 	const struct psd_system *traced; /* system whose trace is written; NULL: none */
 };

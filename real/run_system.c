@@ -72,6 +72,7 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 	status = psd_spans_write(spans, run->trace, made, executor, &last_iteration, err);
 	if (status)
 		return status;
+	run->has_trace = true;
 	if (last_iteration != UINT32_MAX)
 		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most",
 				last_iteration, PSD_MAX_SPANS);

@@ -290,9 +290,9 @@ static enum psd_status refuse_alone(const struct launcher *launcher, unsigned ra
 		snprintf(others, sizeof(others), "%u processes", n);
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 			     "%s has started %s (%s=%s), this is number %u: name their hosts with '--hosts'. A cluster "
-			     "of its own needs 'env -u %s -u %s psd-run ...'",
+			     "of its own needs 'env -u %s%s%s psd-run ...'",
 			     launcher->program, others, sign, getenv(sign), rank, launcher->rank,
-			     launcher->size ? launcher->size : launcher->rank);
+			     launcher->size ? " -u " : "", launcher->size ? launcher->size : "");
 }
 
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err)

@@ -301,6 +301,7 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a list of checkpoints");
 	choose_newest(&search);
 	search.found.has_parameters_alone = !search.has_folders && has_parameters(checkpoints);
+	search.found.has_only_parameters = !search.found.has_any && has_parameters(checkpoints);
 	*found = search.found;
 	return PSD_OK;
 }

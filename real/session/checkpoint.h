@@ -47,6 +47,9 @@ struct psd_checkpoints_found {
 	struct psd_checkpoint_set other; /* newest checkpoint of another number of hosts that lacks files */
 	bool has_any;			 /* the folder has any file of a checkpoint */
 	bool has_parameters_alone;	 /* the folder has parameters.safetensors, but no folder iteration-N */
+	/* No file of a checkpoint was found, but parameters.safetensors: a run was killed at its first checkpoint, or
+	 * somebody has removed the files and kept the parameters. */
+	bool has_only_parameters;
 	bool has_lost; /* no checkpoint here is complete, although all hosts have passed one: files were removed */
 };
 
