@@ -608,7 +608,7 @@ FOLDER_TEST(run_save, parameters_of_an_earlier_run_are_kept, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
 	folder_shell(&folder, "cp c/parameters.safetensors earlier && rm c/iteration-*/host-*");
-	run_quietly(&folder, "--system PS --save @/c --iterations 2 --set seed=7");
+	free(run(&folder, "--system PS --save @/c --iterations 2 --set seed=7"));
 	cr_expect(scratch_folder_is_same(&folder, "earlier", "c/kept-1.safetensors"));
 }
 
@@ -617,6 +617,6 @@ FOLDER_TEST(run_save, an_older_trace_stays_when_nothing_is_trained, make_folder(
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 4 --trace @/t.json");
 	folder_shell(&folder, "cp t.json earlier");
-	run_quietly(&folder, "--system PS --save @/c --iterations 4 --resume --trace @/t.json");
+	free(run(&folder, "--system PS --save @/c --iterations 4 --resume --trace @/t.json"));
 	cr_expect(scratch_folder_is_same(&folder, "earlier", "t.json"));
 }
