@@ -33,7 +33,8 @@ mkdir "$root/tmp" && cp "$program" "$root" && cp -r scenarios "$root" || exit 1
 # The program has no OpenSSL, and says so in one line.
 printf '127.0.0.1\n' >"$root/hosts"
 line=$("$program" --hosts "$root/hosts" --rank 0 --secret "$root/hosts" scenarios/quickstart.yaml 2>&1)
-expected="$root/hosts: '--secret' needs a psd-run that was built with OpenSSL 3 (libssl-dev), this one was not"
+needs="needs a psd-run that was built with OpenSSL 3 (libssl-dev), this one was not"
+expected="psd-run[0]: $root/hosts: '--secret' $needs"
 [ "$line" = "$expected" ] || fail "does not refuse --secret: $line"
 
 # says DEVICE WORDS: checks that the program, alone with the C library, ends with one line with those words and status 1
