@@ -60,6 +60,9 @@ struct psd_links {
 	double latency_sec;			 /* between nodes */
 	double near_latency_sec;		 /* inside a node */
 	unsigned per_switch;			 /* members behind one switch; 0: nodes have none */
+	unsigned per_rack;			 /* members below one leaf switch; 0: one switch connects all nodes */
+	unsigned spines;			 /* uplinks of a leaf; the receiving node chooses one (D-mod-k) */
+	double uplink_bps;			 /* rate of each of them */
 	const struct psd_processors *processors; /* NULL: messages need none. Only psd_step_times_sec() reads it. */
 };
 
@@ -112,6 +115,8 @@ struct psd_collective {
 	 * if nothing ever waits. NULL: psd_step_times_sec(). */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
+	/* Number of members after which all repeats, a multiple of a rack's; NULL: none, or unknown. */
+	unsigned (*period)(struct psd_members members, unsigned per_rack);
 	bool is_uneven;		/* any node may send most; otherwise the first or the last node does */
 	bool is_timed_by_steps; /* alone_sec may follow every member through every step; any node may send most */
 };
@@ -163,6 +168,8 @@ struct psd_members psd_payload_members(const struct psd_payload *payload, const 
 unsigned psd_members_nodes(struct psd_members members);
 /* Members behind one switch of a node; 0: nodes have none. */
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Members in one rack; 0: there are none. */
+unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct psd_layout *layout);
 /* How far a member is from another. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
 /* Seconds of these bits on links that nobody else uses, and the latency behind them. */
@@ -208,6 +215,9 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 /* Bytes that a worker sends to n other consecutive hosts from `to` on; all at once, workers and shards alike. */
 uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				  unsigned to, unsigned n);
+/* Bytes that a rack sends to and receives from other racks, all at once. */
+struct psd_traffic psd_payload_rack_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned rack);
 /* Bytes a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over
  * them. */
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,

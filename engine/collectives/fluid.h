@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ports on the longest path: out of a device, its switch and its node, into those of another; both ends, and the cores
- * of both. */
-enum { PSD_FLUID_MOST_USES = 10 };
+/* Ports on the longest path: out of a device, its switch, its node and its rack, into those of another; both ends, and
+ * the cores of both. */
+enum { PSD_FLUID_MOST_USES = 12 };
 
 struct psd_fluid_use {
 	unsigned port;

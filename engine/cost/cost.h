@@ -36,6 +36,8 @@ struct psd_rates {
 	double link_bps;	  /* link * payload */
 	double local_bps;	  /* inside a node: min(local, host's local); infinity when free */
 	double between_bps;	  /* uplink of a node's switch; infinity without switches */
+	double uplink_bps;	  /* each uplink of a leaf switch: infinity where one switch connects all nodes */
+	unsigned spines;	  /* uplinks of a leaf switch, 1 at least */
 	double latency_sec;	  /* one way, between nodes: network + host */
 	double local_latency_sec; /* inside a node */
 	double agree_sec;	  /* before each stepwise transfer that may overlap with layers */
@@ -47,13 +49,20 @@ struct psd_rates {
 /* Rate for planning where the user's own platform file has the links. */
 #define PSD_UNLIMITED_BPS 1e18
 
+/* Number of uplinks of a leaf switch: racks have one to the core; a fat tree has as many as make each about as fast as
+ * a node's link. */
+unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio);
+
 /* fan_in: number of senders to one node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
+/* Rate of all uplinks of a rack together, for traffic that leaves it, or comes in: its nodes receive through the uplinks
+ * in turn, which may make some busier than others. Only where there are racks. */
+double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
 /* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of
- * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches), without latency and
- * waits between steps. Exact on a non-blocking switch. */
+ * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches, and of racks if all is
+ * sent at once), without latency and waits between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
 /* Seconds of a stepwise transfer beyond the network: until all members agree to begin, and by its size class call +
@@ -61,12 +70,12 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 /* All seconds of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that by its size class and the
- * waits of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all links are
- * alike: not between racks, nor with stragglers. */
+ * waits of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all nodes'
+ * links are alike: not with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
-/* The delay beyond all its flows, which a simulation transfers instead of its steps: behind switches they may take
- * longer than psd_cost_transfer_sec(). */
+/* The delay beyond all its flows, which a simulation transfers instead of its steps: behind switches, and between
+ * racks, they may take longer than psd_cost_transfer_sec(). */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);
 

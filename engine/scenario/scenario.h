@@ -21,6 +21,7 @@ enum {
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
+	PSD_MAX_SERVER_RACKS = 64,
 	PSD_MAX_COLLECTIVE_CLASSES = 16,
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
@@ -84,11 +85,13 @@ struct psd_network {
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: bandwidth of a leaf's node links over that of its uplinks; >=
 					  1 */
-	const char *platform_path;     /* platform: SimGrid XML, relative to the working directory */
-	double local_bps;	       /* bandwidth of a worker's own link inside its node; 0: unlimited */
-	double local_latency_sec;      /* latency between workers of one node */
-	unsigned local_switches;       /* switches of a node, with equal numbers of workers; 0: none */
-	double between_bps;	       /* bandwidth of a switch's uplink; 0: as local_bps */
+	uint64_t servers_in[PSD_MAX_SERVER_RACKS]; /* racks, fat tree: racks of separate servers, in turn */
+	unsigned n_servers_in;			   /* 0: evenly over the racks of workers */
+	const char *platform_path;		   /* platform: SimGrid XML, relative to the working directory */
+	double local_bps;			   /* bandwidth of a worker's own link inside its node; 0: unlimited */
+	double local_latency_sec;		   /* latency between workers of one node */
+	unsigned local_switches;		   /* switches of a node, with equal numbers of workers; 0: none */
+	double between_bps;			   /* bandwidth of a switch's uplink; 0: as local_bps */
 };
 
 /* Machines whose cores compute layers, sum, update and serve sockets: nodes without accelerators, or nodes that one

@@ -246,7 +246,7 @@ void psd_sim_steps_find_latency(struct psd_simulation *sim)
 	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++) {
 		const unsigned next = (rank + 1) % n_workers;
 
-		if (has_platform || psd_layout_reach(sim->layout, rank, next) == PSD_REACH_FAR)
+		if (has_platform || psd_layout_reach(sim->layout, rank, next) >= PSD_REACH_FAR)
 			sim->hop_latency_sec += psd_network_latency_sec(rank, next) / sim->layout->nodes;
 	}
 }

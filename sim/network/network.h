@@ -29,6 +29,8 @@ struct psd_platform {
 	double between_bps;	     /* rate of a switch's uplink, each way; data that leaves the node passes it, too */
 	unsigned nodes_per_rack;
 	double oversubscription_ratio;
+	const uint64_t *servers_in; /* racks of the servers, as in struct psd_layout */
+	unsigned n_servers_in;
 	double link_bps;  /* payload rate of a link; uplinks of racks and fat trees derive from it */
 	const char *path; /* a user's SimGrid XML, for PSD_TOPOLOGY_PLATFORM */
 };

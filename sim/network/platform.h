@@ -4,7 +4,7 @@
  * link and its switch's uplink come first and last, also between switches of one node. A fat tree has two levels and
  * nodes_per_rack / oversubscription_ratio spines (rounded, at least one). Each leaf has one link to each spine and
  * back; the receiving node chooses the spine (D-mod-k, as in SimGrid's FAT_TREE). The last rack may hold fewer nodes;
- * its leaf is as large as the others. */
+ * its leaf is as large as the others. Servers are in the racks of the workers, evenly, or where servers_in says. */
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 
