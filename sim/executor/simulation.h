@@ -17,9 +17,9 @@ enum psd_wake {
 	 * it */
 	PSD_WAKE_STEP_FLOW,
 	PSD_WAKE_STEPS_END,	  /* first member; the delay after the last flow is over */
-	PSD_WAKE_STEPS_BEGIN,	  /* first member; message fidelity: the cost of a call in this size class is paid */
-	PSD_WAKE_STEP_SENT,	  /* host; message fidelity: one part of sending a message is over */
-	PSD_WAKE_STEP_ARRIVED,	  /* host; message fidelity: a message has arrived */
+	PSD_WAKE_STEPS_BEGIN,	  /* first member; step by step: the cost of a call in this size class is paid */
+	PSD_WAKE_STEP_SENT,	  /* host; step by step: one part of sending a message is over */
+	PSD_WAKE_STEP_ARRIVED,	  /* host; step by step: a message has arrived */
 	PSD_WAKE_LINK,		  /* node; the speed of its link changes */
 	PSD_WAKE_BACKGROUND_SENT, /* index in the scenario's list, as for the next kind */
 	PSD_WAKE_BACKGROUND_DUE,
@@ -41,7 +41,7 @@ struct psd_crossing {
 	unsigned next_free; /* next one in the list of unused crossings */
 };
 
-/* Progress of one member through the steps of a transfer, in message fidelity. The first member also holds the state of
+/* Progress of one member through the steps of a transfer that are simulated. The first member also holds the state of
  * all members, in both fidelities. */
 struct psd_transfer {
 	struct psd_task task;
@@ -112,11 +112,15 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 /* ---- steps.c: stepwise transfers ---- */
 
+/* Tells whether every message of a stepwise transfer is simulated: in message fidelity, and where racks share uplinks
+ * and each step is a flow anyway. */
+bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload);
+
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
 void psd_sim_steps_start(void *context, struct psd_task task); /* psd_seam.collective */
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
-void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first); /* flow fidelity */
-void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);	 /* message fidelity, as the next two */
+void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first); /* all flows at once */
+void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);	 /* step by step, as the next two */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);
 

@@ -54,7 +54,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
-	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity)
+	if (op->kind == PSD_OP_COLLECTIVE && psd_sim_walks_steps(sim, payload))
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
 	if (op->kind != PSD_OP_SEND || payload->collective->has_root || is_aggregated(sim, payload))
 		return 0.0;
@@ -147,11 +147,52 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 		psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
 }
 
-/* Divides the peers r+1, r+2, ... of sender r into K runs of about equal length. The first peer of a run receives the
- * bytes of the whole run. So each host receives from K senders as many bytes as it would from all. */
+/* Divides the peers r+1, r+2, ... of sender r into K runs of about equal length. One peer of a run receives the bytes of
+ * the whole run. So each host receives from K senders as many bytes as it would from all.
+ *
+ * Where racks share uplinks, the share of the senders whose s-th peer is in another rack grows until s is the size of a
+ * rack, stays there, and falls for the last peers. Runs end where that changes, and a run's peer in the middle has the
+ * mean share. */
+struct runs {
+	unsigned n_end; /* peers at either end */
+	unsigned end;	/* runs of these */
+};
+
+/* No run is empty: there are more peers than runs. */
+static struct runs runs_of(unsigned n_peers, unsigned n_runs, unsigned per_rack)
+{
+	struct runs runs = {per_rack - 1 < n_peers / 2 ? per_rack - 1 : n_peers / 2, 0};
+
+	for (;; runs.n_end--) {
+		const unsigned share = n_runs * runs.n_end / n_peers, most = (n_runs - 1) / 2;
+
+		runs.end = share < 1 ? 1 : share < most ? share : most;
+		if (n_peers - 2 * runs.n_end >= n_runs - 2 * runs.end)
+			return runs;
+	}
+}
+
 static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
 {
-	return run * (sim->layout->workers - 1) / sim->n_shift_flows;
+	const unsigned n_peers = sim->layout->workers - 1, n_runs = sim->n_shift_flows;
+	const unsigned per_rack = sim->layout->nodes_per_rack;
+
+	if (per_rack < 2)
+		return run * n_peers / n_runs;
+	const struct runs runs = runs_of(n_peers, n_runs, per_rack);
+
+	if (run < runs.end)
+		return run * runs.n_end / runs.end;
+	if (run > n_runs - runs.end)
+		return n_peers - (n_runs - run) * runs.n_end / runs.end;
+	return runs.n_end + (run - runs.end) * (n_peers - 2 * runs.n_end) / (n_runs - 2 * runs.end);
+}
+
+static unsigned receiving_peer(const struct psd_simulation *sim, unsigned run)
+{
+	const unsigned first = first_peer(sim, run);
+
+	return sim->layout->nodes_per_rack < 2 ? first : (first + first_peer(sim, run + 1) - 1) / 2;
 }
 
 static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
@@ -170,7 +211,7 @@ static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_pay
 static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
 {
 	for (unsigned run = 0; run < sim->n_shift_flows; run++)
-		start_flow(sim, from, (from + 1 + first_peer(sim, run)) % sim->layout->workers,
+		start_flow(sim, from, (from + 1 + receiving_peer(sim, run)) % sim->layout->workers,
 			   run_bytes(sim, payload, from, run), first_peer(sim, run + 1) - first_peer(sim, run));
 }
 
@@ -178,7 +219,7 @@ static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned
 {
 	unsigned run = 0;
 
-	while ((from + 1 + first_peer(sim, run)) % sim->layout->workers != to)
+	while ((from + 1 + receiving_peer(sim, run)) % sim->layout->workers != to)
 		run++;
 	return run;
 }
