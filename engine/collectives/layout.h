@@ -1,6 +1,7 @@
 /* Placement of workers and shards on hosts, nodes and racks. Worker w is host w, on node w / workers_per_node. A shard
  * is on the first worker of each node, or, when separate, on a host of its own after the workers. Racks hold equally
- * many nodes of workers, in order, the last one perhaps fewer, and any number of servers. Pure functions, any thread. */
+ * many nodes of workers, in order, the last one perhaps fewer, and any number of servers. Pure functions, any thread.
+ */
 #ifndef PSD_LAYOUT_H
 #define PSD_LAYOUT_H
 

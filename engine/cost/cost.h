@@ -57,8 +57,8 @@ unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, do
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
-/* Rate of all uplinks of a rack together, for traffic that leaves it, or comes in: its nodes receive through the uplinks
- * in turn, which may make some busier than others. Only where there are racks. */
+/* Rate of all uplinks of a rack together, for traffic that leaves it, or comes in: its nodes receive through the
+ * uplinks in turn, which may make some busier than others. Only where there are racks. */
 double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
 /* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of
  * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches, and of racks if all is

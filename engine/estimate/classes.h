@@ -11,8 +11,8 @@
 #include "engine/program/program.h"
 
 /* Hosts that behave alike: workers, workers with a shard, and separate servers, in the same groups, on nodes, on
- * machines and in racks that are alike. Each host that owns an Adam matrix is a class of its own. The last host of a class is the
- * representative, since a slice of fewer elements than shards fills the last shards first. */
+ * machines and in racks that are alike. Each host that owns an Adam matrix is a class of its own. The last host of a
+ * class is the representative, since a slice of fewer elements than shards fills the last shards first. */
 struct psd_host_class {
 	unsigned representative;
 	unsigned n_members;

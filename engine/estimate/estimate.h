@@ -1,7 +1,7 @@
 /* The estimate executor: list scheduling on one representative host of each class with closed-form transfers, in
  * microseconds per point. Exact for equal hosts on a non-blocking switch, except for the order in which transfers share
- * a port. On racks a fat tree's uplinks count as one. Knows no platform file, no jitter, no stragglers and no background
- * traffic. */
+ * a port. On racks a fat tree's uplinks count as one. Knows no platform file, no jitter, no stragglers and no
+ * background traffic. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 
