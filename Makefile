@@ -191,7 +191,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .SUFFIXES:
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
-	fuzz bench bench-tools compare accuracy published golden docs gpu-check gpu-check-programs check-static \
+	fuzz racks bench bench-tools compare accuracy published golden docs gpu-check gpu-check-programs check-static \
 	check-static-of check-layers check-headers check-scripts check-words check-budget check-references \
 	check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
@@ -558,6 +558,10 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 $(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+racks: $(BUILD)/psd-sim
+racks: deps ## both fidelities and the estimate where racks share uplinks, SIZE=all for 8 to 64 nodes
+	@tests/racks.sh $(BUILD) $(SIZE)
 
 extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim
 extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds

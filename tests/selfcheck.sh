@@ -185,6 +185,18 @@ with_cell() {
 	line=$(($(grep -n '^nodes,' "$records/$1.csv" | cut -d : -f 1) + 1))
 }
 
+# estimates of twice the time
+mkdir -p "$work/doubled"
+cat >"$work/doubled/psd-sim" <<EOF
+#!/bin/sh
+case "\$*" in
+*--estimate*) "$build/psd-sim" "\$@" | awk -F, -v OFS=, 'NR > 1 { \$7 *= 2 } 1' ;;
+*) exec "$build/psd-sim" "\$@" ;;
+esac
+EOF
+chmod +x "$work/doubled/psd-sim"
+must_reject "estimates on racks that take twice as long" "ring .* 100.00" tests/racks.sh "$work/doubled"
+
 # must_refuse_record WHAT PATTERN
 must_refuse_record() { must_reject "$1" "$2" env MEASURED_DIR="$work/measured" tests/accuracy.sh "$work"; }
 

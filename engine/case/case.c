@@ -143,6 +143,9 @@ static struct psd_layout layout_of(const struct psd_scenario *scenario, const st
 
 	if (scenario->network.local_switches > 0)
 		layout.workers_per_switch = scenario->workers_per_node / scenario->network.local_switches;
+	layout.nodes_per_rack = scenario->network.nodes_per_rack;
+	layout.servers_in = scenario->network.servers_in;
+	layout.n_servers_in = scenario->network.n_servers_in;
 	return layout;
 }
 

@@ -43,12 +43,22 @@ unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct 
 	return layout->workers_per_switch > 0 && per_switch == 0 ? 1 : per_switch;
 }
 
+/* Members of a group whose stride is a multiple of a node's workers are that much rarer in a rack. */
+unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n = layout->nodes_per_rack * layout->workers_per_node;
+	const unsigned per_rack = payload->group.n > 0 ? n / payload->group.stride : n;
+
+	return n > 0 && per_rack == 0 ? 1 : per_rack;
+}
+
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to)
 {
 	const unsigned per_node = members.per_node, per_switch = links->per_switch;
 
 	if (from / per_node != to / per_node)
-		return PSD_REACH_FAR;
+		return links->per_rack > 0 && from / links->per_rack != to / links->per_rack ? PSD_REACH_BEYOND
+											     : PSD_REACH_FAR;
 	return per_switch == 0 || from % per_node / per_switch == to % per_node / per_switch ? PSD_REACH_NEAR
 											     : PSD_REACH_ACROSS;
 }
@@ -56,11 +66,13 @@ enum psd_reach psd_members_reach(struct psd_members members, const struct psd_li
 double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, double bits)
 {
 	const double inside_bps = fmin(links->near_bps, links->between_bps);
+	const double far_bps = links->per_switch > 0 ? fmin(links->far_bps, inside_bps) : links->far_bps;
 
 	switch (reach) {
 	case PSD_REACH_NEAR: return bits / links->near_bps;
 	case PSD_REACH_ACROSS: return bits / inside_bps;
-	case PSD_REACH_FAR: return bits / (links->per_switch > 0 ? fmin(links->far_bps, inside_bps) : links->far_bps);
+	case PSD_REACH_FAR: return bits / far_bps;
+	case PSD_REACH_BEYOND: return bits / fmin(far_bps, links->uplink_bps);
 	case PSD_REACHES: break;
 	}
 	assert(false);
@@ -69,7 +81,7 @@ double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, d
 
 double psd_links_latency_sec(const struct psd_links *links, enum psd_reach reach)
 {
-	return reach == PSD_REACH_FAR ? links->latency_sec : links->near_latency_sec;
+	return reach >= PSD_REACH_FAR ? links->latency_sec : links->near_latency_sec;
 }
 
 struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio)
@@ -283,6 +295,42 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 		sum.received_bytes += traffic.received_bytes * payload->value_bytes;
 	}
 	return sum;
+}
+
+/* Moves *host to the next host of a rack: workers, then servers. False: there is none. */
+static bool find_in_rack(const struct psd_layout *layout, unsigned rack, unsigned *host)
+{
+	const uint64_t per_rack = (uint64_t)layout->nodes_per_rack * layout->workers_per_node;
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	if (*host < layout->workers && *host < rack * per_rack)
+		*host = rack * per_rack < layout->workers ? (unsigned)(rack * per_rack) : layout->workers;
+	if (*host < layout->workers && *host >= (rack + 1) * per_rack)
+		*host = layout->workers;
+	while (*host >= layout->workers && *host < n_hosts &&
+	       psd_layout_rack(layout, psd_layout_node(layout, *host)) != rack)
+		++*host;
+	return *host < n_hosts;
+}
+
+struct psd_traffic psd_payload_rack_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned rack)
+{
+	const struct psd_collective *reverse = payload->collective->reverse_of;
+	struct psd_traffic sum = {0, 0};
+	uint64_t inside = 0;
+
+	for (unsigned host = 0; find_in_rack(layout, rack, &host); host++) {
+		const struct psd_traffic all =
+			(reverse ? reverse : payload->collective)->host_elements(payload, layout, host);
+
+		sum.sent_bytes += reverse ? all.received_bytes : all.sent_bytes;
+		sum.received_bytes += reverse ? all.sent_bytes : all.received_bytes;
+		for (unsigned peer = 0; find_in_rack(layout, rack, &peer); peer++)
+			inside += peer != host ? psd_payload_range(payload, layout, host, peer).elements : 0;
+	}
+	return (struct psd_traffic){(sum.sent_bytes - inside) * payload->value_bytes,
+				    (sum.received_bytes - inside) * payload->value_bytes};
 }
 
 /* Nodes of a kind are alike except the first, the root's, and the last one, which may have fewer workers and whose

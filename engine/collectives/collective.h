@@ -64,6 +64,9 @@ struct psd_links {
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
 	unsigned per_switch;	 /* number of members behind one switch of a node; 0: nodes have no switches */
+	unsigned per_rack;	 /* number of members below one leaf switch; 0: one switch connects all nodes */
+	unsigned spines;	 /* number of uplinks of a leaf switch; the receiving node decides which is used */
+	double uplink_bps;	 /* rate of each uplink of a leaf switch */
 	const struct psd_processors *processors; /* processors that messages need; NULL: none */
 };
 
@@ -126,6 +129,9 @@ struct psd_collective {
 	 * link, if nothing ever waits. NULL: computed by psd_step_times_sec(). */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
+	/* Returns the number of consecutive members after which the sequence of messages repeats: a multiple of
+	 * per_rack, the number of members of a rack. 0: it never repeats, or this is unknown. NULL: as 0. */
+	unsigned (*period)(struct psd_members members, unsigned per_rack);
 	/* any node may be the one that sends most; false: the first or the last node sends most */
 	bool is_uneven;
 	/* alone_sec may compute every step of every member, which takes long for many members; and any node may be the
@@ -191,8 +197,10 @@ struct psd_members psd_payload_members(const struct psd_payload *payload, const 
 unsigned psd_members_nodes(struct psd_members members);
 /* Number of the payload's members behind one switch of a node; 0: nodes have no switches. */
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
-/* Returns the distance between the members of ranks `from` and `to`: behind the same switch, on the same node, or on
- * different nodes. */
+/* Returns the number of the transfer's members in one rack; 0: the network has no racks. */
+unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Returns the distance between the members of ranks `from` and `to`: behind the same switch, on the same node, on
+ * different nodes of one rack, or in different racks. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
 /* Returns the seconds that `bits` bits occupy a link of this reach if nothing else uses the link, without latency. */
 double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, double bits);
@@ -243,6 +251,9 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
  * shards, and `from` is not one of them. For collectives that send all elements at once. */
 uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				  unsigned to, unsigned n);
+/* Bytes that a rack sends to and receives from all other racks together for one payload. */
+struct psd_traffic psd_payload_rack_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned rack);
 /* Bytes that a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over
  * its hosts. */
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,

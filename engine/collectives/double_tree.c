@@ -18,6 +18,7 @@ enum {
 	TIMED_NODES = 64,
 	TIMED_MEMBERS = 256, /* the limit on more nodes than TIMED_NODES */
 	TIMED_CHUNKS = 8,
+	TIMED_MORE = 16, /* chunks that are timed where edges differ, to find the time of one more */
 };
 
 /* ---- the trees ---- */
@@ -279,7 +280,8 @@ static double level_sec(double busy_sec, double latency_sec)
 static double timed_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
 			double chunk_bits, const struct psd_links *links)
 {
-	const double busy_sec = psd_links_busy_sec(links, PSD_REACH_FAR, chunk_bits);
+	const enum psd_reach reach = links->per_rack > 0 ? PSD_REACH_BEYOND : PSD_REACH_FAR;
+	const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
 	struct psd_members timed = members;
 	unsigned n_levels_above = 0;
 
@@ -304,15 +306,34 @@ static double alike_sec(const struct psd_payload *payload, struct psd_members me
 	       4.0 * n_more * (busy_sec + psd_links_latency_sec(links, reach));
 }
 
+/* Racks: the time of one more chunk is that between TIMED_CHUNKS and TIMED_MORE chunks. */
+static double racks_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
+			const struct psd_links *links)
+{
+	const double element_bits = chunk_bits / SMALLEST_CHUNK;
+	const unsigned n_more = n_chunks(payload->elements, members.n) - TIMED_MORE;
+	struct psd_payload few = *payload;
+
+	few.elements = 2 * TIMED_CHUNKS * SMALLEST_CHUNK;
+	const double few_sec = timed_sec(&few, members, element_bits, chunk_bits, links);
+	few.elements = 2 * TIMED_MORE * SMALLEST_CHUNK;
+	const double more_sec = timed_sec(&few, members, element_bits, chunk_bits, links);
+	return more_sec + n_more * (more_sec - few_sec) / (TIMED_MORE - TIMED_CHUNKS);
+}
+
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_links *links)
 {
 	const unsigned C = n_chunks(payload->elements, members.n);
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
-	const bool are_alike = links->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
-	const double sec = are_alike && C > TIMED_CHUNKS ? alike_sec(payload, members, payload_bits / 2.0 / C, links)
-							 : timed_sec(payload, members, 8.0 * payload->value_bytes,
-								     payload_bits / 2.0 / C, links);
+	const double chunk_bits = payload_bits / 2.0 / C;
+	const bool are_racks = links->per_rack > 0 && members.n > links->per_rack;
+	const bool are_alike =
+		!are_racks && links->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
+	const double sec = are_alike && C > TIMED_CHUNKS ? alike_sec(payload, members, chunk_bits, links)
+			   : are_racks && C > TIMED_MORE
+				   ? racks_sec(payload, members, chunk_bits, links)
+				   : timed_sec(payload, members, 8.0 * payload->value_bytes, chunk_bits, links);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest number of ports on a flow's path: out of a device, its switch and its node; into the node, switch and device
- * of the receiver; and the processor cores at both ends. */
-enum { PSD_FLUID_MOST_USES = 10 };
+/* Largest number of ports on a flow's path: out of a device, its switch, its node and its rack; into the rack, node,
+ * switch and device of the receiver; the two ends; and the processor cores at both ends. */
+enum { PSD_FLUID_MOST_USES = 12 };
 
 /* Use of one port by a flow. */
 struct psd_fluid_use {

@@ -68,6 +68,39 @@ unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 	return left < layout->workers_per_node ? left : layout->workers_per_node;
 }
 
+/* ---- racks ---- */
+
+unsigned psd_layout_server_rack(unsigned s, unsigned servers, unsigned worker_racks, const uint64_t *servers_in,
+				unsigned n_servers_in)
+{
+	return n_servers_in > 0 ? (unsigned)servers_in[s % n_servers_in]
+				: (unsigned)((uint64_t)s * worker_racks / servers);
+}
+
+unsigned psd_layout_worker_racks(const struct psd_layout *layout)
+{
+	return (layout->nodes - 1) / layout->nodes_per_rack + 1;
+}
+
+unsigned psd_layout_racks(const struct psd_layout *layout)
+{
+	unsigned n_racks = psd_layout_worker_racks(layout);
+
+	for (unsigned i = 0; i < layout->n_servers_in && layout->has_separate_servers && i < layout->shards; i++)
+		n_racks = layout->servers_in[i] >= n_racks ? (unsigned)layout->servers_in[i] + 1 : n_racks;
+	return n_racks;
+}
+
+unsigned psd_layout_rack(const struct psd_layout *layout, unsigned node)
+{
+	if (node < layout->nodes)
+		return node / layout->nodes_per_rack;
+	return psd_layout_server_rack(node - layout->nodes, layout->shards, psd_layout_worker_racks(layout),
+				      layout->servers_in, layout->n_servers_in);
+}
+
+/* ---- distances ---- */
+
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker)
 {
 	const unsigned g = layout->workers_per_node, per_switch = layout->workers_per_switch;
@@ -78,7 +111,12 @@ unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker)
 
 enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to)
 {
-	if (psd_layout_node(layout, from) != psd_layout_node(layout, to))
+	const unsigned from_node = psd_layout_node(layout, from), to_node = psd_layout_node(layout, to);
+
+	if (from_node != to_node && layout->nodes_per_rack > 0)
+		return psd_layout_rack(layout, from_node) == psd_layout_rack(layout, to_node) ? PSD_REACH_FAR
+											      : PSD_REACH_BEYOND;
+	if (from_node != to_node)
 		return PSD_REACH_FAR;
 	if (layout->workers_per_switch == 0 || from >= layout->workers)
 		return PSD_REACH_NEAR;

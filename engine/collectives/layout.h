@@ -1,5 +1,6 @@
-/* Placement of workers and shards on hosts and nodes. Worker w is host w, on node w / workers_per_node. A shard is on
- * the first worker of each node, or, when separate, on a host of its own after the workers. Pure functions, any thread.
+/* Placement of workers and shards on hosts, nodes and racks. Worker w is host w, on node w / workers_per_node. A shard
+ * is on the first worker of each node, or, when separate, on a host of its own after the workers. Racks hold equally
+ * many nodes of workers, in order, the last one perhaps fewer, and any number of servers. Pure functions, any thread.
  */
 #ifndef PSD_LAYOUT_H
 #define PSD_LAYOUT_H
@@ -15,17 +16,22 @@ struct psd_layout {
 	unsigned workers_per_switch; /* number of workers behind each switch inside a node; 0: nodes have no switches */
 	unsigned shards;	     /* number of shards of a parameter server, >= 1 */
 	bool has_separate_servers;   /* each shard is on a host and node of its own; false: shards are on workers */
+	unsigned nodes_per_rack; /* number of worker nodes below each leaf switch; 0: one switch connects all nodes */
+	const uint64_t *servers_in; /* rack of each server, repeated; borrowed. NULL: evenly over the workers' racks */
+	unsigned n_servers_in;	    /* number of entries of servers_in */
 };
 
 /* Distance from one host to another. */
 enum psd_reach {
 	PSD_REACH_NEAR,	  /* on the same node, and behind the same switch if the node has switches */
 	PSD_REACH_ACROSS, /* on the same node, behind another switch */
-	PSD_REACH_FAR,	  /* on another node */
+	PSD_REACH_FAR,	  /* on another node; in the same rack if the network has racks */
+	PSD_REACH_BEYOND, /* on a node of another rack */
 	PSD_REACHES,
 };
 
-/* Makes a layout without switches. separate_servers: number of server nodes; 0: one shard on each worker node. */
+/* Makes a layout without switches and racks. separate_servers: number of server nodes; 0: one shard on each worker
+ * node. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
 /* Returns the number of hosts: workers, and separate servers if there are any. */
 unsigned psd_layout_hosts(const struct psd_layout *layout);
@@ -48,6 +54,17 @@ unsigned psd_layout_nodes(const struct psd_layout *layout);
 /* Number of workers on a node: workers_per_node, perhaps fewer on the last worker node, and 0 on the node of a separate
  * server. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
+
+/* Returns the rack of separate server number s < servers where the workers' nodes fill worker_racks racks. It is entry
+ * s modulo n_servers_in of servers_in; without entries, a rack of workers. */
+unsigned psd_layout_server_rack(unsigned s, unsigned servers, unsigned worker_racks, const uint64_t *servers_in,
+				unsigned n_servers_in);
+/* Number of racks with workers. Only for layouts with racks, as the next two functions. */
+unsigned psd_layout_worker_racks(const struct psd_layout *layout);
+/* Number of racks, including empty ones. */
+unsigned psd_layout_racks(const struct psd_layout *layout);
+/* Number of a node's rack. */
+unsigned psd_layout_rack(const struct psd_layout *layout, unsigned node);
 
 /* Number of a worker's switch, counted over all nodes. */
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker);

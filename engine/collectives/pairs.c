@@ -20,11 +20,11 @@ bool psd_pairs_take_all(struct psd_members members)
 	return is_power_of_two(members.n);
 }
 
-/* True when all members do the same at the same distance: all are paired, and nodes and switches are full. */
+/* True when all members do the same at the same distance: all are paired, and nodes, switches and racks are full. */
 static bool are_alike(struct psd_members members, const struct psd_links *links)
 {
 	return is_power_of_two(members.n) && (members.n <= members.per_node || is_power_of_two(members.per_node)) &&
-	       is_power_of_two(links->per_switch);
+	       is_power_of_two(links->per_switch) && (members.n <= links->per_rack || is_power_of_two(links->per_rack));
 }
 
 static unsigned smaller(unsigned a, unsigned b)
@@ -48,7 +48,13 @@ static double most_bits(const struct psd_payload *payload, struct psd_members me
 	return 8.0 * payload->value_bytes * most_elements;
 }
 
-/* All messages that leave a node, or a switch, at the same time share its link. */
+/* Number of nodes whose messages share an uplink where all leave the rack: the receivers are consecutive. */
+static unsigned nodes_through(struct psd_members members, const struct psd_links *links)
+{
+	return (links->per_rack / members.per_node - 1) / links->spines + 1;
+}
+
+/* All messages that leave a node, a switch or a rack at the same time share its link. */
 static double step_sec(const struct psd_payload *payload, struct psd_members members, unsigned number,
 		       const struct psd_links *links)
 {
@@ -57,12 +63,17 @@ static double step_sec(const struct psd_payload *payload, struct psd_members mem
 	const unsigned n_here = smaller(members.n, members.per_node), n_behind = smaller(n_here, links->per_switch);
 	double sec = 0.0;
 
-	if (reach != PSD_REACH_FAR || links->per_switch > 0)
+	if (reach < PSD_REACH_FAR || links->per_switch > 0)
 		sec = psd_links_busy_sec(links, reach, most_bits(payload, members, number, 1));
 	if (reach != PSD_REACH_NEAR && links->per_switch > 0)
 		sec = fmax(sec, most_bits(payload, members, number, n_behind) / links->between_bps);
-	if (reach == PSD_REACH_FAR)
-		sec = fmax(sec, most_bits(payload, members, number, n_here) / links->far_bps);
+	if (reach >= PSD_REACH_FAR) {
+		const double node_bits = most_bits(payload, members, number, n_here);
+
+		sec = fmax(sec, node_bits / links->far_bps);
+		if (reach == PSD_REACH_BEYOND)
+			sec = fmax(sec, nodes_through(members, links) * node_bits / links->uplink_bps);
+	}
 	return sec + psd_links_latency_sec(links, reach);
 }
 

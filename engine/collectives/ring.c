@@ -51,10 +51,20 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 	return n > 1;
 }
 
-/* Number of nodes, from a node's first member on, that may be skipped: all but two of those that are full and alike. */
-static unsigned nodes_alike(unsigned n, unsigned per_node, unsigned from, unsigned n_messages_left)
+/* Number of members after which hops repeat: those of a node or, where an uplink is slower than a node's link, those of
+ * a rack. */
+static unsigned period_of(struct psd_members members, const struct psd_links *links)
 {
-	const unsigned n_full = n / per_node - from / per_node, n_left = n_messages_left / per_node;
+	const bool has_slow_uplinks = links->per_rack > 0 && psd_links_busy_sec(links, PSD_REACH_BEYOND, 1.0) >
+								     psd_links_busy_sec(links, PSD_REACH_FAR, 1.0);
+
+	return has_slow_uplinks ? links->per_rack : members.per_node;
+}
+
+/* Number of periods, from the first member of one on, that may be skipped: all but two of those that are full. */
+static unsigned periods_alike(unsigned n, unsigned period, unsigned from, unsigned n_messages_left)
+{
+	const unsigned n_full = n / period - from / period, n_left = n_messages_left / period;
 	const unsigned n_alike = n_full < n_left ? n_full : n_left;
 
 	return n_alike > 2 ? n_alike - 2 : 0;
@@ -62,25 +72,27 @@ static unsigned nodes_alike(unsigned n, unsigned per_node, unsigned from, unsign
 
 /* The last message waits for a chain of messages: each follows the one before on the same hop, or the one that brought
  * its chunk over the hop before. The longest chain that begins on a hop and takes a number of hops waits on the slowest
- * of them. Over nodes that are alike the sum grows by the same amount from each to the next, so that the longest chain
- * ends on the first or the last of them. */
+ * of them. Over periods that are alike the sum grows by the same amount from each to the next, so that the longest
+ * chain ends in the first or the last of them. */
 static double longest_from_sec(unsigned n, struct psd_members members, unsigned start, double chunk_bits,
 			       const struct psd_links *links)
 {
-	const unsigned n_messages = 2 * (n - 1), g = members.per_node;
+	const unsigned n_messages = 2 * (n - 1), period = period_of(members, links);
 	double chain_sec = 0.0, slowest_sec = 0.0, longest_sec = 0.0;
-	double node_chain_sec = -1.0; /* chain_sec at the begin of the whole node before; negative: there was none */
+	double period_chain_sec =
+		-1.0; /* chain_sec at the begin of the whole period before; negative: there was none */
 
 	for (unsigned i = 0; i < n_messages; i++) {
 		unsigned from = (start + i) % n;
 
-		if (from % g == 0) {
-			const unsigned n_passed = node_chain_sec < 0.0 ? 0 : nodes_alike(n, g, from, n_messages - i);
+		if (from % period == 0) {
+			const unsigned n_passed =
+				period_chain_sec < 0.0 ? 0 : periods_alike(n, period, from, n_messages - i);
 
-			chain_sec += n_passed * (chain_sec - node_chain_sec);
-			i += n_passed * g;
-			from += n_passed * g;
-			node_chain_sec = from / g < n / g ? chain_sec : -1.0;
+			chain_sec += n_passed * (chain_sec - period_chain_sec);
+			i += n_passed * period;
+			from += n_passed * period;
+			period_chain_sec = from / period < n / period ? chain_sec : -1.0;
 		}
 		const enum psd_reach reach = psd_members_reach(members, links, from, (from + 1) % n);
 		const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
@@ -95,12 +107,12 @@ static double longest_from_sec(unsigned n, struct psd_members members, unsigned 
 static double longest_chain_sec(unsigned n, struct psd_members members, double chunk_bits,
 				const struct psd_links *links)
 {
-	const unsigned g = members.per_node, n_first = 2 * g < n ? 2 * g : n;
+	const unsigned period = period_of(members, links), n_first = 2 * period < n ? 2 * period : n;
 	double longest_sec = 0.0;
 
 	for (unsigned start = 0; start < n_first; start++)
 		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, links));
-	for (unsigned start = n > 2 * g ? n - 2 * g : n_first; start < n; start++)
+	for (unsigned start = n > 2 * period ? n - 2 * period : n_first; start < n; start++)
 		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, links));
 	return longest_sec;
 }
@@ -113,7 +125,14 @@ double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members 
 	return fmax(transfer_sec, longest_chain_sec(members.n, members, chunk_bits, links));
 }
 
-#define AS_RING .steps = steps, .step = step_of, .flow = flow_of, .alone_sec = psd_ring_alone_sec
+unsigned psd_ring_period(struct psd_members members, unsigned per_rack)
+{
+	(void)members;
+	return per_rack;
+}
+
+#define AS_RING                                                                                                        \
+	.steps = steps, .step = step_of, .flow = flow_of, .alone_sec = psd_ring_alone_sec, .period = psd_ring_period
 
 const struct psd_collective psd_ring = {.name = "ring", AS_RING};
 

@@ -8,4 +8,7 @@
 double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			  const struct psd_links *links);
 
+/* psd_collective.period of the ring. */
+unsigned psd_ring_period(struct psd_members members, unsigned per_rack);
+
 #endif

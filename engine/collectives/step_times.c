@@ -14,6 +14,8 @@
 static const double together_ratio = 1e-9;
 static const double most_bps = 1e18; /* rate of a free link */
 
+enum { MOST_SHARED = 1024 }; /* members on racks that are timed as flows that share ports */
+
 struct member {
 	unsigned next_send, next_receive; /* steps */
 	struct psd_step send;		  /* step next_send */
@@ -26,23 +28,23 @@ struct timing {
 	const struct psd_payload *payload;
 	const struct psd_links *links;
 	struct psd_members members;
-	unsigned n_timed; /* all members, or those of the first node, which represents the others */
+	unsigned n_timed; /* all members, or those of the first nodes or racks, which represent the others */
 	double element_bits;
 	unsigned n_steps;
 	unsigned switches_per_node;
-	unsigned first_switch_port, first_node_port;
+	unsigned first_switch_port, first_node_port, first_rack_port;
 	unsigned first_end_port, first_cores_port; /* processors */
 	struct member *all;
 	struct psd_fluid_flow *flows; /* under way; a member has one at most */
 	unsigned n_flows;
-	struct psd_fluid_port *ports; /* pairs out and in: of members, switches, nodes; then processors */
+	struct psd_fluid_port *ports; /* pairs out and in: of members, switches, nodes, uplinks; then processors */
 	struct psd_heap arrivals;     /* tag: receiver */
 	uint64_t next_seq;
 	double now_sec;
 	bool has_changed, is_out_of_memory;
 };
 
-/* ---- alike nodes: a member of the first represents those at its position on all others ---- */
+/* ---- alike nodes or racks: a member of the first represents those at its position in all others ---- */
 
 static unsigned timed_rank(const struct timing *timing, unsigned rank)
 {
@@ -90,23 +92,36 @@ static void add_processor_uses(const struct timing *timing, struct psd_fluid_flo
 		psd_fluid_add_use(flow, other, bit_sec);
 }
 
+/* A leaf's link to a spine; the one back comes next. */
+static unsigned rack_port(const struct timing *timing, unsigned rank, unsigned spine)
+{
+	return timing->first_rack_port +
+	       2 * (timed_rank(timing, rank) / timing->links->per_rack * timing->links->spines + spine);
+}
+
 static struct psd_fluid_flow flow_between(const struct timing *timing, unsigned from, unsigned to)
 {
 	const unsigned per_node = timing->members.per_node;
 	const enum psd_reach reach = psd_members_reach(timing->members, timing->links, from, to);
 	struct psd_fluid_flow flow = {.tag = from};
 
-	if (reach == PSD_REACH_FAR) {
+	if (reach == PSD_REACH_BEYOND) {
+		const unsigned spine = to / per_node % timing->links->spines;
+
+		psd_fluid_add_use(&flow, rack_port(timing, from, spine), 1.0);
+		psd_fluid_add_use(&flow, rack_port(timing, to, spine) + 1, 1.0);
+	}
+	if (reach >= PSD_REACH_FAR) {
 		psd_fluid_add_use(&flow, timing->first_node_port + 2 * (timed_rank(timing, from) / per_node), 1.0);
 		psd_fluid_add_use(&flow, timing->first_node_port + 2 * (timed_rank(timing, to) / per_node) + 1, 1.0);
 	}
-	if (reach != PSD_REACH_FAR || timing->links->per_switch > 0) {
+	if (reach < PSD_REACH_FAR || timing->links->per_switch > 0) {
 		add_device_uses(timing, &flow, from, false, reach != PSD_REACH_NEAR);
 		add_device_uses(timing, &flow, to, true, reach != PSD_REACH_NEAR);
 	}
 	if (timing->links->processors)
 		add_processor_uses(timing, &flow, from, to,
-				   reach == PSD_REACH_FAR ? timing->links->processors->far_bit_sec
+				   reach >= PSD_REACH_FAR ? timing->links->processors->far_bit_sec
 							  : timing->links->processors->near_bit_sec);
 	return flow;
 }
@@ -115,18 +130,21 @@ static bool open_ports(struct timing *timing)
 {
 	const unsigned per_switch = timing->links->per_switch;
 	const unsigned n_nodes = (timing->n_timed - 1) / timing->members.per_node + 1;
+	const unsigned n_racks = timing->links->per_rack > 0 ? (timing->n_timed - 1) / timing->links->per_rack + 1 : 0;
 
 	timing->switches_per_node = per_switch > 0 ? (timing->members.per_node - 1) / per_switch + 1 : 0;
 	timing->first_switch_port = 2 * timing->n_timed;
 	timing->first_node_port = timing->first_switch_port + 2 * n_nodes * timing->switches_per_node;
-	timing->first_end_port = timing->first_node_port + 2 * n_nodes;
+	timing->first_rack_port = timing->first_node_port + 2 * n_nodes;
+	timing->first_end_port = timing->first_rack_port + 2 * n_racks * timing->links->spines;
 	timing->first_cores_port = timing->first_end_port + (timing->links->processors ? 2 * timing->n_timed : 0);
 	const unsigned n_ports = timing->first_cores_port + (timing->links->processors ? timing->n_timed : 0);
 	timing->ports = malloc(n_ports * sizeof(*timing->ports));
 	for (unsigned p = 0; timing->ports && p < n_ports; p++) {
 		const double bps = p < timing->first_switch_port  ? timing->links->near_bps
 				   : p < timing->first_node_port  ? timing->links->between_bps
-				   : p < timing->first_end_port	  ? timing->links->far_bps
+				   : p < timing->first_rack_port  ? timing->links->far_bps
+				   : p < timing->first_end_port	  ? timing->links->uplink_bps
 				   : p < timing->first_cores_port ? 1.0
 								  : timing->links->processors->cores;
 
@@ -301,11 +319,12 @@ double psd_step_times_sec(const struct psd_payload *payload, struct psd_members 
 	return time_steps(payload, members, members.n, element_bits, links);
 }
 
-double psd_step_times_node_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
-			       const struct psd_links *links)
+double psd_step_times_first_sec(const struct psd_payload *payload, struct psd_members members, unsigned n_timed,
+				double element_bits, const struct psd_links *links)
 {
-	assert(members.n % members.per_node == 0 && !links->processors);
-	return time_steps(payload, members, members.per_node, element_bits, links);
+	assert(members.n % n_timed == 0 && n_timed % members.per_node == 0 && !links->processors);
+	assert(links->per_rack == 0 || n_timed % links->per_rack == 0);
+	return time_steps(payload, members, n_timed, element_bits, links);
 }
 
 /* ---- flows ---- */
@@ -326,16 +345,36 @@ static bool add_flows(struct timing *timing)
 	struct psd_flow flow;
 	unsigned n = 0;
 
-	for (unsigned rank = 0; rank < timing->members.n; rank++)
+	for (unsigned rank = 0; rank < timing->n_timed; rank++)
 		for (unsigned i = 0; next_flow(timing, rank, &i, &flow);)
 			n++;
 	timing->flows = malloc((n + 1) * sizeof(*timing->flows));
-	for (unsigned rank = 0; timing->flows && rank < timing->members.n; rank++)
+	for (unsigned rank = 0; timing->flows && rank < timing->n_timed; rank++)
 		for (unsigned i = 0; next_flow(timing, rank, &i, &flow);) {
 			timing->flows[timing->n_flows] = flow_between(timing, rank, flow.to);
 			timing->flows[timing->n_flows++].left_bits = timing->element_bits * (double)flow.elements;
 		}
 	return timing->flows != NULL;
+}
+
+/* Seconds of the busiest port for the bits of all flows. */
+static double busiest_port_sec(const struct timing *timing)
+{
+	struct psd_flow flow;
+	double sec = 0.0;
+
+	for (unsigned rank = 0; rank < timing->n_timed; rank++)
+		for (unsigned i = 0; next_flow(timing, rank, &i, &flow);) {
+			const struct psd_fluid_flow path = flow_between(timing, rank, flow.to);
+
+			for (unsigned u = 0; u < path.n_uses; u++) {
+				struct psd_fluid_port *port = &timing->ports[path.uses[u].port];
+
+				port->open_flows += timing->element_bits * (double)flow.elements;
+				sec = fmax(sec, port->open_flows / port->rate_bps);
+			}
+		}
+	return sec;
 }
 
 static void run_flows(struct timing *timing)
@@ -358,6 +397,16 @@ static void run_flows(struct timing *timing)
 	}
 }
 
+/* Members of the first racks where all others do the same, or all members. */
+static unsigned n_timed_of(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
+{
+	if (links->per_rack == 0 || !payload->collective->period)
+		return members.n;
+	const unsigned period = payload->collective->period(members, links->per_rack);
+
+	return members.n % period == 0 ? period : members.n;
+}
+
 double psd_step_times_flows_sec(const struct psd_payload *payload, struct psd_members members,
 				const struct psd_links *links)
 {
@@ -365,13 +414,16 @@ double psd_step_times_flows_sec(const struct psd_payload *payload, struct psd_me
 		.payload = payload,
 		.links = links,
 		.members = members,
-		.n_timed = members.n,
+		.n_timed = n_timed_of(payload, members, links),
 		.element_bits = 8.0 * payload->value_bytes,
 	};
-	const bool has_begun = open_ports(&timing) && add_flows(&timing);
+	const bool are_shared = links->per_rack == 0 || timing.n_timed <= MOST_SHARED;
+	const bool has_begun = open_ports(&timing) && (!are_shared || add_flows(&timing));
 
-	if (has_begun)
+	if (has_begun && are_shared)
 		run_flows(&timing);
+	else if (has_begun)
+		timing.now_sec = busiest_port_sec(&timing);
 	free(timing.flows);
 	free(timing.ports);
 	return has_begun ? timing.now_sec : NAN;

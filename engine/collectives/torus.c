@@ -8,9 +8,12 @@
 #include "engine/collectives/ring.h"
 #include "engine/collectives/step_times.h"
 
-/* largest number of members whose steps are all timed: it takes at most 0.1 s, and the time grows faster than the
- * square of their number */
-enum { TIMED_MEMBERS = 256 };
+enum {
+	/* largest number of members whose steps are all timed: it takes at most 0.1 s, and the time grows faster than
+	 * the square of their number */
+	TIMED_MEMBERS = 256,
+	MOST_TIMED = 1 << 12 /* on racks: largest number of messages of the members that represent all members */
+};
 
 static unsigned row_length(struct psd_members members)
 {
@@ -152,7 +155,7 @@ static void begin_phase(struct place places[], struct psd_members members, unsig
 		struct place *place = &places[rank];
 		const enum psd_reach reach = psd_members_reach(members, links, rank, place->to);
 		const unsigned n_out = places[rank / g].n_out, n_in = places[place->to / g].n_in;
-		const unsigned n_beside = reach != PSD_REACH_FAR ? 1 : n_out > n_in ? n_out : n_in;
+		const unsigned n_beside = reach < PSD_REACH_FAR ? 1 : n_out > n_in ? n_out : n_in;
 
 		place->busy_sec = psd_links_busy_sec(links, reach, n_beside * chunk_bits);
 		place->latency_sec = psd_links_latency_sec(links, reach);
@@ -203,10 +206,70 @@ static double mixed_sec(const struct psd_payload *payload, struct psd_members me
 	const double element_bits = 8.0 * payload->value_bytes;
 
 	if (row_length(members) == members.per_node)
-		return psd_step_times_node_sec(payload, members, element_bits, links);
+		return psd_step_times_first_sec(payload, members, members.per_node, element_bits, links);
 	if (members.n > TIMED_MEMBERS && links->per_switch == 0)
 		return carried_out_sec(payload, members, links);
 	return psd_step_times_sec(payload, members, element_bits, links);
+}
+
+/* ---- seconds where racks share uplinks ---- */
+
+/* Number of members after which racks and rows begin together. */
+static unsigned period_of(struct psd_members members, unsigned per_rack)
+{
+	unsigned period = per_rack;
+
+	while (period % row_length(members) != 0)
+		period += per_rack;
+	return period;
+}
+
+static unsigned share_of(unsigned n, unsigned n_parts)
+{
+	return n > 1 ? (n - 1) / n_parts + 1 : 1;
+}
+
+/* Each ring as if it had the links alone, at the share of them that it has beside the equal rings. Rows inside racks
+ * cross no uplink; a rack has the end of one row and the begin of another unless racks divide rows. A row's two halves
+ * count as one ring, whose phases do not overlap with the columns'. */
+static double rings_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
+{
+	const unsigned X = row_length(members), Y = members.n / X, g = members.per_node;
+	const unsigned n_beside = X < links->per_rack ? X : links->per_rack; /* columns through the same uplinks */
+	const unsigned n_through =
+		share_of(n_beside, g) < links->spines ? g : g * share_of(n_beside / g, links->spines);
+	struct psd_links row = *links, column = {.near_bps = INFINITY, .latency_sec = links->latency_sec};
+	struct psd_payload chunk = *payload;
+
+	if (links->per_rack % X == 0)
+		row.per_rack = 0;
+	else if (X % links->per_rack != 0)
+		row.uplink_bps = links->uplink_bps / 2.0;
+	chunk.elements = payload->elements / X;
+	column.far_bps = links->far_bps / (g < X ? g : X);
+	column.per_rack = X < links->per_rack ? links->per_rack / X : 1;
+	column.spines = 1;
+	column.uplink_bps = links->uplink_bps / (n_through < n_beside ? n_through : n_beside);
+	return psd_ring_alone_sec(payload, (struct psd_members){X, g}, 0.0, &row) +
+	       psd_ring_alone_sec(&chunk, (struct psd_members){Y, 1}, 0.0, &column);
+}
+
+static double racks_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
+{
+	const unsigned n_steps = steps(payload->elements, members);
+	const unsigned period = period_of(members, links->per_rack);
+	const double element_bits = 8.0 * payload->value_bytes;
+
+	if (members.n % period == 0 && period <= MOST_TIMED / n_steps)
+		return psd_step_times_first_sec(payload, members, period, element_bits, links);
+	if (members.n <= TIMED_MEMBERS)
+		return psd_step_times_sec(payload, members, element_bits, links);
+	return rings_sec(payload, members, links);
+}
+
+static bool is_between_racks(struct psd_members members, const struct psd_links *links)
+{
+	return links->per_rack > 0 && members.n > links->per_rack;
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
@@ -214,9 +277,11 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 {
 	if (row_length(members) == 1)
 		return psd_ring_alone_sec(payload, members, transfer_sec, links);
-	const double sec = links->per_switch == 0 && links->near_latency_sec == 0.0 && are_nodes_alike(members)
-				   ? alike_sec(payload, members, links)
-				   : mixed_sec(payload, members, links);
+	const bool are_hops_alike =
+		links->per_switch == 0 && links->near_latency_sec == 0.0 && are_nodes_alike(members);
+	const double sec = is_between_racks(members, links) ? racks_sec(payload, members, links)
+			   : are_hops_alike		    ? alike_sec(payload, members, links)
+							    : mixed_sec(payload, members, links);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }
@@ -228,4 +293,5 @@ const struct psd_collective psd_torus = {
 	.flow = flow_of,
 	.is_uneven = true,
 	.alone_sec = alone_sec,
+	.period = period_of,
 };

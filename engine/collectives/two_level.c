@@ -91,15 +91,19 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	const unsigned n_inside = workers_on_full_node(members) - 1;
 	const double ring_bits = 2.0 * (leaders.n - 1.0) / leaders.n * payload_bits;
 	const double ring_transfer_sec = psd_links_busy_sec(links, PSD_REACH_FAR, ring_bits);
-	const double ring_sec = leaders.n == 1 ? 0.0 : psd_ring_alone_sec(payload, leaders, ring_transfer_sec, links);
+	struct psd_links between = *links;
 	double inside_sec = 0.0;
+
+	between.per_rack = links->per_rack / members.per_node;
+	const double ring_sec =
+		leaders.n == 1 ? 0.0 : psd_ring_alone_sec(payload, leaders, ring_transfer_sec, &between);
 
 	for (unsigned w = 1; w <= n_inside; w++)
 		inside_sec += psd_links_busy_sec(links, psd_members_reach(members, links, 0, w), payload_bits);
 	return fmax(transfer_sec, 2.0 * inside_sec + (n_inside + (n_inside > 0)) * links->near_latency_sec + ring_sec);
 }
 
-#define AS_TWO_LEVEL .steps = steps, .step = step_of, .flow = flow_of, .alone_sec = alone_sec
+#define AS_TWO_LEVEL .steps = steps, .step = step_of, .flow = flow_of, .alone_sec = alone_sec, .period = psd_ring_period
 
 const struct psd_collective psd_two_level = {.name = "two-level", AS_TWO_LEVEL};
 

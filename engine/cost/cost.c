@@ -57,12 +57,22 @@ double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned sender
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
 }
 
+unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio)
+{
+	const double uplinks = nodes_per_rack / oversubscription_ratio;
+
+	return topology != PSD_TOPOLOGY_FAT_TREE || uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
+}
+
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
 	const double local_bps = network->local_bps > 0 ? network->local_bps : INFINITY;
+	const bool has_racks = network->topology == PSD_TOPOLOGY_RACKS || network->topology == PSD_TOPOLOGY_FAT_TREE;
+	const unsigned spines =
+		psd_cost_spines(network->topology, network->nodes_per_rack, network->oversubscription_ratio);
 	return (struct psd_rates){
 		.link_bps = payload_bps,
 		.send_bps = fmin(payload_bps, transport_bps),
@@ -71,6 +81,10 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
 		.between_bps = network->local_switches == 0 ? INFINITY
 			       : network->between_bps > 0.0 ? network->between_bps
 							    : network->local_bps,
+		.uplink_bps = has_racks
+				      ? network->nodes_per_rack * payload_bps / network->oversubscription_ratio / spines
+				      : INFINITY,
+		.spines = spines,
 		.latency_sec = network->latency_sec + host->latency_sec,
 		.local_latency_sec = network->local_latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
@@ -97,6 +111,43 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	return sec;
 }
 
+double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in)
+{
+	const double per_uplink = (layout->nodes_per_rack - 1) / rates->spines + 1;
+
+	return is_in ? rates->uplink_bps * layout->nodes_per_rack / per_uplink : rates->uplink_bps * rates->spines;
+}
+
+/* Racks are alike except the first, the last, those of servers and of the root. */
+static bool may_rack_be_busiest(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rack)
+{
+	const unsigned n_racks = psd_layout_worker_racks(layout);
+	bool has_server = false;
+
+	for (unsigned i = 0; i < layout->n_servers_in && !has_server; i++)
+		has_server = layout->servers_in[i] == rack;
+	return rack < 2 || rack + 1 >= n_racks || has_server ||
+	       (payload->collective->has_root &&
+		rack == psd_layout_rack(layout, psd_layout_node(layout, payload->root)));
+}
+
+static double busiest_rack_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
+{
+	const unsigned n_racks = layout->nodes_per_rack > 0 ? psd_layout_racks(layout) : 0;
+	double sec = 0.0;
+
+	for (unsigned rack = 0; rack < n_racks && !payload->collective->steps; rack++) {
+		if (!may_rack_be_busiest(payload, layout, rack))
+			continue;
+		const struct psd_traffic traffic = psd_payload_rack_traffic(payload, layout, rack);
+
+		sec = fmax(sec, 8.0 * (double)traffic.sent_bytes / psd_cost_rack_bps(layout, rates, false));
+		sec = fmax(sec, 8.0 * (double)traffic.received_bytes / psd_cost_rack_bps(layout, rates, true));
+	}
+	return sec;
+}
+
 static double local_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
 			   const struct psd_rates *rates)
 {
@@ -117,7 +168,10 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 	if (psd_layout_hosts(layout) == 1)
 		return 0.0;
 	const double local_sec = local_sec_of(payload, layout, rates);
-	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
+	if (psd_layout_nodes(layout) == 1)
+		return local_sec;
+	return fmax(fmax(local_sec, busiest_node_sec(payload, layout, rates)),
+		    busiest_rack_sec(payload, layout, rates));
 }
 
 static bool class_holds(const struct psd_collective_class *class, uint64_t bytes, unsigned workers)
@@ -171,6 +225,9 @@ static struct psd_links links_of(const struct psd_payload *payload, const struct
 		.latency_sec = rates->latency_sec,
 		.near_latency_sec = rates->local_latency_sec,
 		.per_switch = psd_payload_per_switch(payload, layout),
+		.per_rack = psd_payload_per_rack(payload, layout),
+		.spines = rates->spines,
+		.uplink_bps = rates->uplink_bps,
 	};
 }
 
@@ -300,7 +357,7 @@ double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct 
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double delay_sec = delay_sec_of(payload, layout, rates, transfer_sec, false);
 
-	if (layout->workers_per_switch == 0 || members.n == 1)
+	if ((layout->workers_per_switch == 0 && layout->nodes_per_rack == 0) || members.n == 1)
 		return delay_sec;
 	const struct psd_links links = links_of(payload, layout, rates);
 	const double more_sec = psd_step_times_flows_sec(payload, members, &links) - transfer_sec;

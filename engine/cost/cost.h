@@ -36,6 +36,8 @@ struct psd_rates {
 	double link_bps;    /* rate of a node's link without headers: link * payload */
 	double local_bps;   /* rate inside a node: min(local, host's local); infinity: transfers there take no time */
 	double between_bps; /* rate of the uplink of a switch inside a node; infinity: no switches */
+	double uplink_bps;  /* rate of each uplink of a leaf switch; infinity: one switch connects all nodes */
+	unsigned spines;    /* number of uplinks of a leaf switch, >= 1 */
 	double latency_sec; /* one-way latency between nodes: network + host */
 	double local_latency_sec; /* latency between workers of one node */
 	double agree_sec; /* time before each stepwise transfer that may overlap with layers, until all are ready */
@@ -47,13 +49,20 @@ struct psd_rates {
 /* Link rate for planning, bits per second, where the user's own platform file defines the links. */
 #define PSD_UNLIMITED_BPS 1e18
 
+/* Returns the number of uplinks of a leaf switch. With racks it is one, to the core. In a fat tree the number is chosen
+ * so that each uplink is about as fast as a node's link. */
+unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio);
+
 /* Computes the rates. fan_in: number of senders to one node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
+/* Rate of all uplinks of a rack together, for traffic that leaves it, or comes in: its nodes receive through the
+ * uplinks in turn, which may make some busier than others. Only where there are racks. */
+double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
 /* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of
- * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches), without latency and
- * waits between steps. Exact on a non-blocking switch. */
+ * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches, and of racks if all is
+ * sent at once), without latency and waits between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
 /* Seconds of a stepwise transfer beyond the network's: until all members agree to begin, then by its size class call +
@@ -61,12 +70,12 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 /* Seconds of a stepwise transfer in two parts: *transfer_sec as psd_cost_transfer_sec(), and *delay_sec by its size
- * class and the waits of its steps; NaN when memory runs out. Valid where all members begin together and all links are
- * alike: not between racks, nor with stragglers. */
+ * class and the waits of its steps; NaN when memory runs out. Valid where all members begin together and the links of
+ * all nodes are alike: not with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
 /* Delay of a transfer beyond the time of its flows, which a simulation transfers instead of its steps. Behind switches
- * the flows may take longer than psd_cost_transfer_sec(). */
+ * and between racks the flows may take longer than psd_cost_transfer_sec(). */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);
 

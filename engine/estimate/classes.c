@@ -2,9 +2,16 @@
 
 #include <stdlib.h>
 
+#include "engine/base/grow.h"
+
 static const struct psd_layout *layout_of(const struct psd_classes *classes)
 {
 	return &classes->program->plan->layout;
+}
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 }
 
 size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach)
@@ -44,20 +51,15 @@ uint32_t psd_classes_arrivals(const void *context, const struct psd_op *receive,
 	return n_senders;
 }
 
-/* Marks the hosts that are roots of some operation, and returns their number. */
-static unsigned find_roots(const struct psd_program *program, bool *is_root)
+/* Marks the hosts that are roots of some operation. */
+static void find_roots(const struct psd_program *program, bool *is_root)
 {
-	unsigned n_roots = 0;
-
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if (op->where != PSD_WHERE_ROOT || is_root[op->payload.root])
-			continue;
-		is_root[op->payload.root] = true;
-		n_roots++;
+		if (op->where == PSD_WHERE_ROOT)
+			is_root[op->payload.root] = true;
 	}
-	return n_roots;
 }
 
 static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, unsigned b)
@@ -135,8 +137,17 @@ static bool are_machines_alike(const struct psd_classes *classes, unsigned a, un
 	return first_a == first_b || (n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a));
 }
 
+/* True if the racks of both nodes are of one kind: flows through a rack's uplinks depend on the other hosts there. */
+static bool are_racks_alike(const struct psd_classes *classes, unsigned node_a, unsigned node_b)
+{
+	const struct psd_layout *layout = layout_of(classes);
+
+	return layout->nodes_per_rack == 0 || classes->racks[psd_layout_rack(layout, node_a)].kind ==
+						      classes->racks[psd_layout_rack(layout, node_b)].kind;
+}
+
 /* True if hosts a and b are alike: the hosts on their nodes, behind their switches and on their machines are alike one
- * by one. */
+ * by one, and their racks are of one kind. */
 static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = layout_of(classes);
@@ -147,27 +158,42 @@ static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 	    (node_a != node_b && !are_runs_alike(classes, node_a * g, node_b * g, n_here)))
 		return false;
 	return is_alike_by_itself(classes, a, b) && are_switches_alike(classes, a, b) &&
-	       are_machines_alike(classes, a, b);
+	       are_machines_alike(classes, a, b) && are_racks_alike(classes, node_a, node_b);
 }
 
-static void add_to_class(struct psd_classes *classes, unsigned host)
+/* Forgets the counts of members that are nearer to the representative than the next one is. */
+static void move_representative(const struct psd_layout *layout, struct psd_host_class *class, unsigned host)
 {
-	const unsigned node = psd_layout_node(layout_of(classes), host);
+	switch (psd_layout_reach(layout, class->representative, host)) {
+	case PSD_REACH_BEYOND:
+	case PSD_REACH_FAR: class->n_here = class->n_behind = 0; break;
+	case PSD_REACH_ACROSS: class->n_behind = 0; break;
+	case PSD_REACH_NEAR:
+	case PSD_REACHES: break;
+	}
+}
+
+static bool add_to_class(struct psd_classes *classes, unsigned host)
+{
+	struct psd_host_class *grown;
 	unsigned c = 0;
+
 	while (c < classes->n && !is_alike(classes, classes->of[c].representative, host))
 		c++;
-	struct psd_host_class *class = &classes->of[c];
-	if (c == classes->n)
-		classes->of[classes->n++] = (struct psd_host_class){.n_members = 0};
-	else if (psd_layout_node(layout_of(classes), class->representative) != node)
-		class->n_here = class->n_behind = 0;
-	else if (psd_layout_reach(layout_of(classes), class->representative, host) == PSD_REACH_ACROSS)
-		class->n_behind = 0;
-	class->representative = host;
-	class->n_members++;
-	class->n_here++;
-	class->n_behind++;
+	if (c == classes->n) {
+		grown = psd_grown(classes->of, classes->n, &classes->room, sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		classes->of = grown;
+		classes->of[classes->n++] = (struct psd_host_class){.representative = host};
+	}
+	move_representative(layout_of(classes), &classes->of[c], host);
+	classes->of[c].representative = host;
+	classes->of[c].n_members++;
+	classes->of[c].n_here++;
+	classes->of[c].n_behind++;
 	classes->class_of[host] = c;
+	return true;
 }
 
 static void find_peers(struct psd_classes *classes)
@@ -197,28 +223,66 @@ static enum psd_status find_groups(struct psd_classes *classes, struct psd_error
 			continue;
 		struct psd_group *grown = realloc(classes->groups, (g + 1) * sizeof(*grown));
 		if (grown == NULL)
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+			return out_of_memory(err);
 		classes->groups = grown;
 		classes->groups[classes->n_groups++] = *group;
 	}
 	return PSD_OK;
 }
 
-/* Returns an upper limit for the number of classes. Each node with a root may be unlike all others, and so may the last
- * node. */
-static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
+static struct psd_class_rack *rack_of(const struct psd_classes *classes, unsigned host)
 {
 	const struct psd_layout *layout = layout_of(classes);
-	/* a worker with the shard, beside it, behind another switch, or behind the last one, which may have fewer */
-	const size_t n_kinds = layout->workers_per_switch > 0 ? 4 : layout->workers_per_node > 1 ? 3 : 1;
-	const size_t n_hosts = psd_layout_hosts(layout);
-	/* unique machines: those with a root, the last ones of workers and of servers, and one with both */
-	const size_t n_machines = classes->program->plan->machine.nodes > 0 ? n_roots + 5 : 1;
-	const size_t most = n_roots * n_kinds + n_machines * (2 * n_kinds + 1);
-	return classes->n_groups > 0 || most > n_hosts ? n_hosts : most;
+
+	return &classes->racks[psd_layout_rack(layout, psd_layout_node(layout, host))];
 }
 
-/* Classes on equal nodes share the ports of the class of these nodes' first hosts; the same holds for switches. */
+static bool are_kinds_equal(const struct psd_class_rack *a, const struct psd_class_rack *b)
+{
+	return a->n_workers == b->n_workers && a->n_servers == b->n_servers && !a->has_root && !b->has_root;
+}
+
+/* Numbers the kinds of racks that have hosts. */
+static bool find_racks(struct psd_classes *classes)
+{
+	const struct psd_layout *layout = layout_of(classes);
+	const unsigned n_racks = layout->nodes_per_rack > 0 ? psd_layout_racks(layout) : 0;
+	unsigned n_kinds = 0;
+
+	classes->racks = calloc(n_racks + 1, sizeof(*classes->racks));
+	for (unsigned h = 0; h < psd_layout_hosts(layout) && n_racks > 0 && classes->racks; h++) {
+		struct psd_class_rack *rack = rack_of(classes, h);
+
+		rack->n_workers += psd_layout_is_worker(layout, h);
+		rack->n_servers += !psd_layout_is_worker(layout, h);
+		rack->has_root = rack->has_root || classes->is_root[h];
+	}
+	for (unsigned r = 0; r < n_racks && classes->racks; r++) {
+		struct psd_class_rack *rack = &classes->racks[r];
+		unsigned first = 0;
+
+		while (first < r && !are_kinds_equal(&classes->racks[first], rack))
+			first++;
+		if (first < r)
+			rack->kind = classes->racks[first].kind;
+		else if (rack->n_workers + rack->n_servers > 0)
+			rack->kind = n_kinds++;
+	}
+	return classes->racks != NULL;
+}
+
+/* Members in the representative's rack. */
+static unsigned count_in_rack(const struct psd_classes *classes, unsigned c)
+{
+	unsigned n = 1;
+
+	for (unsigned reach = 0; reach < PSD_REACH_BEYOND; reach++)
+		n += classes->peers[psd_classes_path(classes, c, c, (enum psd_reach)reach)].n;
+	return n;
+}
+
+/* Classes on equal nodes share the ports of the class of these nodes' first hosts; the same holds for switches. Each
+ * kind of racks has hosts of no other kind, so that there are as many classes as kinds at least. */
 static void find_firsts(struct psd_classes *classes)
 {
 	const struct psd_layout *layout = layout_of(classes);
@@ -234,6 +298,8 @@ static void find_firsts(struct psd_classes *classes)
 		class->behind = c;
 		if (psd_classes_have_switches(classes) && psd_layout_is_worker(layout, host))
 			class->behind = classes->class_of[switch_run(layout, host, &n_unused)];
+		class->n_in_rack = count_in_rack(classes, c);
+		class->rack = layout->nodes_per_rack > 0 ? rack_of(classes, host)->kind : c;
 	}
 }
 
@@ -243,16 +309,19 @@ enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_p
 	*classes = (struct psd_classes){.program = program};
 	classes->is_root = calloc(n_hosts, sizeof(*classes->is_root));
 	classes->class_of = calloc(n_hosts, sizeof(*classes->class_of));
-	const unsigned n_roots = classes->is_root ? find_roots(program, classes->is_root) : 0;
+	if (classes->is_root == NULL || classes->class_of == NULL)
+		return out_of_memory(err);
+	find_roots(program, classes->is_root);
 	if (find_groups(classes, err))
 		return err->status;
-	const size_t most = most_classes(classes, n_roots);
-	classes->of = malloc(most * sizeof(*classes->of));
-	classes->peers = calloc(PSD_REACHES * most * most, sizeof(*classes->peers));
-	if (classes->is_root == NULL || classes->class_of == NULL || classes->of == NULL || classes->peers == NULL)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	if (!find_racks(classes))
+		return out_of_memory(err);
 	for (unsigned h = 0; h < n_hosts; h++)
-		add_to_class(classes, h);
+		if (!add_to_class(classes, h))
+			return out_of_memory(err);
+	classes->peers = calloc(psd_classes_n_paths(classes), sizeof(*classes->peers));
+	if (classes->peers == NULL)
+		return out_of_memory(err);
 	find_peers(classes);
 	find_firsts(classes);
 	return PSD_OK;
@@ -262,6 +331,7 @@ void psd_classes_release(struct psd_classes *classes)
 {
 	free(classes->is_root);
 	free(classes->groups);
+	free(classes->racks);
 	free(classes->peers);
 	free(classes->class_of);
 	free(classes->of);

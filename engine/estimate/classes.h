@@ -11,8 +11,8 @@
 #include "engine/program/program.h"
 
 /* Class: hosts that behave alike. They are workers, workers with a shard, or separate servers, in the same groups, on
- * nodes and machines that are alike. Each host that owns an Adam matrix is a class of its own. The last host of a class
- * is the representative, since a slice of fewer elements than shards fills the last shards first. */
+ * nodes, on machines and in racks that are alike. Each host that owns an Adam matrix is a class of its own. The last
+ * host of a class is the representative, since a slice of fewer elements than shards fills the last shards first. */
 struct psd_host_class {
 	unsigned representative; /* number of the host that stands for the class */
 	unsigned n_members;	 /* number of hosts in the class */
@@ -23,6 +23,8 @@ struct psd_host_class {
 	/* class of the first host behind the representative's switch; all classes behind the switch use the uplink of
 	 * that class */
 	unsigned behind;
+	unsigned n_in_rack; /* number of the class's hosts in the representative's rack */
+	unsigned rack;	    /* kind of the representative's rack; all classes in the rack use the uplinks of the kind */
 };
 
 /* Hosts at the end of one path: those hosts of the receiving class that have this reach (distance) from the
@@ -33,17 +35,25 @@ struct psd_class_peers {
 	unsigned n;
 };
 
+/* Numbers of hosts in a rack. */
+struct psd_class_rack {
+	unsigned n_workers, n_servers;
+	bool has_root;
+	unsigned kind; /* equal racks have one kind; a rack with a root is like no other */
+};
+
 struct psd_classes {
 	const struct psd_program *program; /* program whose hosts are classified, borrowed */
 	/* array of all n classes */
 	struct psd_host_class *of;
-	unsigned n;
+	unsigned n, room;	       /* number of classes, and entries allocated in `of` */
 	unsigned *class_of;	       /* class of each host, one entry per host */
 	struct psd_class_peers *peers; /* hosts at the end of each path, one entry per path */
 	/* the distinct groups of collectives that only some workers execute; n_groups entries */
 	struct psd_group *groups;
 	unsigned n_groups;
-	bool *is_root; /* one entry per host: it owns an Adam matrix */
+	bool *is_root;		      /* one entry per host: it owns an Adam matrix */
+	struct psd_class_rack *racks; /* one entry per rack */
 };
 
 /* Divides the program's hosts into classes. The caller calls psd_classes_release() also after an error. The program

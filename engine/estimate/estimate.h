@@ -1,7 +1,7 @@
 /* The estimate executor (psd-sim --estimate): list scheduling on one representative host of each class, with closed
  * formulas for the time of transfers. It takes microseconds per point of a sweep. Exact for equal hosts on a
- * non-blocking switch, except for the order in which transfers share a port. Knows no other topology, no jitter, no
- * stragglers and no background traffic. */
+ * non-blocking switch, except for the order in which transfers share a port. On racks the uplinks of a fat tree count
+ * as one. Knows no platform file, no jitter, no stragglers and no background traffic. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 

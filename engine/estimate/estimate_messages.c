@@ -7,7 +7,7 @@
 #include "engine/estimate/estimate_parts.h"
 #include "engine/program/event_tag.h"
 
-enum { PORTS_OF_NODE = 0, PORTS_OF_SELF = 2, PORTS_OF_SWITCH = 4, PORTS_OF_CLASS = 6 };
+enum { PORTS_OF_NODE = 0, PORTS_OF_SELF = 2, PORTS_OF_SWITCH = 4, PORTS_OF_RACK = 6, PORTS_OF_CLASS = 8 };
 
 static void make_pair(struct psd_fluid_port *ports, double out_bps, double in_bps)
 {
@@ -20,11 +20,16 @@ static void make_ports(struct psd_estimate *estimate)
 	const struct psd_rates *rates = &estimate->program->plan->rates;
 	const double local_bps = fmin(rates->local_bps, PSD_UNLIMITED_BPS);
 	const double between_bps = fmin(rates->between_bps, PSD_UNLIMITED_BPS);
+	const struct psd_layout *layout = psd_estimate_layout(estimate);
+	const bool has_racks = layout->nodes_per_rack > 0;
+	const double up_bps = has_racks ? psd_cost_rack_bps(layout, rates, false) : PSD_UNLIMITED_BPS;
+	const double down_bps = has_racks ? psd_cost_rack_bps(layout, rates, true) : PSD_UNLIMITED_BPS;
 	for (unsigned c = 0; c < estimate->classes.n; c++) {
 		struct psd_fluid_port *ports = &estimate->ports[PORTS_OF_CLASS * c];
 		make_pair(ports + PORTS_OF_NODE, rates->send_bps, rates->receive_bps);
 		make_pair(ports + PORTS_OF_SELF, local_bps, local_bps);
 		make_pair(ports + PORTS_OF_SWITCH, between_bps, between_bps);
+		make_pair(ports + PORTS_OF_RACK, up_bps, down_bps);
 	}
 }
 
@@ -74,7 +79,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
 	const unsigned to = (unsigned)(pair % estimate->classes.n), from = (unsigned)(pair / estimate->classes.n);
 	const struct psd_task task = estimate->sending[from];
 	const struct psd_rates *rates = &estimate->program->plan->rates;
-	const double latency_sec = path % PSD_REACHES == PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
+	const double latency_sec = path % PSD_REACHES >= PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
 
 	if (--estimate->n_parts_left[path] > 0)
 		return;
@@ -113,8 +118,7 @@ static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to
 	const struct psd_class_peers *forth = &classes->peers[path];
 	const struct psd_class_peers *back = &classes->peers[psd_classes_path(classes, to, from, reach)];
 	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
-	const struct psd_socket_work end =
-		psd_estimate_socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
+	const struct psd_socket_work end = psd_estimate_socket_work(estimate, bytes, has_paused, reach < PSD_REACH_FAR);
 	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, path);
 	double n_receivers, n_senders;
 
@@ -147,10 +151,13 @@ static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow 
 	const bool passes_switch = psd_classes_have_switches(&estimate->classes) &&
 				   class->representative < psd_estimate_layout(estimate)->workers;
 
-	if (reach == PSD_REACH_FAR)
+	if (reach == PSD_REACH_BEYOND)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->rack + PORTS_OF_RACK + is_in,
+				  (double)n * class->n_in_rack);
+	if (reach >= PSD_REACH_FAR)
 		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->node + PORTS_OF_NODE + is_in,
 				  (double)n * class->n_here);
-	if (reach != PSD_REACH_FAR || passes_switch)
+	if (reach < PSD_REACH_FAR || passes_switch)
 		psd_fluid_add_use(flow, PORTS_OF_CLASS * c + PORTS_OF_SELF + is_in, n);
 	if (reach != PSD_REACH_NEAR && passes_switch)
 		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->behind + PORTS_OF_SWITCH + is_in,

@@ -22,6 +22,7 @@ enum {
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
+	PSD_MAX_SERVER_RACKS = 64,
 	PSD_MAX_COLLECTIVE_CLASSES = 16,
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
@@ -85,6 +86,9 @@ struct psd_network {
 	unsigned nodes_per_rack; /* racks and fat tree only: number of nodes below one leaf switch */
 	/* racks, fat tree: bandwidth of a leaf's node links over that of its uplinks; >= 1 */
 	double oversubscription_ratio;
+	/* racks, fat tree: rack of each separate server; the list is repeated if there are more servers */
+	uint64_t servers_in[PSD_MAX_SERVER_RACKS];
+	unsigned n_servers_in;	   /* number of entries of servers_in; 0: evenly over the racks of workers */
 	const char *platform_path; /* topology platform only: file of SimGrid XML, relative to the working directory */
 	double local_bps;	   /* bandwidth of a worker's own link inside its node; 0: unlimited */
 	double local_latency_sec;  /* latency between workers of one node */

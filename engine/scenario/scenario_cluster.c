@@ -20,8 +20,8 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 #define OF_ALL			    (OF_SWITCHES | BIT(PLATFORM))
 
 static const struct psd_key network_keys[] = {
-	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star",
-	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
+	 .is_refused = true,
 	 .help = "shape of the network. star: one switch that never blocks; racks, fat-tree: leaf switches with "
 		 "uplinks; platform: as in the file that `platform` names"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
@@ -36,11 +36,11 @@ static const struct psd_key network_keys[] = {
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "share of a link's rate that packet headers leave to tensors"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION,
-	 .help = "number of nodes below one leaf switch"},
+	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIM,
+	 .help = "number of worker nodes below one leaf switch"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIMULATION,
-	 .help = "bandwidth of all node links below a leaf switch, divided by that of its uplinks"},
+	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIM,
+	 .help = "bandwidth of `nodes_per_rack` node links, divided by that of the uplinks of a leaf switch"},
 	{.name = NULL},
 };
 
@@ -257,6 +257,11 @@ static const struct psd_key cluster_keys[] = {
 	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of workers on a node, which share its link"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
+	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
+	 .when = {"network.topology", OF_RACKS, 0}, .uses = PSD_BY_SIM, .is_refused = true,
+	 .most_entries = PSD_MAX_SERVER_RACKS, .n_entries_offset = offsetof(struct psd_scenario, network.n_servers_in),
+	 .help = "racks of separate servers, counted from 0, in turn. The number behind the last rack of workers is a "
+		 "rack of servers alone. Default: evenly over the racks of workers"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "links inside a node, from worker to worker"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
@@ -360,6 +365,25 @@ static enum psd_status check_node(const struct psd_schema_reader *reader, const 
 			     fewest == 1 ? "" : "s");
 }
 
+/* Racks of workers, and one that may have servers alone. */
+static enum psd_status check_servers_in(const struct psd_schema_reader *reader, const struct psd_node *cluster)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_network *links = &scenario->network;
+	const struct psd_node *entry = psd_node_child(cluster, "servers_in");
+
+	entry = entry ? entry->first : NULL;
+	for (unsigned i = 0; i < links->n_servers_in; i++, entry = entry ? entry->next : NULL) {
+		const unsigned n_racks = (fewest_nodes(scenario) - 1) / links->nodes_per_rack + 1;
+
+		if (links->servers_in[i] > n_racks)
+			return psd_error_set(reader->err, PSD_EINVAL, entry ? entry->at : cluster->at,
+					     "'servers_in' has rack %u, must be from 0 to %u: workers have %u rack%s",
+					     (unsigned)links->servers_in[i], n_racks, n_racks, n_racks == 1 ? "" : "s");
+	}
+	return PSD_OK;
+}
+
 static double slowest_link_bps(const struct psd_scenario *scenario)
 {
 	double slowest_bps = INFINITY;
@@ -407,5 +431,6 @@ enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reade
 	PSD_TRY(settle_nodes(reader, cluster));
 	PSD_TRY(check_swept(reader, root, cluster));
 	PSD_TRY(check_switches(reader, cluster));
+	PSD_TRY(check_servers_in(reader, cluster));
 	return check_disturbances(reader, cluster);
 }

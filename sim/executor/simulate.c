@@ -110,6 +110,8 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.between_bps = plan->rates.between_bps,
 		.nodes_per_rack = scenario->network.nodes_per_rack,
 		.oversubscription_ratio = scenario->network.oversubscription_ratio,
+		.servers_in = scenario->network.servers_in,
+		.n_servers_in = scenario->network.n_servers_in,
 		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,
 		.path = scenario->network.platform_path,
 	};

@@ -48,8 +48,8 @@ struct psd_crossing {
 	unsigned next_free;    /* index of the next unused crossing, if this one is unused */
 };
 
-/* Progress of one host, a member, through a stepwise transfer. In flow fidelity only the first member's is used, for
- * the state of the whole transfer. */
+/* Progress of one host, a member, through the simulated steps of a stepwise transfer. The first member's also holds the
+ * state of the whole transfer, in both fidelities. */
 struct psd_transfer {
 	struct psd_task task;
 	/* only of the first member: number of members that have not finished (message fidelity), or of flows and
@@ -134,6 +134,10 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 /* ---- steps.c: stepwise transfers ---- */
 
+/* True if every message of a stepwise transfer is simulated: in message fidelity; and in flow fidelity where racks
+ * share uplinks and the collective has as many messages as flows. */
+bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload);
+
 /* Sets sim->hop_latency_sec. */
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
 void psd_sim_steps_start(void *context, struct psd_task task); /* called as psd_seam.collective */
@@ -141,9 +145,9 @@ void psd_sim_steps_start(void *context, struct psd_task task); /* called as psd_
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
 /* Flow fidelity: one flow, or the processor work at one of its ends, has ended. */
 void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first);
-/* message fidelity: begins the steps of all members */
+/* where psd_sim_walks_steps(): begins the steps of all members */
 void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);
-/* Message fidelity: one part of the host's current message has ended. */
+/* Where psd_sim_walks_steps(): one part of the host's current message has ended. */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
 /* Message fidelity: a message has arrived at the host. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);

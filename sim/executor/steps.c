@@ -1,6 +1,7 @@
 /* Stepwise transfers. Message fidelity simulates every message of every member. Flow fidelity simulates one flow for
- * all messages from one member to another, then the latencies of the steps as a delay. The state of a whole transfer is
- * in the psd_transfer of its first member. */
+ * all messages from one member to another, then the latencies of the steps as a delay. Where racks share uplinks, it
+ * simulates the single messages of those collectives whose peers change from step to step: they have no more messages
+ * than flows. The state of a whole transfer is in the psd_transfer of its first member. */
 #include <limits.h>
 #include <math.h>
 
@@ -9,6 +10,11 @@
 static const struct psd_payload *payload_of(const struct psd_simulation *sim, unsigned host)
 {
 	return psd_simulation_payload(sim, sim->transfers[host].task);
+}
+
+bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload)
+{
+	return sim->is_message_fidelity || (sim->layout->nodes_per_rack > 0 && !payload->collective->flow);
 }
 
 static void count_bytes(struct psd_simulation *sim, const struct psd_payload *payload)
@@ -32,7 +38,7 @@ void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 	psd_interpreter_collective_finished(&sim->interpreter, sim->transfers[first].task);
 }
 
-/* ---- message fidelity ---- */
+/* ---- step by step ---- */
 
 static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host, unsigned number)
 {
@@ -163,7 +169,7 @@ void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 		advance(sim, from);
 }
 
-/* ---- flow fidelity ---- */
+/* ---- all flows at once ---- */
 
 static void start_socket(struct psd_simulation *sim, unsigned first, unsigned host, struct psd_socket_work work)
 {
@@ -232,7 +238,7 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	count_bytes(sim, payload);
 	sim->transfers[group.first] = (struct psd_transfer){.task = task};
 	set_beside(sim, group, true);
-	if (sim->is_message_fidelity)
+	if (psd_sim_walks_steps(sim, payload))
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_event_tag(PSD_WAKE_STEPS_BEGIN, group.first, 0));
 	else
@@ -246,7 +252,7 @@ void psd_sim_steps_find_latency(struct psd_simulation *sim)
 	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++) {
 		const unsigned next = (rank + 1) % n_workers;
 
-		if (has_platform || psd_layout_reach(sim->layout, rank, next) == PSD_REACH_FAR)
+		if (has_platform || psd_layout_reach(sim->layout, rank, next) >= PSD_REACH_FAR)
 			sim->hop_latency_sec += psd_network_latency_sec(rank, next) / sim->layout->nodes;
 	}
 }

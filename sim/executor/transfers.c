@@ -56,7 +56,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
-	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity)
+	if (op->kind == PSD_OP_COLLECTIVE && psd_sim_walks_steps(sim, payload))
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
 	if (op->kind != PSD_OP_SEND || payload->collective->has_root || is_aggregated(sim, payload))
 		return 0.0;
@@ -150,38 +150,72 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 		psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
 }
 
-/* Divides the peers r+1, r+2, ... of sender r into K runs of about equal length. The first peer of a run receives the
- * bytes of the whole run. So each host receives from K senders as many bytes as it would from all. */
+/* Number of members of each rack where racks are full, and there are several; otherwise 0. */
+static unsigned full_rack(const struct psd_simulation *sim)
+{
+	const unsigned n_hosts = sim->layout->workers, per_rack = sim->layout->nodes_per_rack;
+
+	return per_rack > 1 && per_rack < n_hosts && n_hosts % per_rack == 0 ? per_rack : 0;
+}
+
+/* A sender's peers in an order that is the same from each sender's position: the hosts behind it, around all of them.
+ * In full racks those of its rack come first, and then those of the next rack, from its own position in that on, and so
+ * on: all senders have equally many peers in other racks among the first ones. */
+static unsigned peer_of(const struct psd_simulation *sim, unsigned from, unsigned i)
+{
+	const unsigned n_hosts = sim->layout->workers, n = full_rack(sim), after = i + 1;
+
+	if (n == 0)
+		return (from + after) % n_hosts;
+	return (from / n + after / n) % (n_hosts / n) * n + (from % n + after % n) % n;
+}
+
+/* Divides the peers of each sender into K runs of about equal length, those inside its rack apart. The first peer of a
+ * run receives the bytes of the whole run. So each host receives from K senders as many bytes as it would from all. */
 static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
 {
-	return run * (sim->layout->workers - 1) / sim->n_shift_flows;
+	const unsigned n_peers = sim->layout->workers - 1, n_runs = sim->n_shift_flows, n = full_rack(sim);
+
+	if (n == 0 || n_runs == 1)
+		return run * n_peers / n_runs;
+	const unsigned n_inside = n - 1, share = n_runs * n_inside / n_peers, inside = share > 0 ? share : 1;
+
+	if (run < inside)
+		return run * n_inside / inside;
+	return n_inside + (run - inside) * (n_peers - n_inside) / (n_runs - inside);
 }
 
 static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
 			  unsigned run)
 {
-	const unsigned n_hosts = sim->layout->workers, n = first_peer(sim, run + 1) - first_peer(sim, run);
-	const unsigned to = (from + 1 + first_peer(sim, run)) % n_hosts;
-	const unsigned n_before_wrap = n_hosts - to < n ? n_hosts - to : n;
-	uint64_t bytes = psd_payload_bytes_to_run(payload, sim->layout, from, to, n_before_wrap);
+	const unsigned n_around = full_rack(sim) ? full_rack(sim) : sim->layout->workers,
+		       end = first_peer(sim, run + 1);
+	uint64_t bytes = 0;
+	unsigned n;
 
-	if (n_before_wrap < n)
-		bytes += psd_payload_bytes_to_run(payload, sim->layout, from, 0, n - n_before_wrap);
+	for (unsigned i = first_peer(sim, run); i < end; i += n) {
+		const unsigned to = peer_of(sim, from, i), n_before_wrap = n_around - to % n_around;
+		const unsigned n_of_rack = n_around - (i + 1) % n_around;
+
+		n = n_before_wrap < n_of_rack ? n_before_wrap : n_of_rack;
+		n = n < end - i ? n : end - i;
+		bytes += psd_payload_bytes_to_run(payload, sim->layout, from, to, n);
+	}
 	return bytes;
 }
 
 static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
 {
 	for (unsigned run = 0; run < sim->n_shift_flows; run++)
-		start_flow(sim, from, (from + 1 + first_peer(sim, run)) % sim->layout->workers,
-			   run_bytes(sim, payload, from, run), first_peer(sim, run + 1) - first_peer(sim, run));
+		start_flow(sim, from, peer_of(sim, from, first_peer(sim, run)), run_bytes(sim, payload, from, run),
+			   first_peer(sim, run + 1) - first_peer(sim, run));
 }
 
 static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	unsigned run = 0;
 
-	while ((from + 1 + first_peer(sim, run)) % sim->layout->workers != to)
+	while (peer_of(sim, from, first_peer(sim, run)) != to)
 		run++;
 	return run;
 }

@@ -40,6 +40,8 @@ struct psd_platform {
 	double between_bps;
 	unsigned nodes_per_rack;       /* number of nodes per rack; for topologies with racks */
 	double oversubscription_ratio; /* rates of a rack's nodes together, divided by the rate of its uplinks; >= 1 */
+	const uint64_t *servers_in;    /* rack of each separate server, as in struct psd_layout */
+	unsigned n_servers_in;	       /* number of entries of servers_in */
 	/* rate of a node's link for payload, bits per second; the rates of uplinks of racks and fat trees are computed
 	 * from it */
 	double link_bps;

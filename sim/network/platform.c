@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "engine/scenario/scenario.h"
+#include "engine/cost/cost.h"
 
 #define UNLIMITED_BPS 1e15 /* practically no limit: 100 MB pass in 1 us */
 /* largest number of hosts whose routes are written pair by pair: 262,000 routes, 40 MB of XML */
@@ -34,20 +34,36 @@ unsigned psd_platform_node_link(unsigned node, int is_in)
 	return 2 * node + (is_in ? 1 : 0);
 }
 
-static unsigned leaves(const struct psd_platform *platform)
+/* As psd_layout_rack(). */
+static struct psd_layout racks_of(const struct psd_platform *platform)
 {
-	return (all_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
+	return (struct psd_layout){
+		.nodes = platform->nodes,
+		.shards = platform->servers,
+		.has_separate_servers = platform->servers > 0,
+		.nodes_per_rack = platform->nodes_per_rack,
+		.servers_in = platform->servers_in,
+		.n_servers_in = platform->n_servers_in,
+	};
 }
 
-/* Returns the number of uplinks of a leaf switch. With racks it is one, to the core. In a fat tree the number is chosen
- * so that each uplink is about as fast as a node's link. */
+static unsigned leaf_of(const struct psd_platform *platform, unsigned node)
+{
+	const struct psd_layout racks = racks_of(platform);
+
+	return psd_layout_rack(&racks, node);
+}
+
+static unsigned leaves(const struct psd_platform *platform)
+{
+	const struct psd_layout racks = racks_of(platform);
+
+	return psd_layout_racks(&racks);
+}
+
 static unsigned spines(const struct psd_platform *platform)
 {
-	const double uplinks = platform->nodes_per_rack / platform->oversubscription_ratio;
-
-	if (platform->topology == PSD_TOPOLOGY_RACKS)
-		return 1;
-	return uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
+	return psd_cost_spines(platform->topology, platform->nodes_per_rack, platform->oversubscription_ratio);
 }
 
 /* Links are numbered in pairs (out or up, in or down): nodes, workers' local links, uplinks of nodes' switches, then
@@ -150,8 +166,7 @@ static unsigned route_between_nodes(const struct psd_platform *platform, unsigne
 
 	links[n_links++] = psd_platform_node_link(from_node, 0);
 	if (platform->topology != PSD_TOPOLOGY_STAR) {
-		const unsigned from_leaf = from_node / platform->nodes_per_rack,
-			       to_leaf = to_node / platform->nodes_per_rack;
+		const unsigned from_leaf = leaf_of(platform, from_node), to_leaf = leaf_of(platform, to_node);
 		const unsigned spine = to_node % spines(platform);
 
 		if (from_leaf != to_leaf) {

@@ -5,7 +5,7 @@
  * one node. A fat tree has two levels and nodes_per_rack / oversubscription_ratio spines (rounded, at least one). Each
  * leaf has one link to each spine and back. The number of the receiving node decides which spine a route takes
  * (D-mod-k, as in SimGrid's FAT_TREE). The last rack may have fewer nodes, but its leaf switch has as many uplinks as
- * the others. */
+ * the others. Separate servers are spread evenly over the racks of the workers, or are in the racks of servers_in. */
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/collectives/collective.h"
+#include "engine/collectives/step_times.h"
 
 enum { FOUR_CHUNKS = 2 * 4 * 32768 + 3 }; /* in each half, of at least 32768 elements */
 
@@ -167,5 +168,30 @@ Test(double_tree, takes_the_seconds_of_its_messages)
 				cr_assert(fabs(sec - expected) <= parts_differ_ratio * expected,
 					  "%u workers, %u chunks, latency %g s: %.9g s, expected %.9g", n, chunks[c],
 					  latencies_sec[l], sec, expected);
+			}
+}
+
+/* Where racks share uplinks, the time of a chunk more is found from 8 and 16 chunks. */
+Test(double_tree, takes_the_seconds_of_its_messages_between_racks)
+{
+	const double more_chunks_ratio = 0.03;
+
+	for (unsigned n = 8; n <= 24; n += 16)
+		for (unsigned per_rack = 3; per_rack <= 8; per_rack += 5)
+			for (unsigned ratio = 4; ratio <= 16; ratio *= 4) {
+				const struct psd_payload payload = payload_of(2 * 32768 * 30);
+				const struct psd_links links = {.far_bps = 1e10,
+								.near_bps = 1e11,
+								.latency_sec = 2e-5,
+								.per_rack = per_rack,
+								.spines = 1,
+								.uplink_bps = per_rack * 1e10 / ratio};
+				const struct psd_members members = {n, 1};
+				const double expected = psd_step_times_sec(&payload, members, 32.0, &links);
+				const double sec = psd_double_tree.alone_sec(&payload, members, 0.0, &links);
+
+				cr_assert(fabs(sec - expected) <= more_chunks_ratio * expected,
+					  "%u workers, %u in a rack, %u:1: %.9g s, expected %.9g", n, per_rack, ratio,
+					  sec, expected);
 			}
 }

@@ -338,3 +338,26 @@ Test(layout, a_scaled_payload_keeps_all_its_parts)
 	cr_expect_eq(psd_payload_scaled(&small, &layout, 0.001).elements, 5);	/* three shards had none before */
 	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).value_bytes, 4);
 }
+
+/* Ten nodes of workers in racks of four, and six servers. */
+Test(layout, servers_spread_evenly_over_racks_unless_they_have_places)
+{
+	static const uint64_t servers_in[] = {3, 1};
+	static const unsigned spread[] = {0, 0, 1, 1, 2, 2}, placed[] = {3, 1, 3, 1, 3, 1};
+	struct psd_layout layout = psd_layout_make(10, 1, 6);
+
+	layout.nodes_per_rack = 4;
+	cr_expect_eq(psd_layout_racks(&layout), 3);
+	cr_expect_eq(psd_layout_rack(&layout, 3), 0);
+	cr_expect_eq(psd_layout_rack(&layout, 9), 2);
+	for (unsigned s = 0; s < 6; s++)
+		cr_expect_eq(psd_layout_rack(&layout, 10 + s), spread[s], "server %u", s);
+	layout.servers_in = servers_in;
+	layout.n_servers_in = 2;
+	cr_expect_eq(psd_layout_racks(&layout), 4); /* the last has servers alone */
+	for (unsigned s = 0; s < 6; s++)
+		cr_expect_eq(psd_layout_rack(&layout, 10 + s), placed[s], "server %u", s);
+	cr_expect_eq(psd_layout_reach(&layout, 0, 3), PSD_REACH_FAR);
+	cr_expect_eq(psd_layout_reach(&layout, 3, 4), PSD_REACH_BEYOND);
+	cr_expect_eq(psd_layout_reach(&layout, 4, 11), PSD_REACH_FAR); /* the second server is in the second rack */
+}

@@ -26,14 +26,15 @@ static double by_every_hop_sec(struct psd_members members, double chunk_bits, co
 	return longest_sec;
 }
 
-/* Nodes that are passed over change nothing: with a last one that is not full, and whichever hop is the slowest. */
-Test(ring, passes_over_nodes_that_are_alike)
+/* Nodes and racks that are passed over change nothing: with a last one that is not full, and whichever hop is the
+ * slowest. */
+Test(ring, passes_over_nodes_and_racks_that_are_alike)
 {
 	struct psd_links links = {.far_bps = 1e9, .latency_sec = 2e-5, .near_latency_sec = 3e-6};
 
 	for (unsigned n = 2; n <= 61; n++)
 		for (unsigned per_node = 1; per_node <= 8; per_node++)
-			for (unsigned kind = 0; kind < 8; kind++) {
+			for (unsigned kind = 0; kind < 32; kind++) {
 				const struct psd_members members = {n, per_node};
 				const struct psd_payload payload = {
 					.collective = &psd_ring, .elements = 1000 * n, .value_bytes = 4};
@@ -41,6 +42,8 @@ Test(ring, passes_over_nodes_that_are_alike)
 				links.near_bps = kind & 1 ? 3e8 : 8e9;
 				links.between_bps = kind & 2 ? 2e8 : 9e9;
 				links.per_switch = kind & 4 ? 2 : 0;
+				links.per_rack = kind & 8 ? 3 * per_node : 0;
+				links.uplink_bps = kind & 16 ? 1e8 : 5e9;
 				const double expected = by_every_hop_sec(members, 32000.0, &links);
 				const double sec = psd_ring.alone_sec(&payload, members, 0.0, &links);
 				cr_assert(fabs(sec - expected) <= 1e-9 * expected,

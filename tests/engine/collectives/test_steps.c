@@ -251,6 +251,48 @@ EACH_CASE(the_bytes_of_each_node_are_known)
 	}
 }
 
+/* A rack's bytes are those of all pairs of hosts of which one is in it; separate servers included. */
+static void check_racks(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned rack = 0; rack < psd_layout_racks(layout); rack++) {
+		const struct psd_traffic said = psd_payload_rack_traffic(payload, layout, rack);
+		struct psd_traffic sum = {0, 0};
+
+		for (unsigned from = 0; from < psd_layout_hosts(layout); from++)
+			for (unsigned to = 0; to < psd_layout_hosts(layout); to++) {
+				const bool is_out = psd_layout_rack(layout, psd_layout_node(layout, from)) == rack;
+				const bool is_in = psd_layout_rack(layout, psd_layout_node(layout, to)) == rack;
+
+				if (is_out != is_in)
+					*(is_out ? &sum.sent_bytes : &sum.received_bytes) +=
+						psd_payload_bytes_between(payload, layout, from, to);
+			}
+		cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
+			  "%s, %u workers, %u a node, %u nodes a rack: rack %u sends %lu, expected %lu, receives %lu, "
+			  "expected %lu",
+			  payload->collective->name, layout->workers, layout->workers_per_node, layout->nodes_per_rack,
+			  rack, said.sent_bytes, sum.sent_bytes, said.received_bytes, sum.received_bytes);
+	}
+}
+
+Test(steps, the_bytes_of_each_rack_are_known)
+{
+	static const struct psd_collective *const at_once[] = {&psd_push,	 &psd_pull,	   &psd_broadcast,
+							       &psd_to_root,	 &psd_from_root,   &psd_to_leader,
+							       &psd_from_leader, &psd_leader_push, &psd_leader_pull};
+	static const uint64_t servers_in[] = {1, 0, 3};
+
+	for (unsigned i = 0; i < 36 * sizeof(at_once) / sizeof(at_once[0]); i++) {
+		struct psd_layout layout = psd_layout_make(7, 1 + i / 9 % 2, i / 18 % 2 * 5);
+		const struct psd_payload payload = {.collective = at_once[i % 9], .elements = 1001, .value_bytes = 4};
+
+		layout.nodes_per_rack = 1 + i / 36 % 4;
+		layout.servers_in = servers_in;
+		layout.n_servers_in = i / 144 % 2 * 3;
+		check_racks(&payload, &layout);
+	}
+}
+
 /* ---- the ring ---- */
 
 Test(steps, a_ring_sends_two_shares_of_all_but_its_own)

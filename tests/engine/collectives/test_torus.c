@@ -179,3 +179,31 @@ Test(torus, many_on_unevenly_filled_nodes_are_near_the_time_of_their_steps)
 				  "%u workers, %u a node: %g s, expected %g", workers, per_node, sec, expected);
 		}
 }
+
+/* Racks hold whole rows, or rows whole racks, or neither: as all members timed one by one. More members than are timed
+ * have a closed form, which leaves out that phases overlap. */
+Test(torus, takes_the_seconds_of_its_steps_between_racks)
+{
+	const double closed_ratio = 0.06;
+	struct psd_links links = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5, .spines = 1};
+	static const struct {
+		unsigned n, per_node, nodes_per_rack;
+		bool is_closed;
+	} cases[] = {{16, 1, 4, false}, {16, 1, 8, false}, {16, 1, 2, false}, {24, 1, 6, false},  {36, 1, 4, false},
+		     {32, 4, 2, false}, {30, 1, 7, false}, {20, 2, 4, false}, {289, 1, 34, true}, {289, 1, 9, true}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (unsigned ratio = cases[i].is_closed ? 16 : 2; ratio <= 16; ratio *= 2) {
+			const struct psd_members members = {cases[i].n, cases[i].per_node};
+			const struct psd_payload payload = {
+				.collective = &psd_torus, .elements = 1000 * members.n, .value_bytes = 4};
+
+			links.per_rack = cases[i].nodes_per_rack * members.per_node;
+			links.uplink_bps = cases[i].nodes_per_rack * links.far_bps / ratio;
+			const double expected = timed_sec(members, payload.elements, &links);
+			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &links);
+			cr_assert(fabs(sec - expected) <= (cases[i].is_closed ? closed_ratio : 1e-9) * expected,
+				  "%u workers, %u nodes a rack, %u:1: %.9g s, expected %.9g (%+.2f %%)", members.n,
+				  cases[i].nodes_per_rack, ratio, sec, expected, 100.0 * (sec / expected - 1.0));
+		}
+}

@@ -339,3 +339,46 @@ Test(cost, classes_hold_by_share_and_by_workers)
 	payload.elements = 9 * 256 + 1;
 	expect_near(psd_cost_class_sec(&payload, &nine, &rates), 3, "and more workers");
 }
+
+/* Two racks of two nodes, 10 Gbit/s each, below uplinks of 2 x 10 / 4 = 5 Gbit/s, without latency. */
+static double of_two_racks_sec(const struct psd_collective *collective, enum psd_topology topology, bool is_at_once)
+{
+	const struct psd_host_costs host = {.copy_bps = 0};
+	const struct psd_network racks = {
+		.topology = topology, .payload_ratio = 1.0, .nodes_per_rack = 2, .oversubscription_ratio = 4.0};
+	const struct psd_rates rates = psd_rates_make(&host, &racks, 10e9, 1, 1e12);
+	const struct psd_payload payload = {.collective = collective, .elements = 4000000, .value_bytes = 4};
+	struct psd_layout layout = psd_layout_make(4, 1, 0);
+	double transfer_sec, delay_sec = 0.0;
+
+	layout.nodes_per_rack = 2;
+	if (is_at_once)
+		transfer_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
+	else
+		psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+	return transfer_sec + delay_sec;
+}
+
+Test(cost, uplinks_of_racks_bound_what_leaves_them)
+{
+	const double bits = 8.0 * 4.0 * 4000000;
+
+	/* each of a rack's two nodes pushes a quarter to each of two nodes of the other one */
+	expect_near(of_two_racks_sec(&psd_push, PSD_TOPOLOGY_RACKS, true), 4 * bits / 4 / 5e9, "push");
+	/* and factors to each of these two */
+	expect_near(of_two_racks_sec(&psd_broadcast, PSD_TOPOLOGY_RACKS, true), 4 * bits / 5e9, "broadcast");
+	/* a half inside the rack at 10 Gbit/s, then a quarter from both nodes to the other one, and both again */
+	expect_near(of_two_racks_sec(&psd_halving_doubling, PSD_TOPOLOGY_RACKS, false),
+		    2 * (bits / 2 / 10e9 + 2 * bits / 4 / 5e9), "halving-doubling");
+	expect_near(of_two_racks_sec(&psd_halving_doubling, PSD_TOPOLOGY_FAT_TREE, false),
+		    2 * (bits / 2 / 10e9 + 2 * bits / 4 / 5e9), "a fat tree of one spine");
+	/* all of it, inside the rack and between them */
+	expect_near(of_two_racks_sec(&psd_recursive_doubling, PSD_TOPOLOGY_RACKS, false), bits / 10e9 + 2 * bits / 5e9,
+		    "recursive doubling");
+	/* rows are racks: a half twice; both columns share the uplink, in two steps of a quarter */
+	expect_near(of_two_racks_sec(&psd_torus, PSD_TOPOLOGY_RACKS, false),
+		    2 * bits / 2 / 10e9 + 2 * 2 * bits / 4 / 5e9, "torus");
+	/* one hop of the ring leaves each rack, at half the rate: six quarters pass it */
+	expect_near(of_two_racks_sec(&psd_ring, PSD_TOPOLOGY_RACKS, false), 6 * bits / 4 / 5e9, "ring");
+	expect_near(of_two_racks_sec(&psd_ring, PSD_TOPOLOGY_STAR, false), 6 * bits / 4 / 10e9, "a ring on a star");
+}

@@ -117,8 +117,7 @@ Test(heed, a_key_that_would_change_a_run_is_refused_with_its_place)
 {
 	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
 		       "nodes_per_rack: 2}\n",
-		       PSD_BY_RUN,
-		       "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim's simulation: must be 'star' here");
+		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim: must be 'star' here");
 	expect_refused("cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
 		       "a.yaml:8:13: 'platform' is heeded only by psd-sim's simulation: must be left out here");
 	expect_refused(

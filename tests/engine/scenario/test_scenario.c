@@ -1089,6 +1089,13 @@ Test(scenario, keys_without_effect_are_refused)
 	expect_error(8, "  - {name: A, slice: 1MB}", "8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
 		     "6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only with racks and fat-tree");
+	expect_error(
+		6, "  network: {bandwidth: 1Gbps, latency: 0s}\n  servers_in: [0]",
+		"7:3: 'servers_in' has no effect where 'network.topology' is 'star', only with racks and fat-tree");
+	expect_error(6,
+		     "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, nodes_per_rack: 2}\n"
+		     "  servers_in: [0, 7]",
+		     "7:19: 'servers_in' has rack 7, must be from 0 to 4: workers have 4 racks");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks}",
 		     "6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
 	expect_error(6, "  network: {platform: x.xml, topology: star}",

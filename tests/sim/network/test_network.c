@@ -282,6 +282,37 @@ Test(network, servers_and_a_rack_that_is_not_full_have_ways)
 	assert_near(date_sec(1), seconds(MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
+/* Both servers receive from the other rack. In one rack they share its link of 10 Gb/s. */
+Test(network, servers_are_in_the_racks_that_are_named)
+{
+	static struct log log;
+	static const uint64_t servers_in[] = {1};
+	struct psd_platform platform = racked(PSD_TOPOLOGY_RACKS);
+
+	platform.servers = 2;
+	platform.servers_in = servers_in;
+	platform.n_servers_in = 1;
+	open_with(&platform, note, &log);
+	psd_network_transfer(0, 8, 10 * MEBIBYTE, 1);
+	psd_network_transfer(1, 9, 10 * MEBIBYTE, 2);
+	run();
+	assert_near(psd_network_now_sec(), seconds(20 * MEBIBYTE, 10e9), FLUID_RATIO);
+}
+
+/* The first server is in the sender's rack. */
+Test(network, servers_spread_over_the_racks)
+{
+	static struct log log;
+	struct psd_platform platform = racked(PSD_TOPOLOGY_RACKS);
+
+	platform.servers = 2;
+	open_with(&platform, note, &log);
+	psd_network_transfer(0, 8, 10 * MEBIBYTE, 1);
+	psd_network_transfer(1, 9, 10 * MEBIBYTE, 2);
+	run();
+	assert_near(psd_network_now_sec(), seconds(10 * MEBIBYTE, 10e9), FLUID_RATIO);
+}
+
 static struct psd_platform nodes_of_two(void)
 {
 	struct psd_platform platform = star(2);

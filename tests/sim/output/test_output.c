@@ -732,6 +732,7 @@ FIXTURE_TEST(estimate_says_what_it_ignores)
 	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu, jitter: 10%}\n"
 				   "cluster:\n  nodes: 2\n"
 				   "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, nodes_per_rack: 2}\n"
+				   "  slow: [{node: 0, compute: 50%}]\n"
 				   "systems:\n  - {name: A}\n";
 	struct psd_scenario disturbed;
 	struct psd_error err = {.text = ""};
@@ -740,8 +741,7 @@ FIXTURE_TEST(estimate_says_what_it_ignores)
 	expect_notes(&fixture->report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	fixture->report.costed = &(struct psd_costed_model){.scenario = &disturbed};
-	expect_notes(&fixture->report, "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
-				       "'cluster.network.nodes_per_rack'\n"
+	expect_notes(&fixture->report, "note: heeded only by psd-sim's simulation: 'cluster.slow'\n"
 				       "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_scenario_release(&disturbed);
 }
