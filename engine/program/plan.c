@@ -127,7 +127,7 @@ static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fa
 	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
 						input->costs->gemm_flops_per_sec);
 
-	rates.agree_sec = system->schedule == PSD_SCHEDULE_WAIT_FREE ? system->host.agree_sec : 0.0;
+	rates.agree_sec = system->schedule != PSD_SCHEDULE_SEQUENTIAL ? system->host.agree_sec : 0.0;
 	return rates;
 }
 

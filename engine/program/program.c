@@ -159,18 +159,23 @@ uint32_t psd_builder_add_compute(struct psd_builder *b)
 	return first_forward;
 }
 
-/* A sequential stack does one stage for all tensors before the next: copy out, push, pull, copy in. */
+/* A sequential stack does one stage for all tensors before the next: copy out, push, pull, copy in. Servers with a
+ * clock do so for push and pull only. */
 static void add_stage_gates(struct psd_builder *b)
 {
+	const enum psd_schedule schedule = b->plan->system->schedule;
+
 	b->gate_backward = b->gate_copied_out = b->gate_pushed = b->gate_pulled = PSD_NO_OP;
-	if (b->plan->system->schedule != PSD_SCHEDULE_SEQUENTIAL)
-		return;
-	b->gate_backward = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
-	psd_builder_after(b, b->gate_backward, b->backward_end);
-	b->gate_copied_out = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
-	psd_builder_after(b, b->gate_copied_out, b->gate_backward);
-	b->gate_pushed = psd_builder_add_gate(b, PSD_WHERE_EVERYWHERE);
-	b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	if (schedule == PSD_SCHEDULE_SEQUENTIAL) {
+		b->gate_backward = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+		psd_builder_after(b, b->gate_backward, b->backward_end);
+		b->gate_copied_out = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+		psd_builder_after(b, b->gate_copied_out, b->gate_backward);
+	}
+	if (schedule != PSD_SCHEDULE_WAIT_FREE)
+		b->gate_pushed = psd_builder_add_gate(b, PSD_WHERE_EVERYWHERE);
+	if (schedule == PSD_SCHEDULE_SEQUENTIAL)
+		b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 }
 
 /* Makes the forward operations of an item's layers wait for the operation that ended the item's synchronisation in an

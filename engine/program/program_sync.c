@@ -1,5 +1,4 @@
-/* Operations that several methods use. Edges alone distinguish wait-free from sequential schedules: the gates are
- * PSD_NO_OP in one. */
+/* Operations that several methods use. Edges alone distinguish schedules: gates that one does not have are PSD_NO_OP. */
 #include "engine/program/program_builder.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_s
 {
 	struct psd_stage reply = *stage;
 
-	if (b->plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL)
+	if (b->plan->system->schedule != PSD_SCHEDULE_WAIT_FREE)
 		/* larger than the turns of all other operations */
 		reply.turn += b->plan->n_items + b->plan->graph->n_layers;
 	return reply;

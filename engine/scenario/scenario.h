@@ -29,7 +29,7 @@ enum {
 	PSD_MAX_LOCAL_STEPS = 10000,
 };
 
-enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
+enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE, PSD_SCHEDULE_CLOCKED };
 /* Methods that a system may name; hybrids choose one for each tensor. */
 enum psd_sync {
 	PSD_SYNC_PS,
@@ -332,7 +332,7 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
  * thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
-extern const char *const psd_schedule_names[]; /* values "sequential", "wait-free", NULL */
+extern const char *const psd_schedule_names[]; /* values "sequential", "wait-free", "clocked", NULL */
 extern const char *const psd_sync_names[];     /* names of enum psd_sync, then NULL */
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */

@@ -16,7 +16,7 @@ enum {
 	LEAST_WINDOW = 16, /* a window has its steps before hosts begin its first iterations, some ahead of others */
 };
 
-const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
+const char *const psd_schedule_names[] = {"sequential", "wait-free", "clocked", NULL};
 #define ALL_REDUCE_NAME(identifier, name) name,
 const char *const psd_sync_names[] = {"ps",
 				      "two-level-ps",
@@ -172,7 +172,8 @@ static const struct psd_key keys[] = {
 	 .help = "name of the system in tables, for --system and for `baseline`"},
 	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
 	 .help = "order of communication. wait-free: a layer is synchronised as soon as its gradient is computed; "
-		 "sequential: after the backward pass, pushes before replies"},
+		 "clocked: the same, but servers reply only after all pushes of the iteration; sequential: all "
+		 "pushes begin after the backward pass, and replies after all pushes"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "method. ps: parameter server; two-level-ps: parameter server, with one worker of each node "
 		 "summing its gradients; sfb: factors broadcast between workers; adam: factors to the server, "

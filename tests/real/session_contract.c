@@ -12,6 +12,7 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB",
 	"schedule: wait-free, sync: ps, compress: {by: one-bit, momentum: before}",
 	"schedule: sequential, sync: ps, compress: {by: top-k}",
+	"schedule: clocked, sync: ps, pair: 1KiB, slice: 4KiB",
 	"schedule: wait-free, sync: sfb",
 	"schedule: wait-free, sync: hybrid, barrier: layer",
 	"schedule: wait-free, sync: adam, wire: bf16",

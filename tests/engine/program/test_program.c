@@ -100,16 +100,16 @@ static void check_low_rank(const struct loaded *loaded, const struct psd_system 
 	}
 }
 
-/* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
- * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
- * or rounded for the way; all of them or chunks; where a method takes them also local steps; to servers also
- * compressed; by all-reduces also of low rank. */
+/* All ways from `first` to `last` to synchronise, 2 schedules (with servers also clocked), 2 barriers, 2 priorities,
+ * with and without copies, each number of workers, 0 or 3 servers apart, where there are none items of one tensor or of
+ * several layers; as they are or rounded for the way; all of them or chunks; where a method takes them also local
+ * steps; to servers also compressed; by all-reduces also of low rank. */
 static void for_each_of(const char *scenario, unsigned first, unsigned last, check_fn check)
 {
 	struct loaded loaded;
 
 	loaded_open(&loaded, scenario);
-	for (unsigned bits = 0; bits < 1u << 7; bits++)
+	for (unsigned bits = 0; bits < 1u << 8; bits++)
 		for (unsigned sync = first; sync <= last; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
@@ -122,6 +122,10 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 			system.sparse = (struct psd_sparse){.sparsity = 0.5, .chunk_elements = 1000};
 			if (system.is_sparse && sync < PSD_SYNC_ALL_REDUCE)
 				continue;
+			if (bits & 128 && (bits & (1 | 32) || sync >= PSD_SYNC_ALL_REDUCE))
+				continue;
+			if (bits & 128)
+				system.schedule = PSD_SCHEDULE_CLOCKED;
 			if (sync == PSD_SYNC_AUTO || (sync >= PSD_SYNC_LIBRARY && bits >= 32))
 				continue; /* by one of the others; libraries take neither chunks nor encodings */
 			if (sync >= PSD_SYNC_ALL_REDUCE)
@@ -811,7 +815,7 @@ static bool goes_before_layers(const struct psd_op *op)
 EACH_PROGRAM(turns_follow_generation_or_the_forward_pass)
 {
 	const struct psd_plan *plan = program->plan;
-	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+	const bool is_sequential = plan->system->schedule != PSD_SCHEDULE_WAIT_FREE;
 	int64_t last_push = -1, first_reply = INT64_MAX;
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
@@ -831,6 +835,20 @@ EACH_PROGRAM(turns_follow_generation_or_the_forward_pass)
 			last_push = op->turn > last_push ? op->turn : last_push;
 	}
 	cr_assert(!is_sequential || first_reply > last_push, "%s: a reply before a push", name);
+}
+
+/* On all shards: each sum of a tensor waits for its pushes. */
+EACH_PROGRAM(servers_with_a_clock_reply_after_all_sums)
+{
+	for (uint32_t i = 0; i < program->n_ops && program->plan->system->schedule == PSD_SCHEDULE_CLOCKED; i++) {
+		if (program->ops[i].kind != PSD_OP_SEND || !is_reply(&program->ops[i]))
+			continue;
+		bool *is_before = all_before(program, i);
+		for (uint32_t o = 0; o < program->n_ops; o++)
+			if (program->ops[o].kind == PSD_OP_REDUCE && program->ops[o].where == program->ops[i].where)
+				cr_assert(is_before[o], "%s: reply %u before sum %u", name, i, o);
+		free(is_before);
+	}
 }
 
 /* ---- compute ---- */
