@@ -72,9 +72,10 @@ struct psd_processors {
 
 struct psd_collective {
 	const char *name; /* name of the collective in reports and traces */
-	/* Name of the all-reduce whose steps and sums are assumed for this one. Not NULL: a library outside of this
+	/* Name of an all-reduce of this program with equal sums. Not NULL: a library outside of this
 	 * program executes the collective, by unknown steps. */
 	const char *assumed;
+	const char *predicted; /* words for the steps that predictions of a library take, "a ring's" */
 
 	/* ---- all at once; NULL where there are steps ---- */
 
@@ -111,6 +112,9 @@ struct psd_collective {
 	 * if nothing ever waits. NULL: computed by psd_step_times_sec(). */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
+	/* Number of steps that wait for one another, which `step` of a size class counts. NULL: all steps. */
+	unsigned (*hops)(uint64_t elements, struct psd_members members);
+	bool overlaps;		/* steps on different links overlap: simulated as flows at any fidelity */
 	bool is_uneven;		/* any node may be the one that sends most; false: the first or the last node is */
 	bool is_timed_by_steps; /* alone_sec may follow every member through every step; then any node may send most */
 };
@@ -187,6 +191,8 @@ bool psd_payload_is_staged(const struct psd_payload *payload, const struct psd_l
 			   unsigned step);
 /* Number of the payload's steps; 0: all elements are sent at once. */
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Number of the payload's steps that wait for one another. */
+unsigned psd_payload_hops(const struct psd_payload *payload, const struct psd_layout *layout);
 /* First step, from `step` on, in which a host sends something or, unless `sends`, receives something;
  * psd_payload_steps() if there is none. */
 unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,

@@ -86,8 +86,8 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 	add_note(text, system);
 	psd_text_add(text,
 		     "' leaves its sums to a library ('sync: %s') by steps that are not seen here: bytes and predicted "
-		     "times are a %s's\n",
-		     collective->name, collective->assumed);
+		     "times are %s\n",
+		     collective->name, collective->predicted);
 }
 
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)

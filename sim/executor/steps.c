@@ -232,7 +232,7 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	count_bytes(sim, payload);
 	sim->transfers[group.first] = (struct psd_transfer){.task = task};
 	set_beside(sim, group, true);
-	if (sim->is_message_fidelity)
+	if (sim->is_message_fidelity && !payload->collective->overlaps)
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_event_tag(PSD_WAKE_STEPS_BEGIN, group.first, 0));
 	else

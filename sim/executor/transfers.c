@@ -54,7 +54,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
-	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity)
+	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity && !payload->collective->overlaps)
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
 	if (op->kind != PSD_OP_SEND || payload->collective->has_root || is_aggregated(sim, payload))
 		return 0.0;

@@ -56,7 +56,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
 		{"plam " QUICKSTART, "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, "
-				     "platform, see psd-sim --help\n"},
+				     "platform, stacks, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
@@ -115,7 +115,7 @@ FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
 				    "  - {name: fc, kind: inner-product, outputs: 401, bias: false}\n";
 	static const char text[] = "title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-				   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				   "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 				   "systems: [{name: S, sync: ring, sparse: {sparsity: 0.9999, chunk: 1}}]\n";
 	static const char *const options[] = {"", "--set iterations=20", "--estimate"};
 
@@ -409,7 +409,8 @@ FOLDER_TEST(cli, a_trace_replaces_no_input, scratch_folder_make())
 	static const char published[] = "system,workers,images_per_sec,speedup,use,source\nPS,2,,1.5,check,nobody\n";
 	static const char scenario[] =
 		"title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {profile: profile.csv}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: "
+		"published.csv\n"
 		"systems: [{name: PS, schedule: sequential, sync: ps}]\n";
 	static const char *const inputs[] = {"model.yaml", "profile.csv", "published.csv", "s.yaml"};
 	const char *const texts[] = {model, profile, published, scenario};
@@ -452,7 +453,7 @@ FOLDER_TEST(cli, no_name_drives_the_terminal, scratch_folder_make())
 				    "  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n";
 	static const char scenario[] =
 		"title: %s\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems: [{name: %s, schedule: sequential, sync: ps}, {name: B, sync: ring}]\n";
 	static const char *const commands[] = {"%s/s.yaml", "--json %s/s.yaml", "plan %s/s.yaml",
 					       "describe %s/model.yaml", "--csv --trace /dev/stdout %s/s.yaml"};
