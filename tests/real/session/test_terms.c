@@ -267,6 +267,8 @@ static const char *const free_keys[] = {
 	"cluster.nodes",   /* the hosts file says it, and greetings compare that */
 	"sweep.nodes",	   /* likewise */
 	"sweep.workers",   /* likewise */
+	"cluster.stack",   /* counts by the keys of host that it fills in */
+	"systems.stack",   /* likewise */
 	"train.data.test", /* worker 0 alone tests */
 	"train.solver",	   /* counts by what it says */
 	"train.device",	   /* one host's; its effect on the program is compared */
