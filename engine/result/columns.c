@@ -46,6 +46,8 @@ enum column_id {
 	OTHER_WORK,
 	OTHER_WAITING,
 	FUSE,
+	LOW,
+	HIGH,
 	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
@@ -120,6 +122,13 @@ static const struct column {
 	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
 		  "smallest size of the system's buckets; empty where it fuses nothing, or finds the size "
 		  "itself"},
+	[LOW] = {"low", "low", "images/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
+		 "lower end of the prediction's band of `images_per_sec`: published values that the system's stack was "
+		 "not fitted to lie between `low` and `high` in 8 of 10 cases. Empty where its record is too short, "
+		 "and "
+		 "in a real run"},
+	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
+		  "upper end of that band"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -182,10 +191,29 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 /* ---- tables ---- */
 
 /* In their order: the four parts of an iteration side by side. */
-static const enum column_id in_tables[] = {
-	NODES,	    WORKERS,  BANDWIDTH,     FUSE, SYSTEM,	     ITERATION,		IMAGES, SPEEDUP, COMPUTE,
-	OTHER_WORK, EXPOSED,  OTHER_WAITING, SENT, PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	BEYOND,	 LOSS,
-	ACCURACY,   DILATION, BUSY};
+static const enum column_id in_tables[] = {NODES,
+					   WORKERS,
+					   BANDWIDTH,
+					   FUSE,
+					   SYSTEM,
+					   ITERATION,
+					   IMAGES,
+					   LOW,
+					   HIGH,
+					   SPEEDUP,
+					   COMPUTE,
+					   OTHER_WORK,
+					   EXPOSED,
+					   OTHER_WAITING,
+					   SENT,
+					   PUBLISHED_IMAGES,
+					   PUBLISHED_SPEEDUP,
+					   ERROR,
+					   BEYOND,
+					   LOSS,
+					   ACCURACY,
+					   DILATION,
+					   BUSY};
 enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");

@@ -29,7 +29,8 @@ struct psd_result {
 	struct psd_result_value speedup;
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error against published throughput, or else against published speedup */
-	bool is_fit; /* a constant was fitted to the published value, so it tests no prediction */
+	bool is_fit;			   /* a constant was fitted to the published value, so it tests no prediction */
+	struct psd_result_value low, high; /* band of a prediction's images per second, by its stack's record */
 	/* The values below are for people only, not for CSV. */
 	const char *beyond; /* parts of the point beyond the calibration, see psd_result_beyond(); NULL: none */
 	struct psd_result_value last_loss, accuracy_ratio; /* only in training; NaN: training has diverged */
@@ -42,6 +43,7 @@ struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
 	const struct psd_published *published; /* published results to compare with, or NULL */
+	bool has_band;			       /* results are predictions, with the bands of their stacks */
 };
 
 /* Throughput: workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */

@@ -235,7 +235,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	const unsigned n_results = list->n_report_jobs;
 	const struct psd_result_basis basis = {scenario, psd_sim_executor(scenario, sweep->is_estimate),
-					       sweep->published};
+					       sweep->published, true};
 	struct psd_result *results = calloc(n_results, sizeof(*results));
 
 	if (!results)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/result/result.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/stack.h"
@@ -174,4 +175,25 @@ Test(stack, a_band_holds_eight_of_ten_values)
 			  "%s: %u of %u", stack->name, n_inside, record.n_checked);
 		cr_expect_leq(record.worst_ratio, 0.27, "%s", stack->name);
 	}
+}
+
+/* On 4 workers of batch 1 in 2 s: 2 images/s. One worker alone uses no stack, and a run is no prediction. */
+Test(stack, gives_predictions_a_band)
+{
+	const struct psd_stack_record record = psd_stack_record(psd_stack_find("grpc"));
+	const struct psd_outcome outcome = {.iteration_sec = 2};
+	struct psd_scenario scenario;
+
+	load(&scenario, "v100", "", "sync: ps, stack: grpc");
+	const struct psd_result_basis predicted = {&scenario, "sim-flow", NULL, true},
+				      run = {&scenario, "real", NULL, false};
+	const struct psd_point four = {.nodes = 4, .workers = 4}, one = {.nodes = 1, .workers = 1};
+	const struct psd_result result = psd_result_make(&predicted, &scenario.systems[0], four, &outcome, 0);
+
+	cr_assert(record.has_band && result.low.is_there && result.high.is_there);
+	cr_expect_float_eq(result.low.value, 2 * record.low_ratio, ROUNDING);
+	cr_expect_float_eq(result.high.value, 2 * record.high_ratio, ROUNDING);
+	cr_expect_not(psd_result_make(&predicted, &scenario.systems[0], one, &outcome, 0).low.is_there);
+	cr_expect_not(psd_result_make(&run, &scenario.systems[0], four, &outcome, 0).low.is_there);
+	psd_scenario_release(&scenario);
 }

@@ -224,7 +224,7 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 	static struct psd_system system = {.name = "A"};
 	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {&scenario, "sim-flow", &published};
+	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, false};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
@@ -420,11 +420,11 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
-		"ratio,other_work_sec,other_waiting_sec,fuse_bytes\n"
+		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,low,high\n"
 		"\"a \"\"title\"\", with "
-		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,\n"
+		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,,\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,\n");
 	free(memory.text);
 }
 
