@@ -57,7 +57,7 @@ rows() {
 echo "/* Written by tests/stacks.sh: a row for each published value that a stack predicts. */" >"$out/points.h"
 for file in scenarios/stacks/*.yaml scenarios/poseidon-2015/*.yaml; do
 	rows "$file"
-done | sort -s -t '"' -k 2,2 >>"$out/points.h"
+done | sort -s -t '"' -k 2,2 | sed 's/", "/",\n\t"/' >>"$out/points.h"
 if [ "$verb" = write ]; then
 	cp "$out/points.h" "$points"
 elif ! diff -u "$points" "$out/points.h"; then
