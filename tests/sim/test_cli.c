@@ -86,6 +86,17 @@ Test(cli, a_command_may_stand_behind_options)
 	expect_complaint("-- plan " QUICKSTART, 2, "'plan' is neither a file nor a command");
 }
 
+Test(cli, stacks_are_listed_and_shown_with_their_record)
+{
+	expect_words("stacks", "\nnone: nothing costs anything but layers and links; no published value", "host:");
+	expect_words("stacks grpc petuum",
+		     "  reduce: 9.6Gbps\n  transport: 14Gbps\n  convert, update, tensor: from the ", "nccl");
+	expect_words("stacks nccl-rdma", " of the prediction holds 8 of 10 of these values\n", "no band");
+	expect_complaint("stacks grpc nobody", 2, "there is no stack 'nobody', `psd-sim stacks` lists them");
+	expect_words(QUICKSTART, "\nstack     psd: psd-run itself, over TCP; ", "nccl");
+	expect_words("--set cluster.stack=none " QUICKSTART, "\nexecutor ", "\nstack ");
+}
+
 Test(cli, one_worker_has_no_plan_of_exchanges)
 {
 	expect_words("plan --set sweep.nodes=1 --system Hybrid " QUICKSTART,
@@ -229,6 +240,7 @@ Test(cli, every_help_fits_a_screen)
 		{"psd-sim", "describe --help", "usage: psd-sim describe [OPTIONS] MODEL\n"},
 		{"psd-sim", "show --help", "\n  --fidelity NAME "},
 		{"psd-sim", "platform --help", "\n  --system NAME "},
+		{"psd-sim", "stacks --help", "usage: psd-sim stacks [OPTIONS] [NAME]...\n"},
 		{"psd-run", "--help", "\n  calibrate           Measures this machine"},
 		{"psd-run", "calibrate --help", "usage: psd-run calibrate [OPTIONS] SCENARIO.yaml -o FILE\n"},
 		{"psd-run", "pack --help", "usage: psd-run pack [OPTIONS] FOLDER -o FILE\n"},
