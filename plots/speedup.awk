@@ -217,7 +217,8 @@ END {
 	printf "array name[%d]\narray colour[%d]\narray variant[%d]\n", room, room, room > settings
 	printf "array number[%d]\narray n_over[%d]\narray ribbon[%d]\n", room, room, room > settings
 	# gnuplot looks at it even when there is none
-	print "number[1] = 1; ribbon[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0" > settings
+	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0" > settings
+	print "ribbon[1] = 1" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", variant_of(row)]
