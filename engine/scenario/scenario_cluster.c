@@ -30,6 +30,8 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
+	{NETWORK("fabric", CHOICE, fabric), .names = fabric_names, .fallback = "ethernet", .uses = PSD_BY_SIM,
+	 .help = "kind of the network, by which a default stack is chosen. ethernet: TCP; infiniband: RDMA"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. With `platform` it is "
 		 "used only to choose methods"},
@@ -38,8 +40,6 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "share of a link's rate that packet headers leave to tensors"},
-	{NETWORK("fabric", CHOICE, fabric), .names = fabric_names, .fallback = "ethernet", .uses = PSD_BY_SIM,
-	 .help = "kind of the network, by which a default stack is chosen. ethernet: TCP; infiniband: RDMA"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION,
 	 .help = "number of nodes below one leaf switch"},
