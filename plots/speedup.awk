@@ -58,6 +58,8 @@ FNR == 1 {
 	row_speedup[n_rows] = speedup
 	row_published[n_rows] = published
 	row_fitted[n_rows] = is_fitted_row()
+	row_low[n_rows] = band_in_row("low")
+	row_high[n_rows] = band_in_row("high")
 	row_scenario[n_rows] = remember("scenario", field[at["scenario"]])
 	row_system[n_rows] = remember("system", field[at["system"]])
 	widen("speedup", speedup)
@@ -78,6 +80,15 @@ FNR == 1 {
 	if (fuse_in_row() != "")
 		remember("gathering", row_system[n_rows] SUBSEP row_size[n_rows])
 	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
+}
+
+# An end of the prediction's band as a speedup; empty without one.
+function band_in_row(column,    end)
+{
+	end = column in at ? field[at[column]] : ""
+	if (end != "" && (!is_number(end) || end + 0 <= 0))
+		complain("'" column "' is '" end "', must be empty or a number above 0")
+	return end != "" && field[at["images_per_sec"]] > 0 ? end / field[at["images_per_sec"]] * speedup : ""
 }
 
 # Counts over all files, drawn or not.
@@ -209,10 +220,11 @@ END {
 	settings = work "/series.gp"
 	room = n_series + 1
 	printf "array name[%d]\narray colour[%d]\narray variant[%d]\n", room, room, room > settings
-	printf "array number[%d]\narray fitted[%d]\narray n_over[%d]\n", room, room, room > settings
+	printf "array number[%d]\narray fitted[%d]\n", room, room > settings
+	printf "array n_over[%d]\narray ribbon[%d]\n", room, room > settings
 	# gnuplot looks at it even when there is none
 	print "number[1] = 1; fitted[1] = 1; name[1] = ''; colour[1] = '#000000'" > settings
-	print "variant[1] = 1; n_over[1] = 0" > settings
+	print "variant[1] = 1; n_over[1] = 0; ribbon[1] = 1" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", variant_of(row)]
@@ -226,10 +238,14 @@ END {
 		for (other = series + 1; other <= n_series && n_over < most_over; other++)
 			n_over += row_system[series_row[other]] != row_system[row] && do_coincide(series, other)
 		printf "n_over[%d] = %d\n", series, n_over > settings
-		has_published = has_fitted = 0
+		has_published = has_fitted = n_bands = 0
 		for (i = 1; i <= n_points[series]; i++) {
 			row = point[series, i]
 			print row_workers[row], row_speedup[row] > (work "/series-" series ".dat")
+			if (row_low[row] != "" && row_high[row] != "") {
+				print row_workers[row], row_low[row], row_high[row] > (work "/ribbon-" series ".dat")
+				n_bands++
+			}
 			if (row_published[row] != "" && row_fitted[row]) {
 				print row_workers[row], row_published[row] > (work "/fitted-" series ".dat")
 				has_fitted = 1
@@ -241,6 +257,9 @@ END {
 		close(work "/series-" series ".dat")
 		close(work "/published-" series ".dat")
 		close(work "/fitted-" series ".dat")
+		close(work "/ribbon-" series ".dat")
+		if (n_bands > 1)
+			printf "ribbon[%d] = %d\n", ++n_ribbons, series > settings
 		if (has_published)
 			printf "number[%d] = %d\n", ++n_published, series > settings
 		if (has_fitted)
@@ -252,6 +271,7 @@ END {
 			longest = length(item["series", series])
 	printf "has_long_names = %d\n", (longest > 36) > settings
 	printf "n_series = %d\nn_published = %d\nn_fitted = %d\n", n_series, n_published, n_fitted > settings
+	printf "n_ribbons = %d\n", n_ribbons > settings
 	n_executed = 0
 	printf "array executed_name[%d]\narray executed_colour[%d]\n", count["system"], count["system"] > settings
 	print "executed_name[1] = ''; executed_colour[1] = '#000000'" > settings

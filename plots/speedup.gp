@@ -1,10 +1,10 @@
-# Speedup over workers: one colour per system; lines are predicted, hollow markers published, crosses published values
-# to which a constant was fitted, squares executed. psd-plot puts before this file
+# Speedup over workers: one colour per system; lines are predicted, ribbons their bands, hollow markers published,
+# crosses published values to which a constant was fitted, squares executed. psd-plot puts before this file
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and writes to work: series.gp (n_series, n_published, n_fitted, n_executed, has_long_names; arrays name, colour,
-# variant, n_over (number of later lines that cover this one) of each series, number of each published one, fitted of
-# each with fitted values, executed_name and executed_colour), and series-N.dat, published-N.dat, fitted-N.dat,
-# executed-N.dat (workers, speedup).
+# and writes to work: series.gp (n_series, n_published, n_fitted, n_executed, n_ribbons, has_long_names; arrays name,
+# colour, variant, n_over (number of later lines that cover this one) of each series, number of each published one,
+# fitted of each with fitted values, ribbon of each with a band, executed_name and executed_colour), and series-N.dat,
+# published-N.dat, fitted-N.dat, executed-N.dat (workers, speedup), ribbon-N.dat (workers, low, high).
 set encoding utf8
 load work."/series.gp"
 
@@ -55,6 +55,8 @@ dash_of(v) = dash[(v - 1) % 4 + 1]
 mark_of(v) = (v - 1 + int((v - 1) / 4)) % 4 + 1 # another one beside the same dash: 16 variants differ
 
 plot \
+	for [i = 1:n_ribbons] work.sprintf("/ribbon-%d.dat", ribbon[i]) using 1:2:3 with filledcurves \
+		lc rgb colour[ribbon[i]] fs transparent solid 0.15 noborder notitle, \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
 		lc rgb colour[i] dt dash_of(variant[i]) lw 2 + 2.5 * n_over[i] \
 		pt filled[mark_of(variant[i])] ps 0.6 + 0.3 * n_over[i] title name[i], \

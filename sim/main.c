@@ -14,6 +14,7 @@
 #include "engine/base/stack.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/stack.h"
 #include "sim/executor/simulate.h"
 #include "sim/loaded_scenario.h"
 #include "sim/options.h"
@@ -447,10 +448,39 @@ static int tell(const struct psd_options *options)
 	return complain(status, &err, false);
 }
 
+/* The list of stacks, or the details of those that are named. */
+static int show_stacks(const struct psd_arguments *arguments)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+	enum psd_status status = PSD_OK;
+
+	if (arguments->n_operands == 0)
+		psd_stack_add_list(&text);
+	for (unsigned i = 0; i < arguments->n_operands && !status; i++) {
+		const struct psd_stack_row *stack = psd_stack_find(arguments->operands[i]);
+
+		psd_text_add(&text, "%s", i ? "\n" : "");
+		if (stack)
+			psd_stack_add_details(&text, stack);
+		else
+			status = psd_error_set(&err, PSD_EINVAL, PSD_NOWHERE,
+					       "there is no stack '%.80s', `psd-sim stacks` lists them",
+					       arguments->operands[i]);
+	}
+	if (!status)
+		status = psd_output_text(stdout, &text, &err);
+	else
+		psd_text_release(&text);
+	return status ? complain(status, &err, false) : EXIT_DONE;
+}
+
 static int run(const struct psd_options *options)
 {
 	if (options->about)
 		return tell(options);
+	if (options->arguments.command == PSD_SIM_STACKS)
+		return show_stacks(&options->arguments);
 	if (options->arguments.command == PSD_SIM_DESCRIBE)
 		return describe(options->arguments.operands[0]);
 	return load_and_use(options);

@@ -15,6 +15,9 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_DESCRIBE] = {"describe", "MODEL", false, "Shows layers, shapes and parameters of a model file."},
 	[PSD_SIM_SHOW] = {"show", "SCENARIO.yaml", true, "Shows the scenario with all values that take effect."},
 	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true, "Shows the first point's cluster as SimGrid XML."},
+	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
+			    "Shows software stacks, each with its record: constants, published values and errors.",
+			    true},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)

@@ -10,7 +10,14 @@
 #include "engine/base/text.h"
 
 /* Commands of psd-sim, in the order of its table. */
-enum psd_sim_command { PSD_SIM_PREDICT, PSD_SIM_PLAN, PSD_SIM_DESCRIBE, PSD_SIM_SHOW, PSD_SIM_PLATFORM };
+enum psd_sim_command {
+	PSD_SIM_PREDICT,
+	PSD_SIM_PLAN,
+	PSD_SIM_DESCRIBE,
+	PSD_SIM_SHOW,
+	PSD_SIM_PLATFORM,
+	PSD_SIM_STACKS
+};
 
 /* Texts about psd-sim that an option such as --help prints instead of a prediction. */
 enum psd_about {

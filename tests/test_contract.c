@@ -42,10 +42,11 @@ enum { TEXT_MAX = 4096 };
 
 #define UPDATING_HOST "host: {copy: 6GBps, reduce: 8GBps, update: 20GBps, tensor: 30us, iteration: 3ms}"
 /* Workers with a node each, or by fours. */
-#define STAR	       "cluster: {" NETWORK ", " HOST "}\n"
-#define FOURS	       "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " HOST "}\n"
-#define UPDATING_STAR  "cluster: {" NETWORK ", " UPDATING_HOST "}\n"
-#define UPDATING_FOURS "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " UPDATING_HOST "}\n"
+#define STAR	      "cluster: {stack: none, " NETWORK ", " HOST "}\n"
+#define FOURS	      "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " HOST "}\n"
+#define UPDATING_STAR "cluster: {stack: none, " NETWORK ", " UPDATING_HOST "}\n"
+#define UPDATING_FOURS                                                                                                 \
+	"cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " UPDATING_HOST "}\n"
 
 #define EVERY_METHOD                                                                                                   \
 	"systems:\n"                                                                                                   \
@@ -140,7 +141,7 @@ TEST_ROW(contract, vgg19_agrees_message_by_message,
 /* Where members send unequally, hosts of a class, which take equally long, do not send equally much. */
 Test(contract, all_reduces_of_unequal_members_agree)
 {
-	static const char form[] = ONE_LAYER_100MIB "cluster: {nodes: 1, workers_per_node: %u, " NETWORK
+	static const char form[] = ONE_LAYER_100MIB "cluster: {stack: none, nodes: 1, workers_per_node: %u, " NETWORK
 						    "}\nsweep: {nodes: [3, 4, 6]}\nsystems:\n"
 						    "  - {name: double-tree, sync: double-tree}\n"
 						    "  - {name: halving-doubling, sync: halving-doubling}\n"
@@ -164,10 +165,10 @@ TEST_ROW(contract, many_tensors_agree,
 					"layer, sync: ring, unit: layer}]\n"
 					"sweep: {nodes: [4, 32]}\n"))
 TEST_ROW(contract, a_stack_that_costs_nothing_agrees,
-	 expect_agreement(VGG19 "cluster: {" NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 8, 32]}\n"))
+	 expect_agreement(VGG19 "cluster: {stack: none, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 8, 32]}\n"))
 TEST_ROW(contract, a_slow_transport_with_incast_agrees,
 	 expect_agreement(VGG19
-			  "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
+			  "cluster:\n  stack: none\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
 			  "  host: {copy: 2.3GBps, reduce: 1.4GBps, transport: 14Gbps, incast: 10%}\n" EVERY_METHOD
 			  "sweep: {nodes: [2, 8, 32]}\n"))
 
@@ -176,21 +177,22 @@ Test(contract, one_owner_on_each_host_agrees)
 {
 	expect_agreement(
 		"model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
-		"compute: {device: v100, samples_per_sec: 1000000}\ncluster: {" NETWORK "}\n"
+		"compute: {device: v100, samples_per_sec: 1000000}\ncluster: {stack: none, " NETWORK "}\n"
 		"systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
 		"sweep: {nodes: [2, 5, 20, 110]}\n");
 }
 
 /* A nanosecond is less than the clock can tell apart by then. */
 TEST_ROW(contract, a_very_slow_network_agrees,
-	 expect_agreement(VGG19 "cluster: {network: {bandwidth: 100bps, latency: 50us}}\n"
+	 expect_agreement(VGG19 "cluster: {stack: none, network: {bandwidth: 100bps, latency: 50us}}\n"
 				"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n"))
 
 static void expect_refused(const char *system, const char *key)
 {
 	char text[TEXT_MAX], expected[TEXT_MAX];
 
-	snprintf(text, sizeof(text), VGG19 "cluster: {nodes: 2, " NETWORK "}\nsystems: [{name: fine, %s}]\n", system);
+	snprintf(text, sizeof(text),
+		 VGG19 "cluster: {stack: none, nodes: 2, " NETWORK "}\nsystems: [{name: fine, %s}]\n", system);
 	snprintf(expected, sizeof(expected),
 		 "test.yaml:4:11: '%s' of system 'fine' cuts its tensors into more than 100000 parts, must be larger",
 		 key);
@@ -208,7 +210,7 @@ Test(contract, too_many_parts_for_a_run_are_refused)
 Test(contract, size_classes_of_collectives_agree)
 {
 	static const char format[] = VGG19
-		"cluster:\n  " NETWORK "\n"
+		"cluster:\n  stack: none\n  " NETWORK "\n"
 		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, "
 		"slowdown: 1.5}]}\n"
 		"systems: [{name: ring, sync: ring}, {name: ring sequential, sync: ring, schedule: sequential}]\n"
@@ -266,37 +268,39 @@ TEST_ROW(contract, separate_servers_of_four_workers_on_a_node_agree,
 Test(contract, four_workers_on_a_node_agree)
 {
 	expect_agreement(VGG19 FOURS EVERY_METHOD "sweep: {nodes: [1, 2, 4, 8]}\n");
-	expect_agreement(VGG19 "cluster: {workers_per_node: 4, " NETWORK ", " HOST "}\n" EVERY_METHOD
+	expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 4, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			       "sweep: {nodes: [1, 2, 4]}\nfidelity: message\n");
 }
 
 /* Both executors take the stack's rate for the node's. */
 TEST_ROW(contract, a_stack_slow_inside_a_node_agrees,
-	 expect_agreement(VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+	 expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
 				", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n"))
 
 /* Transfers between switches wait for the uplinks of both, and so do transfers that leave the node. */
 Test(contract, workers_behind_switches_agree)
 {
-	expect_agreement(VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
+	expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
 			       "switches: 2, between: 30Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			       "sweep: {nodes: [1, 2, 3, 8]}\n");
-	expect_agreement(VGG19 "cluster: {workers_per_node: 8, local: {bandwidth: 80Gbps, switches: 4, "
+	expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 8, local: {bandwidth: 80Gbps, switches: 4, "
 			       "between: 8Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			       "sweep: {workers: [4, 8, 16, 21]}\nfidelity: message\n");
 	/* one exchange, of which the uplinks are most, or what is late */
-	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
-				   "switches: 2, between: 1Gbps}, " NETWORK "}\n" EVERY_METHOD
-				   "sweep: {nodes: [1, 2, 3]}\n");
-	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, switches: 2, between: "
-				   "1Gbps}, " NETWORK "}\n" SEPARATE_SERVERS "sweep: {nodes: [1, 2, 3]}\n");
-	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 100ms, "
-				   "switches: 2}, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3]}\n");
+	expect_agreement(ONE_LAYER
+			 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
+			 "switches: 2, between: 1Gbps}, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3]}\n");
+	expect_agreement(ONE_LAYER
+			 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps, switches: 2, between: "
+			 "1Gbps}, " NETWORK "}\n" SEPARATE_SERVERS "sweep: {nodes: [1, 2, 3]}\n");
+	expect_agreement(ONE_LAYER
+			 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 100ms, "
+			 "switches: 2}, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3]}\n");
 }
 
 TEST_ROW(contract, half_precision_agrees,
 	 expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-			  "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			  "compute: {device: v100}\ncluster: {stack: none, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			  "sweep: {nodes: [2, 8]}\n"))
 
 #define EVERY_ENCODED_METHOD                                                                                           \
@@ -316,8 +320,8 @@ Test(contract, rounded_values_agree)
 {
 	expect_agreement(VGG19 STAR EVERY_ENCODED_METHOD "sweep: {nodes: [1, 2, 8, 18]}\n");
 	expect_agreement(VGG19 STAR EVERY_ENCODED_METHOD "sweep: {nodes: [2, 8]}\nfidelity: message\n");
-	expect_agreement(VGG19 "cluster: {workers_per_node: 3, " NETWORK ", " HOST "}\n" EVERY_ENCODED_METHOD
-			       "sweep: {workers: [3, 6, 11]}\n");
+	expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 3, " NETWORK ", " HOST
+			       "}\n" EVERY_ENCODED_METHOD "sweep: {workers: [3, 6, 11]}\n");
 }
 
 /* model: more of its keys; system: all but the name of the one on line 5; words: that are in the message. */
@@ -329,7 +333,8 @@ static void expect_wire_refused(const char *model, const char *system, const cha
 
 	loaded_print(&loaded,
 		     "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64%s}\n"
-		     "compute: {device: v100}\ncluster: {nodes: 2, " NETWORK "}\nsystems:\n  - {name: a, %s}\n",
+		     "compute: {device: v100}\ncluster: {stack: none, nodes: 2, " NETWORK
+		     "}\nsystems:\n  - {name: a, %s}\n",
 		     model, system);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
@@ -386,12 +391,12 @@ static void expect_fidelities_agree(const char *text)
 }
 
 TEST_ROW(contract, fidelities_agree_with_a_slow_node,
-	 expect_fidelities_agree(VGG19 "cluster:\n  " NETWORK "\n  " HOST "\n"
+	 expect_fidelities_agree(VGG19 "cluster:\n  stack: none\n  " NETWORK "\n  " HOST "\n"
 				       "  slow: [{node: 2, compute: 50%}, {node: 1, link: 70%}]\n" UNEVEN_SYSTEMS))
 TEST_ROW(contract, fidelities_agree_with_jitter,
 	 expect_fidelities_agree("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
 				 "compute: {device: titan-x, samples_per_sec: 35, jitter: 30%}\n"
-				 "cluster: {" NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS))
+				 "cluster: {stack: none, " NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS))
 
 Test(contract, waiting_for_nothing_is_never_slower)
 {
@@ -452,7 +457,7 @@ static uint64_t ring_values(uint64_t P)
 }
 
 static const char table_1_format[] = ONE_LAYER
-	"cluster: {" NETWORK "}\n"
+	"cluster: {stack: none, " NETWORK "}\n"
 	"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: ring, sync: ring}, "
 	"{name: ps16, sync: ps, wire: fp16}, {name: sfb16, sync: sfb, wire: bf16}, {name: adam16, sync: adam, wire: "
 	"bf16}, {name: ring16, sync: ring, wire: fp16}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
@@ -499,7 +504,7 @@ Test(contract, separate_servers_carry_the_bytes_of_table_1)
 	struct loaded loaded;
 
 	loaded_open(&loaded,
-		    ONE_LAYER "cluster: {" NETWORK "}\n"
+		    ONE_LAYER "cluster: {stack: none, " NETWORK "}\n"
 			      "systems: [{name: ps 2, sync: ps, servers: 2}]\nsweep: {nodes: [1, 2, 4, 8, 32]}\n");
 	for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
 		struct psd_case made;
@@ -532,7 +537,7 @@ Test(contract, eight_workers_fill_the_link_of_their_server)
 		struct window push = {.collective = &psd_push};
 
 		loaded_print(&loaded,
-			     ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"
+			     ONE_LAYER_100MIB "cluster: {stack: none, nodes: 8, " NETWORK "}\n"
 					      "systems: [{name: ps, sync: ps, servers: 1}]\nfidelity: %s\n",
 			     fidelities[f]);
 		loaded_case(&made, &loaded, 0, 0);
@@ -555,7 +560,7 @@ Test(contract, a_ring_of_64_takes_its_closed_form)
 		struct psd_case made;
 
 		loaded_print(&loaded,
-			     ONE_LAYER_64MIB "cluster: {nodes: 64, " NETWORK "}\n"
+			     ONE_LAYER_64MIB "cluster: {stack: none, nodes: 64, " NETWORK "}\n"
 					     "systems: [{name: ring, sync: ring}]\nfidelity: %s\n",
 			     fidelities[f]);
 		loaded_case(&made, &loaded, 0, 0);
@@ -584,7 +589,7 @@ static struct outcomes message_bound(const char *system, const char *fidelity, u
 	struct psd_case made;
 
 	loaded_print(&loaded,
-		     ONE_LAYER "cluster:\n  nodes: %u\n  workers_per_node: %u\n%s"
+		     ONE_LAYER "cluster:\n  stack: none\n  nodes: %u\n  workers_per_node: %u\n%s"
 			       "systems: [{name: A, schedule: sequential, %s}]\nfidelity: %s\n",
 		     4 / workers_per_node, workers_per_node, cluster, system, fidelity);
 	loaded_case(&made, &loaded, 0, 0);
@@ -722,14 +727,16 @@ static struct psd_outcome jittered(unsigned seed)
 {
 	return simulated_text("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
 			      "compute: {device: titan-x, samples_per_sec: 35, jitter: 10%%}\n"
-			      "cluster: {nodes: 8, " NETWORK ", " HOST "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n",
+			      "cluster: {stack: none, nodes: 8, " NETWORK ", " HOST
+			      "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n",
 			      seed);
 }
 
 Test(contract, jitter_depends_on_the_seed_alone)
 {
-	const struct psd_outcome smooth = simulated_text(VGG19 "cluster: {nodes: 8, " NETWORK ", " HOST "}\n"
-							       "systems: [{name: ps, sync: ps}]\n");
+	const struct psd_outcome smooth =
+		simulated_text(VGG19 "cluster: {stack: none, nodes: 8, " NETWORK ", " HOST "}\n"
+				     "systems: [{name: ps, sync: ps}]\n");
 	const struct psd_outcome first = jittered(1);
 	const struct psd_outcome again = jittered(1);
 	const struct psd_outcome other = jittered(2);
@@ -762,7 +769,8 @@ Test(contract, percentiles_are_those_of_single_iterations)
 
 Test(contract, a_node_at_half_speed_doubles_the_compute)
 {
-	const char *const head = VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const head =
+		VGG19 "cluster:\n  stack: none\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
 	const double compute_sec = 32 / 35.0; /* batch over images per second */
 
@@ -778,7 +786,8 @@ Test(contract, a_node_at_half_speed_doubles_the_compute)
 
 Test(contract, a_node_is_slow_only_for_a_time)
 {
-	const char *const head = VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const head =
+		VGG19 "cluster:\n  stack: none\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
 
 	const double plain_sec = simulated_text("%s%s", head, systems).iteration_sec;
@@ -795,8 +804,8 @@ Test(contract, a_node_is_slow_only_for_a_time)
  * longer. */
 Test(contract, a_worker_behind_in_sequence_catches_up)
 {
-	const char *const head =
-		VGG19 "iterations: 10\ncluster:\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
+	const char *const head = VGG19
+		"iterations: 10\ncluster:\n  stack: none\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, schedule: sequential, sync: ps}]\n";
 	const double behind_sec = 0.4, iterations = 10.0;
 
@@ -816,8 +825,9 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 	struct psd_case made;
 
 	loaded_print(&loaded,
-		     ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK "\n%ssystems: [{name: %s, sync: %s}]\n", nodes,
-		     disturbance, sync, sync);
+		     ONE_LAYER_64MIB "cluster:\n  stack: none\n  nodes: %u\n  " NETWORK
+				     "\n%ssystems: [{name: %s, sync: %s}]\n",
+		     nodes, disturbance, sync, sync);
 	loaded_case(&made, &loaded, 0, 0);
 	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.costed.costs.compute_sec;
 	psd_case_release(&made);
@@ -850,7 +860,7 @@ Test(contract, shared_processors_agree)
 		char text[TEXT_MAX];
 
 		snprintf(text, sizeof(text),
-			 CIFAR10_QUICK "cluster: {" NETWORK ", " MACHINE_HOST
+			 CIFAR10_QUICK "cluster: {stack: none, " NETWORK ", " MACHINE_HOST
 				       ", machine: {%s, bytes: 1.8GBps, message: 20us}}\n" EVERY_METHOD
 				       "sweep: {nodes: [1, 2, 3, 4, 8]}\n",
 			 machines[m]);
@@ -861,8 +871,9 @@ Test(contract, shared_processors_agree)
 /* Seconds of an iteration of one 64 MiB matrix on nodes with that machine and host. */
 static double shared_sec(const char *sync, unsigned nodes, const char *machine)
 {
-	return simulated_text(ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n%s"
-					      "systems: [{name: A, sync: %s, schedule: sequential}]\n",
+	return simulated_text(ONE_LAYER_64MIB
+			      "cluster:\n  stack: none\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n%s"
+			      "systems: [{name: A, sync: %s, schedule: sequential}]\n",
 			      nodes, machine, sync)
 		.iteration_sec;
 }
@@ -904,7 +915,7 @@ Test(contract, ways_inside_a_node_do_not_slow_the_ends_of_links)
 	struct outcomes outcomes;
 
 	outcomes = outcomes_of(ONE_LAYER_64MIB
-			       "cluster:\n  nodes: 2\n  workers_per_node: 2\n"
+			       "cluster:\n  stack: none\n  nodes: 2\n  workers_per_node: 2\n"
 			       "  network: {bandwidth: 1Gbps, latency: 0s}\n  local: {bandwidth: 100GBps}\n"
 			       "  machine: {cores: 4, bytes: 100GBps}\n"
 			       "systems: [{name: A, sync: ps, schedule: sequential, pair: 1GB, slice: 1GB}]\n");
@@ -937,10 +948,10 @@ Test(contract, messages_that_follow_at_once_take_their_bytes_only)
 	const double slice_sec = (16 << 20) / (1e9 / 8), exchange_sec = 2 * message_sec + 3 * slice_sec;
 	struct outcomes outcomes;
 
-	outcomes =
-		outcomes_of(ONE_LAYER_64MIB "cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
-					    "  machine: {cores: 1, nodes: 1, message: 1s}\n  host: {reduce: 10GBps}\n"
-					    "systems: [{name: A, sync: ps, slice: 32MiB}]\n");
+	outcomes = outcomes_of(ONE_LAYER_64MIB
+			       "cluster:\n  stack: none\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
+			       "  machine: {cores: 1, nodes: 1, message: 1s}\n  host: {reduce: 10GBps}\n"
+			       "systems: [{name: A, sync: ps, slice: 32MiB}]\n");
 	expect_closed_form(outcomes, compute_sec + exchange_sec, 5e-3 * exchange_sec, "two slices");
 }
 
@@ -954,11 +965,12 @@ Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 	for (unsigned f = 0; f < 2; f++) {
 		double sec;
 
-		sec = simulated_text(ONE_LAYER_64MIB
-				     "cluster:\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
-				     "  machine: {cores: 1, nodes: 1, message: 1s}\n"
-				     "systems: [{name: A, sync: ring, schedule: sequential}]\nfidelity: %s\n",
-				     fidelities[f])
+		sec = simulated_text(
+			      ONE_LAYER_64MIB
+			      "cluster:\n  stack: none\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
+			      "  machine: {cores: 1, nodes: 1, message: 1s}\n"
+			      "systems: [{name: A, sync: ring, schedule: sequential}]\nfidelity: %s\n",
+			      fidelities[f])
 			      .iteration_sec -
 		      shared_sec("ps", 1, "");
 		cr_expect_float_eq(sec, ring_sec, 1e-3 * ring_sec, "%s: %.6f s", fidelities[f], sec);
@@ -967,8 +979,9 @@ Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 
 Test(contract, workers_beyond_the_cores_take_turns)
 {
-	const char *const text = VGG19 "cluster:\n  nodes: 6\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
-				       "  machine: {cores: 2}\nsystems: [{name: A, sync: ring}]\n";
+	const char *const text =
+		VGG19 "cluster:\n  stack: none\n  nodes: 6\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
+		      "  machine: {cores: 2}\nsystems: [{name: A, sync: ring}]\n";
 	const double compute_sec = 32 / 35.0; /* batch over images per second */
 
 	/* six layers at a time on two cores; what is exposed of the exchange is the last layer's */
@@ -1002,7 +1015,7 @@ Test(contract, steps_inside_a_node_wait_for_those_between_nodes)
 
 		for (unsigned f = 0; f < 2; f++) {
 			const struct outcomes outcomes = outcomes_of(
-				ONE_LAYER_64MIB "cluster:\n  nodes: 4\n  workers_per_node: 4\n"
+				ONE_LAYER_64MIB "cluster:\n  stack: none\n  nodes: 4\n  workers_per_node: 4\n"
 						"  network: {bandwidth: 1Gbps, latency: 0s}\n"
 						"  machine: {cores: %u, nodes: 1, bytes: 1GBps}\n"
 						"systems: [{name: A, sync: %s, schedule: sequential}]\nfidelity: %s\n",
@@ -1020,7 +1033,7 @@ Test(contract, a_ring_goes_through_sockets_one_way)
 {
 	const double expected_sec = shared_sec("ps", 1, "") + 2 * 3.0 / 4 * (64 << 20) / 0.1e9;
 	const struct outcomes outcomes = outcomes_of(
-		ONE_LAYER_64MIB "cluster:\n  nodes: 2\n  workers_per_node: 2\n"
+		ONE_LAYER_64MIB "cluster:\n  stack: none\n  nodes: 2\n  workers_per_node: 2\n"
 				"  network: {bandwidth: 10Gbps, latency: 0s}\n  local: {bandwidth: 1000GBps}\n"
 				"  machine: {cores: 4, bytes: 0.1GBps}\n"
 				"systems: [{name: A, sync: ring, schedule: sequential}]\n");
@@ -1048,7 +1061,7 @@ Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
 		const struct outcomes outcomes =
 			outcomes_of("model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
 				    "compute: {device: v100, samples_per_sec: 10}\n"
-				    "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
+				    "cluster:\n  stack: none\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
 				    "  machine: {cores: 1, nodes: 3}\n"
 				    "systems: [{name: A, schedule: sequential, sync: %s}]\n",
 				    rows[i].nodes, rows[i].sync);
@@ -1062,7 +1075,7 @@ Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
 Test(contract, idle_servers_do_not_keep_a_run_alive)
 {
 	const struct psd_outcome outcome =
-		simulated_text(ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK "\n"
+		simulated_text(ONE_LAYER "cluster:\n  stack: none\n  nodes: 4\n  " NETWORK "\n"
 					 "  background: [{from: 0, to: 1, bytes: 10kB, period: 10ms}]\n"
 					 "systems: [{name: sfb, sync: sfb, servers: 2}]\n");
 
@@ -1128,9 +1141,9 @@ Test(contract, local_steps_agree)
 Test(contract, local_steps_do_not_wait_for_a_worker_behind)
 {
 	static const char *const rest[] = {
-		"compute: {device: k20}\ncluster:\n  " NETWORK "\n  " HOST "\n"
+		"compute: {device: k20}\ncluster:\n  stack: none\n  " NETWORK "\n  " HOST "\n"
 		"  slow: [{node: 1, compute: 20%}, {node: 0, link: 50%}]\nsweep: {nodes: [3, 8]}\n" LOCAL_SYSTEMS,
-		"compute: {device: k20, jitter: 100%}\ncluster: {" NETWORK ", " HOST
+		"compute: {device: k20, jitter: 100%}\ncluster: {stack: none, " NETWORK ", " HOST
 		"}\niterations: 24\nsweep: {nodes: [3, 8]}\n" LOCAL_SYSTEMS,
 	};
 
@@ -1180,7 +1193,7 @@ Test(contract, an_exchange_is_spread_over_its_local_steps)
 		struct loaded loaded;
 
 		loaded_print(&loaded,
-			     VGG19 "cluster: {workers_per_node: 2, " NETWORK ", " HOST
+			     VGG19 "cluster: {stack: none, workers_per_node: 2, " NETWORK ", " HOST
 				   "}\nsweep: {nodes: [2, 5]}\nsystems:\n"
 				   "  - {name: synchronous, sync: %s}\n"
 				   "  - {name: four, sync: %s, local_sgd: {steps: 4}}\n"
@@ -1209,7 +1222,7 @@ Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, VGG19 "cluster: {nodes: 3, " NETWORK ", " HOST "}\niterations: 25\nsystems:\n"
+	loaded_open(&loaded, VGG19 "cluster: {stack: none, nodes: 3, " NETWORK ", " HOST "}\niterations: 25\nsystems:\n"
 				   "  - {name: synchronous, sync: ps}\n"
 				   "  - {name: adapting, sync: ps, local_sgd: {steps: 12, window: 16}}\n");
 	const struct outcomes synchronous = outcomes_at(&loaded, 0, 0), both = outcomes_at(&loaded, 1, 0);
@@ -1262,7 +1275,7 @@ Test(contract, late_updates_take_as_long_as_the_slower_of_device_and_links)
 			loaded_print(
 				&loaded,
 				VGG19
-				"cluster: {nodes: 4, " NETWORK ", host: {iteration: 3ms}}\n"
+				"cluster: {stack: none, nodes: 4, " NETWORK ", host: {iteration: 3ms}}\n"
 				"sweep: {bandwidth: [1Gbps, 400Gbps]}\nsystems: [{name: A, sync: %s, staleness: %u}]\n",
 				syncs[s], staleness);
 			for (unsigned point = 0; point < 2; point++) {
@@ -1295,7 +1308,7 @@ Test(contract, late_updates_wait_less_for_a_worker_that_is_slow_at_times)
 			struct psd_case made;
 
 			loaded_print(&loaded,
-				     CIFAR10_QUICK "cluster: {nodes: 4, " NETWORK "}\niterations: 60\n"
+				     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, " NETWORK "}\niterations: 60\n"
 						   "systems: [{name: A, sync: %s, staleness: %u}]\n",
 				     syncs[s], staleness);
 			loaded.scenario.jitter_ratio = 0.5;
@@ -1328,7 +1341,7 @@ Test(contract, a_clipped_gradient_is_read_once_more)
 	const double ring_sec = 2 * (P - 1) * (50e-6 + 8 * bytes / P / 10e9);
 	struct loaded loaded;
 
-	loaded_open(&loaded, ONE_LAYER_64MIB "cluster: {nodes: 4, " NETWORK ", host: {update: 20GBps}}\n"
+	loaded_open(&loaded, ONE_LAYER_64MIB "cluster: {stack: none, nodes: 4, " NETWORK ", host: {update: 20GBps}}\n"
 					     "systems: [{name: A, sync: ring}]\n" CLIPPING);
 	const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
 	const double expected_sec = loaded.costed.costs.compute_sec + ring_sec + 2 * bytes / update_bytes_per_sec;
@@ -1375,18 +1388,20 @@ Test(contract, compressed_gradients_of_few_blocks_agree)
 {
 	expect_agreement(CIFAR10_QUICK UPDATING_STAR COMPRESSED_SYSTEMS "sweep: {nodes: [2, 3, 8, 18, 64]}\n");
 	expect_agreement(CIFAR10_QUICK UPDATING_STAR COMPRESSED_SYSTEMS "sweep: {nodes: [2, 16]}\nfidelity: message\n");
-	expect_agreement_within(CIFAR10_QUICK "cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
-					      "}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 3, 8, 18, 64]}\n",
+	expect_agreement_within(CIFAR10_QUICK
+				"cluster: {stack: none, network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
+				"}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 3, 8, 18, 64]}\n",
 				FEW_BLOCKS_RATIO);
-	expect_agreement_within(CIFAR10_QUICK "cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
-					      "}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 16]}\nfidelity: message\n",
+	expect_agreement_within(CIFAR10_QUICK
+				"cluster: {stack: none, network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
+				"}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 16]}\nfidelity: message\n",
 				FEW_BLOCKS_RATIO);
 }
 
 TEST_ROW(contract, compressed_gradients_of_half_precision_agree,
 	 expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-			  "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
-			  "sweep: {nodes: [2, 8]}\n"))
+			  "compute: {device: v100}\ncluster: {stack: none, " NETWORK ", " UPDATING_HOST
+			  "}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n"))
 
 /* One matrix of 4096 x 4096: each of two nodes has half its blocks, which cross the link twice, each time with the
  * latency. Blocks of top-k keep 1 % of 1024 values, 11 of them, with 12 positions of 2 bytes. Two servers have a half
@@ -1409,7 +1424,8 @@ Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
 		struct loaded loaded;
 
 		loaded_print(&loaded,
-			     ONE_LAYER_64MIB "cluster: {nodes: 2, " NETWORK "}\nsystems: [{name: A, sync: ps, %s}]\n",
+			     ONE_LAYER_64MIB "cluster: {stack: none, nodes: 2, " NETWORK
+					     "}\nsystems: [{name: A, sync: ps, %s}]\n",
 			     rows[r].system);
 		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
 		const double expected_sec =
@@ -1453,8 +1469,9 @@ static void expect_low_rank_agreement(const char *head)
 Test(contract, gradients_of_low_rank_agree)
 {
 	expect_low_rank_agreement(VGG19 UPDATING_STAR "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
-	expect_low_rank_agreement(VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
-					", " UPDATING_HOST "}\nsweep: {nodes: [1, 2, 3]}\n");
+	expect_low_rank_agreement(VGG19
+				  "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+				  ", " UPDATING_HOST "}\nsweep: {nodes: [1, 2, 3]}\n");
 }
 
 TEST_ROW(contract, gradients_of_low_rank_agree_message_by_message,
@@ -1463,15 +1480,17 @@ TEST_ROW(contract, gradients_of_low_rank_agree_message_by_message,
 Test(contract, gradients_of_low_rank_of_small_tensors_agree)
 {
 	expect_low_rank_agreement(CIFAR10_QUICK UPDATING_STAR "sweep: {nodes: [2, 3, 8]}\n");
-	expect_low_rank_agreement(CIFAR10_QUICK "cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
-						"}\n"
-						"sweep: {nodes: [2, 8]}\nfidelity: message\n");
+	expect_low_rank_agreement(CIFAR10_QUICK
+				  "cluster: {stack: none, network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
+				  "}\n"
+				  "sweep: {nodes: [2, 8]}\nfidelity: message\n");
 }
 
 TEST_ROW(contract, gradients_of_low_rank_and_half_precision_agree,
 	 expect_low_rank_agreement(
 		 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-		 "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\nsweep: {nodes: [2, 8]}\n"))
+		 "compute: {device: v100}\ncluster: {stack: none, " NETWORK ", " UPDATING_HOST
+		 "}\nsweep: {nodes: [2, 8]}\n"))
 
 /* Workers have first sums and second ones ready in orders of their own. */
 Test(contract, fidelities_agree_of_low_rank_with_a_slow_node)
@@ -1480,7 +1499,7 @@ Test(contract, fidelities_agree_of_low_rank_with_a_slow_node)
 		char text[TEXT_MAX];
 
 		snprintf(text, sizeof(text),
-			 VGG19 "cluster:\n  " NETWORK "\n  " UPDATING_HOST "\n"
+			 VGG19 "cluster:\n  stack: none\n  " NETWORK "\n  " UPDATING_HOST "\n"
 			       "  slow: [{node: 2, compute: 50%%}, {node: 1, link: 70%%}]\nsweep: {nodes: [4, 8]}\n%s",
 			 low_rank_systems[p]);
 		expect_fidelities_agree(text);
@@ -1500,7 +1519,7 @@ Test(contract, an_exchange_of_low_rank_takes_what_its_narrow_matrices_take)
 
 		loaded_print(&loaded,
 			     ONE_LAYER_64MIB
-			     "cluster: {nodes: 4, " NETWORK
+			     "cluster: {stack: none, nodes: 4, " NETWORK
 			     "}\nsystems: [{name: A, sync: ring, schedule: %s, low_rank: {rank: 64}}]\n",
 			     schedules[s]);
 		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
@@ -1520,7 +1539,7 @@ Test(contract, an_operation_of_a_simulation_counts_once)
 	struct loaded loaded;
 	struct psd_case made;
 
-	loaded_open(&loaded, ONE_LAYER "cluster:\n  nodes: 1\n  " NETWORK
+	loaded_open(&loaded, ONE_LAYER "cluster:\n  stack: none\n  nodes: 1\n  " NETWORK
 				       "\nsystems: [{name: one, sync: ring}]\niterations: 3\n");
 	loaded_case(&made, &loaded, 0, 0);
 	cr_assert_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_OK, "%s", err.text);
@@ -1535,7 +1554,8 @@ static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
 	struct psd_case made;
 
 	loaded_print(&loaded,
-		     ONE_LAYER "cluster: {nodes: 2, " NETWORK "}\nsystems: [{name: one, sync: ps, local_sgd: "
+		     ONE_LAYER "cluster: {stack: none, nodes: 2, " NETWORK
+			       "}\nsystems: [{name: one, sync: ps, local_sgd: "
 			       "{steps: %u}}]\n",
 		     steps);
 	loaded_case(&made, &loaded, 0, 0);
@@ -1566,7 +1586,7 @@ Test(contract, a_simulation_with_too_many_events_is_refused)
 	struct loaded loaded;
 	struct psd_case made;
 
-	loaded_open(&loaded, ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK
+	loaded_open(&loaded, ONE_LAYER "cluster:\n  stack: none\n  nodes: 4\n  " NETWORK
 				       "\nsystems: [{name: one, sync: ps}]\nmost_events: 3\n");
 	loaded_case(&made, &loaded, 0, 0);
 	cr_expect_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_EINVAL);

@@ -29,7 +29,7 @@ static void open_case(struct synthetic_case *opened, const struct synthetic *syn
 	loaded_print(&opened->loaded,
 		     "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
 		     "compute: {device: v100, samples_per_sec: 10}\n"
-		     "cluster:\n  nodes: %u\n  network: {bandwidth: %.0fbps, latency: 50us}\n%s"
+		     "cluster:\n  stack: none\n  nodes: %u\n  network: {bandwidth: %.0fbps, latency: 50us}\n%s"
 		     "systems: [{name: A, sync: ring}]\niterations: %d\nfidelity: %s\n",
 		     workers, bps, disturbance, ITERATIONS, fidelity);
 	loaded_case(&opened->made, &opened->loaded, 0, 0);

@@ -50,13 +50,13 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 		struct loaded loaded;
 		struct psd_case made;
 
-		loaded_print(
-			&loaded,
-			"title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
-			"compute: {device: p100, samples_per_sec: 0.5}\n"
-			"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {device_share: %g}}\n"
-			"systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
-			shares[i / 2], fidelity);
+		loaded_print(&loaded,
+			     "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
+			     "compute: {device: p100, samples_per_sec: 0.5}\n"
+			     "cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: "
+			     "{device_share: %g}}\n"
+			     "systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
+			     shares[i / 2], fidelity);
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
 
@@ -81,7 +81,8 @@ static void expect_stack(const char *fidelity, bool is_sequential)
 	loaded_print(&loaded,
 		     "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
 		     "compute: {device: p100, samples_per_sec: 0.5}\n"
-		     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, tensor: %gs}}\n"
+		     "cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, "
+		     "tensor: %gs}}\n"
 		     "systems: [{name: ring, sync: ring, unit: layer, schedule: %s}]\nfidelity: %s\n"
 		     "sweep: {nodes: [1, 4]}\n",
 		     agree_sec, tensor_sec, psd_schedule_names[is_sequential ? 0 : 1], fidelity);
@@ -127,7 +128,7 @@ static uint64_t find_size(double share, enum psd_schedule schedule, double *leas
 	snprintf(text, sizeof(text),
 		 "title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 64}\n"
 		 "compute: {device: p100, samples_per_sec: 172}\n"
-		 "cluster: {nodes: 16, network: {bandwidth: 10Gbps, latency: 50us}, "
+		 "cluster: {stack: none, nodes: 16, network: {bandwidth: 10Gbps, latency: 50us}, "
 		 "host: {device_share: %g, collective: [{call: 500us}]}}\nsystems:\n",
 		 share);
 	add_sizes(text, sizeof(text), schedule);
@@ -165,9 +166,10 @@ Test(overlap, counts_in_how_much_is_gathered)
 /* Where cores are shared, all-reduces have theirs already. */
 Test(overlap, is_refused_beside_cores)
 {
-	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-				   "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: "
-				   "4}, host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
+	static const char text[] =
+		"model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+		"cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: "
+		"4}, host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = "accepted"};
 

@@ -81,7 +81,7 @@ Test(parts, rebuilds_from_factors_are_no_communication)
 {
 	const char *const text = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 32}\n"
 				 "compute: {device: cpu}\n"
-				 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				 "cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 				 "systems: [{name: Hybrid, sync: hybrid}]\n";
 
 	for (unsigned e = 0; e < EXECUTORS; e++) {
@@ -113,7 +113,7 @@ Test(parts, copies_and_sums_at_a_server_are_communication)
 {
 	const double copies_sec = 2 * vgg19_bytes / 8e9, reduce_sec = vgg19_bytes / 4e9;
 
-	expect_parts(VGG19 "cluster: {nodes: 1, network: {bandwidth: 10Gbps, latency: 50us}, "
+	expect_parts(VGG19 "cluster: {stack: none, nodes: 1, network: {bandwidth: 10Gbps, latency: 50us}, "
 			   "host: {copy: 8GBps, reduce: 4GBps, iteration: 3ms}}\n"
 			   "systems: [{name: ps, sync: ps, schedule: sequential}]\n",
 		     0,
@@ -125,14 +125,15 @@ Test(parts, copies_and_sums_at_a_server_are_communication)
 
 /* Six workers' layers on two cores, and a network that takes next to no time: a third of the time each has a core. */
 TEST_ROW(parts, a_wait_for_a_core_is_other_waiting,
-	 expect_parts(VGG19 "cluster: {nodes: 6, network: {bandwidth: 400Gbps, latency: 0s}, machine: {cores: 2}}\n"
-			    "systems: [{name: ring, sync: ring}]\n",
-		      0, (struct psd_parts){.compute_sec = vgg19_sec, .other_waiting_sec = 2 * vgg19_sec},
-		      0.01 * vgg19_sec))
+	 expect_parts(
+		 VGG19
+		 "cluster: {stack: none, nodes: 6, network: {bandwidth: 400Gbps, latency: 0s}, machine: {cores: 2}}\n"
+		 "systems: [{name: ring, sync: ring}]\n",
+		 0, (struct psd_parts){.compute_sec = vgg19_sec, .other_waiting_sec = 2 * vgg19_sec}, 0.01 * vgg19_sec))
 
 /* slow: a list in brackets. */
 #define TWO_NODES(slow)                                                                                                \
-	"cluster:\n  nodes: 2\n  network: {bandwidth: 400Gbps, latency: 0s}\n  slow: " slow                            \
+	"cluster:\n  stack: none\n  nodes: 2\n  network: {bandwidth: 400Gbps, latency: 0s}\n  slow: " slow             \
 	"\nsystems: [{name: ps, sync: ps, schedule: sequential}]\n"
 
 /* Both push half of the model to each other, and pull it. */

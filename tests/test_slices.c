@@ -18,12 +18,13 @@ static void check(const char *fidelity, const char *slice, double n)
 	struct loaded loaded;
 	struct psd_case made;
 
-	loaded_print(&loaded,
-		     "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
-		     "compute: {device: v100}\n"
-		     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {copy: 10GBps}}\n"
-		     "systems: [{name: ring, sync: ring%s}]\nfidelity: %s\n",
-		     slice, fidelity);
+	loaded_print(
+		&loaded,
+		"title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
+		"compute: {device: v100}\n"
+		"cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {copy: 10GBps}}\n"
+		"systems: [{name: ring, sync: ring%s}]\nfidelity: %s\n",
+		slice, fidelity);
 	loaded_case(&made, &loaded, 0, 0);
 	const double expected_sec = loaded.costed.costs.compute_sec + 2 * copy_sec + n * ring_sec;
 	const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
@@ -59,7 +60,7 @@ static void check_weighed(const char *pipeline, const char *wire)
 	int length = snprintf(text, sizeof(text),
 			      "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
 			      "compute: {device: v100}\n"
-			      "cluster: {nodes: 5, network: {bandwidth: 10Gbps, latency: 1ms}, "
+			      "cluster: {stack: none, nodes: 5, network: {bandwidth: 10Gbps, latency: 1ms}, "
 			      "host: {copy: 2GBps, update: 3GBps}}\nsystems:\n");
 
 	for (unsigned p = 0; p <= PSD_N_ALL_REDUCES; p++)

@@ -225,7 +225,7 @@ static enum psd_status check_needs(const struct reader *reader)
 			return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' needs '%s %s', see %s --help",
 					     reader->name, option->name, option->value_name, reader->name);
 	}
-	if (!reader->arguments->n_operands)
+	if (!reader->arguments->n_operands && !table->commands[command].may_lack_operands)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "no %s is given, see %s --help",
 				     table->commands[command].operand, reader->name);
 	return PSD_OK;

@@ -49,6 +49,7 @@ struct psd_command {
 	const char *operand; /* word for the command's operand in the help, "SCENARIO.yaml" */
 	bool has_operands;   /* the command takes one or more operands instead of exactly one */
 	const char *help;
+	bool may_lack_operands; /* the command may also have none */
 };
 
 /* Advice for users of another program or command. */

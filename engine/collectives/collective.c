@@ -131,6 +131,13 @@ unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_l
 		       : 0;
 }
 
+unsigned psd_payload_hops(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	return payload->collective->hops
+		       ? payload->collective->hops(payload->elements, psd_payload_members(payload, layout))
+		       : psd_payload_steps(payload, layout);
+}
+
 unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			       unsigned step, bool sends)
 {

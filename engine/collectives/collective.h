@@ -85,6 +85,7 @@ struct psd_collective {
 	/* NULL: psd executes this collective itself. Otherwise a library (MPI or NCCL) executes it, and this is the
 	 * name of the all-reduce whose steps and sums predictions assume for it. */
 	const char *assumed;
+	const char *predicted; /* words for the steps that predictions of a library take, "a ring's" */
 
 	/* ---- all at once; NULL where there are steps ---- */
 
@@ -132,6 +133,11 @@ struct psd_collective {
 	/* Returns the number of consecutive members after which the sequence of messages repeats: a multiple of
 	 * per_rack, the number of members of a rack. 0: it never repeats, or this is unknown. NULL: as 0. */
 	unsigned (*period)(struct psd_members members, unsigned per_rack);
+	/* Returns the number of steps that wait for one another, for the costs per `step` of a size class. NULL: the
+	 * number of all steps. */
+	unsigned (*hops)(uint64_t elements, struct psd_members members);
+	/* steps on different links overlap, so flows are simulated in message fidelity, too */
+	bool overlaps;
 	/* any node may be the one that sends most; false: the first or the last node sends most */
 	bool is_uneven;
 	/* alone_sec may compute every step of every member, which takes long for many members; and any node may be the
@@ -223,6 +229,8 @@ bool psd_payload_is_staged(const struct psd_payload *payload, const struct psd_l
 			   unsigned step);
 /* Number of the payload's steps; 0: all elements are sent at once. */
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Returns the number of the payload's steps that wait for one another, psd_collective.hops. */
+unsigned psd_payload_hops(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the first step, from `step` on, in which the host sends elements (`sends` is true) or receives elements
  * (false); psd_payload_steps() if there is none. */
 unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,

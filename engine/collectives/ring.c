@@ -136,6 +136,5 @@ unsigned psd_ring_period(struct psd_members members, unsigned per_rack)
 
 const struct psd_collective psd_ring = {.name = "ring", AS_RING};
 
-/* Both libraries use a ring for large payloads; for small ones they have trees and recursive doubling. */
-const struct psd_collective psd_mpi = {.name = "mpi", .assumed = "ring", AS_RING};
-const struct psd_collective psd_nccl = {.name = "nccl", .assumed = "ring", AS_RING};
+/* MPI takes a ring for large payloads; for small ones it has trees and recursive doubling. */
+const struct psd_collective psd_mpi = {.name = "mpi", .assumed = "ring", .predicted = "a ring's", AS_RING};

@@ -103,9 +103,11 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	return fmax(transfer_sec, 2.0 * inside_sec + (n_inside + (n_inside > 0)) * links->near_latency_sec + ring_sec);
 }
 
-#define AS_TWO_LEVEL .steps = steps, .step = step_of, .flow = flow_of, .alone_sec = alone_sec, .period = psd_ring_period
-
-const struct psd_collective psd_two_level = {.name = "two-level", AS_TWO_LEVEL};
-
-/* NCCL sums inside nodes, by steps that it does not tell; the leaders' ring is this program's own. */
-const struct psd_collective psd_nccl_two_level = {.name = "nccl-two-level", .assumed = "two-level", AS_TWO_LEVEL};
+const struct psd_collective psd_two_level = {
+	.name = "two-level",
+	.steps = steps,
+	.step = step_of,
+	.flow = flow_of,
+	.alone_sec = alone_sec,
+	.period = psd_ring_period,
+};

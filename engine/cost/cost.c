@@ -52,6 +52,11 @@ double psd_cost_bytes_sec(double bytes, double rate_bps)
 	return rate_bps > 0.0 ? 8.0 * bytes / rate_bps : 0.0;
 }
 
+double psd_cost_convert_bps(const struct psd_host_costs *host)
+{
+	return host->convert_bps > 0.0 || host->is_convert_free ? host->convert_bps : host->update_bps;
+}
+
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
 {
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
@@ -67,16 +72,18 @@ unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, do
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec)
 {
-	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
+	const double reached_bps = payload_bps * (host->share_ratio > 0.0 ? host->share_ratio : 1.0);
+	const double transport_bps =
+		host->transport_bps > 0 ? fmax(host->transport_bps, host->streams_ratio * payload_bps) : INFINITY;
 	const double local_bps = network->local_bps > 0 ? network->local_bps : INFINITY;
 	const bool has_racks = network->topology == PSD_TOPOLOGY_RACKS || network->topology == PSD_TOPOLOGY_FAT_TREE;
 	const unsigned spines =
 		psd_cost_spines(network->topology, network->nodes_per_rack, network->oversubscription_ratio);
 	return (struct psd_rates){
 		.link_bps = payload_bps,
-		.send_bps = fmin(payload_bps, transport_bps),
-		.receive_bps = fmin(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
+		.send_bps = fmin(reached_bps, transport_bps),
+		.receive_bps = fmin(reached_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = host->local_bps > 0 ? fmin(local_bps, host->local_bps) : local_bps,
 		.between_bps = network->local_switches == 0 ? INFINITY
 			       : network->between_bps > 0.0 ? network->between_bps
@@ -203,7 +210,7 @@ static double class_sec(const struct psd_payload *payload, const struct psd_layo
 		const struct psd_collective_class *class = &host->collective[i];
 		if (class_holds(class, bytes, n_members))
 			return rates->agree_sec + class->call_sec +
-			       psd_payload_steps(payload, layout) * class->step_sec +
+			       psd_payload_hops(payload, layout) * class->step_sec +
 			       slowed_sec(payload, layout, rates, class->slowdown_ratio, transfer_sec);
 	}
 	return n_members > 1 ? rates->agree_sec : 0.0;

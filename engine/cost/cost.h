@@ -31,7 +31,7 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 
 /* Rates and delays of one system on one cluster, for estimate, plan and simulation. */
 struct psd_rates {
-	double send_bps;    /* rate out of one node, bits per second: min(link * payload, transport) */
+	double send_bps;    /* rate out of one node, bits per second: min(link * payload * share, transport) */
 	double receive_bps; /* rate into one node: min(link * payload, transport / (1 + incast * senders)) */
 	double link_bps;    /* rate of a node's link without headers: link * payload */
 	double local_bps;   /* rate inside a node: min(local, host's local); infinity: transfers there take no time */
@@ -92,6 +92,9 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, c
 
 /* Seconds of these bytes at a rate from `host` or `machine`; 0 where the scenario gives no rate. */
 double psd_cost_bytes_sec(double bytes, double rate_bps);
+
+/* Rate at which a worker's device converts values: the host's, or that of its updates. */
+double psd_cost_convert_bps(const struct psd_host_costs *host);
 
 /* FLOPs to rebuild a gradient from the factors of `senders` workers: 2 K senders M N. */
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);

@@ -374,6 +374,39 @@ enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const st
 	return read_section(reader, reader->base, root->section, root->name, mapping);
 }
 
+static bool is_named(const struct psd_key *key, const struct psd_node *const mappings[], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (psd_node_child(mappings[i], key->name))
+			return true;
+	return false;
+}
+
+static void fill_key(char *base, const char *from, const struct psd_key *key)
+{
+	if (key->most_entries) {
+		const unsigned n_entries = *(const unsigned *)(const void *)(from + key->n_entries_offset);
+		const size_t bytes = key->type == PSD_KEY_SECTION ? key->entry_bytes : psd_value_bytes(key->type);
+
+		memcpy(base + key->n_entries_offset, &n_entries, sizeof(n_entries));
+		memcpy(base + key->offset, from + key->offset, n_entries * bytes);
+		return;
+	}
+	if (key->word)
+		memcpy(base + key->word_offset, from + key->word_offset, sizeof(bool));
+	memcpy(base + key->offset, from + key->offset, psd_value_bytes(key->type));
+}
+
+void psd_schema_fill(void *base, const void *from, const struct psd_section *section,
+		     const struct psd_node *const mappings[], unsigned n)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++)
+		if (!is_named(key, mappings, n))
+			fill_key(base, from, key);
+}
+
 uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct psd_key *key)
 {
 	assert(key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG || key->type >= PSD_KEY_RATE);

@@ -105,6 +105,10 @@ bool psd_schema_is_said(const void *base, const struct psd_section *section, con
 bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key);
 /* Adds the value of one key in a form that reads back unchanged; lists and sections are in flow style. */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
+/* Copies the values of all rows that none of n mappings names from one struct of the section to another. A mapping may
+ * be NULL. */
+void psd_schema_fill(void *base, const void *from, const struct psd_section *section,
+		     const struct psd_node *const mappings[], unsigned n);
 /* Returns `hash` extended by the value of a key at base; the key is a number, choice, flag or pair. Pure. */
 uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct psd_key *key);
 /* Adds all present values as a file, the two outer levels in block style. Quantities are written like in `mapping`, the

@@ -29,7 +29,7 @@ static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, c
 	op.source = work->source;
 	op.target = work->target;
 	op.bytes = stage->item->subject.elements * element_bytes(plan, work);
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, plan->system->host.update_bps) +
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, psd_cost_convert_bps(&plan->system->host)) +
 		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec;
 	const uint32_t added = psd_builder_add_op(b, &op);
 	psd_builder_after(b, added, before);

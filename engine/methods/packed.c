@@ -25,7 +25,7 @@ static struct psd_op device_op(const struct psd_builder *b, const struct psd_sta
 	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
 
 	op.bytes = bytes;
-	op.work_sec = psd_cost_bytes_sec((double)bytes, b->plan->system->host.update_bps);
+	op.work_sec = psd_cost_bytes_sec((double)bytes, psd_cost_convert_bps(&b->plan->system->host));
 	return op;
 }
 

@@ -30,12 +30,15 @@ static struct psd_route from_leader(const struct psd_builder *b)
 }
 
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
-			enum psd_where where, double bytes)
+			enum psd_where where, double bytes, unsigned n_senders)
 {
+	const struct psd_host_costs *host = &b->plan->system->host;
+	const double n_tensors = stage->slice == 0 ? stage->item->n_tensors : 0;
+	const double n_requests = n_senders * n_tensors * (host->requests ? host->requests : 1);
 	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_CPU, where);
 
 	op.bytes = (uint64_t)bytes;
-	op.work_sec = psd_cost_bytes_sec(bytes, b->plan->system->host.reduce_bps);
+	op.work_sec = psd_cost_bytes_sec(bytes, host->reduce_bps) + n_requests * host->request_sec;
 	return psd_builder_add_op(b, &op);
 }
 
@@ -55,7 +58,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, c
 
 	psd_builder_after_departure(b, push.send, out);
 	psd_builder_after(b, push.send, summed);
-	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_senders);
+	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_senders, n_senders);
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, reduce, summed);
@@ -131,6 +134,42 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 	unroll_by(b, whole, add_slice);
 }
 
+/* ---- servers that hold whole tensors ---- */
+
+static uint32_t add_whole_slice(struct psd_builder *b, const struct psd_stage *stage)
+{
+	static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_GRADIENT,
+					    PSD_BUFFER_RECEIVED};
+	static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_PART,
+					      PSD_BUFFER_PARAMETER};
+	const struct psd_layout *layout = &b->plan->layout;
+	const struct psd_stage reply = psd_stage_reply(b, stage);
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const uint32_t out = psd_builder_add_departure(b, stage, &up, elements);
+	const struct psd_message push = psd_builder_add_message(b, stage, &up, elements);
+	const double bytes = (double)elements * b->plan->value_bytes * layout->workers;
+	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_ROOT, bytes, layout->workers);
+
+	psd_builder_after_departure(b, push.send, out);
+	psd_builder_after(b, reduce, push.receive);
+	psd_builder_after_departure(b, reduce, out);
+	psd_builder_after(b, b->gate_pushed, reduce);
+	const struct psd_message pull = psd_builder_add_message(b, &reply, &down, elements);
+	psd_builder_after(b, pull.send, reduce);
+	psd_builder_after(b, pull.send, b->gate_pushed);
+	return psd_builder_add_arrival(b, stage, &down, elements, add_both(b, PSD_WHERE_WORKERS, pull.receive, reduce),
+				       b->gate_pulled);
+}
+
+static void unroll_by_tensors(struct psd_builder *b, const struct psd_stage *whole)
+{
+	if (b->plan->layout.workers == 1 && !b->plan->layout.has_separate_servers) {
+		psd_builder_add_lone_worker(b, whole);
+		return;
+	}
+	unroll_by(b, whole, add_whole_slice);
+}
+
 /* ---- inside nodes ---- */
 
 /* Returns the operation after which each leader has its node's gradient, priced as on the fullest node. */
@@ -142,7 +181,7 @@ static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stag
 
 	psd_builder_after_departure(b, message.send, out);
 	const uint32_t sum =
-		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * psd_layout_workers_on(&b->plan->layout, 0));
+		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * psd_layout_workers_on(&b->plan->layout, 0), 0);
 	psd_builder_after(b, sum, message.receive);
 	psd_builder_after_departure(b, sum, out);
 	return sum;
@@ -195,6 +234,15 @@ const struct psd_method psd_method_ps = {
 		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
 	.slicing = PSD_SLICED,
 	.unroll = unroll,
+};
+
+const struct psd_method psd_method_ps_by_tensors = {
+	.name = "ps by tensors",
+	.collective = &psd_to_root,
+	.keeps = {[PSD_BUFFER_PART] = true, [PSD_BUFFER_PART_HISTORY] = true, [PSD_BUFFER_RECEIVED] = true},
+	.slicing = PSD_SLICED_NEVER, /* a server sums and applies a tensor as one */
+	.has_root = true,
+	.unroll = unroll_by_tensors,
 };
 
 const struct psd_method psd_method_two_level_ps = {

@@ -75,6 +75,8 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 		return packed_by(plan->compress);
 	if (plan && plan->low_rank)
 		return narrowed_by(system);
+	if (system->placement == PSD_PLACEMENT_TENSORS)
+		return (struct choice){.dense = &psd_method_ps_by_tensors, .matrix = &psd_method_ps_by_tensors};
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
 	const struct psd_method *named = named_by(system, plan ? plan->sparse : NULL);

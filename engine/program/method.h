@@ -36,6 +36,8 @@ struct psd_method {
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };
 
+/* Parameter server whose servers hold whole tensors. */
+extern const struct psd_method psd_method_ps_by_tensors;
 /* All methods with a file of their own, in the order in which plans list them. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 

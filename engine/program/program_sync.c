@@ -68,7 +68,7 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	op.source = source;
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, is_there ? host->update_bps : host->reduce_bps);
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, is_there ? psd_cost_convert_bps(host) : host->reduce_bps);
 	const uint32_t convert = psd_builder_add_op(b, &op);
 	psd_builder_after(b, convert, before);
 	return convert;

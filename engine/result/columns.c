@@ -52,6 +52,8 @@ enum column_id {
 	P50,
 	P95,
 	P99,
+	LOW,
+	HIGH,
 	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
@@ -150,6 +152,13 @@ static const struct column {
 	[P95] = PERCENTILE("iteration_p95_sec", PSD_P95, "95"),
 	[P99] = PERCENTILE("iteration_p99_sec", PSD_P99, "99"),
 #undef PERCENTILE
+	[LOW] = {"low", "low", "images/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
+		 "lower end of the prediction's band of `images_per_sec`: published values that the system's stack was "
+		 "not fitted to lie between `low` and `high` in 8 of 10 cases. Empty where its record is too short, "
+		 "and "
+		 "in a real run"},
+	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
+		  "upper end of that band"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -233,6 +242,8 @@ static const enum column_id in_tables[] = {NODES,
 					   P99,
 					   IMAGES,
 					   TOKENS,
+					   LOW,
+					   HIGH,
 					   SPEEDUP,
 					   COMPUTE,
 					   OTHER_WORK,

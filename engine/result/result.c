@@ -6,6 +6,7 @@
 
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
+#include "engine/scenario/stack.h"
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
 {
@@ -23,6 +24,14 @@ static void compare(struct psd_result *result, const struct psd_published_row *p
 					    ? result->images_per_sec / published->images_per_sec - 1.0
 					    : result->speedup.value / published->speedup - 1.0;
 	result->is_fitted = (struct psd_result_value){true, published->is_fit ? 1.0 : 0.0};
+}
+
+static void add_band(struct psd_result *result, const struct psd_stack_row *stack)
+{
+	const struct psd_stack_record record = psd_stack_record(stack);
+
+	result->low = (struct psd_result_value){record.has_band, result->images_per_sec * record.low_ratio};
+	result->high = (struct psd_result_value){record.has_band, result->images_per_sec * record.high_ratio};
 }
 
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,
@@ -53,6 +62,8 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		result.speedup = (struct psd_result_value){true, result.images_per_sec / baseline_images_per_sec};
 	if (published)
 		compare(&result, published);
+	if (basis->has_band && system->stack && point.workers > 1)
+		add_band(&result, system->stack);
 	return result;
 }
 
@@ -90,8 +101,8 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 	add_note(text, system);
 	psd_text_add(text,
 		     "' leaves its sums to a library ('sync: %s') by steps that are not seen here: bytes and predicted "
-		     "times are a %s's\n",
-		     collective->name, collective->assumed);
+		     "times are %s\n",
+		     collective->name, collective->predicted);
 }
 
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)

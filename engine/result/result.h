@@ -36,6 +36,7 @@ struct psd_result {
 	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
 	bool is_refused;		     /* no executor may take the case: it has no row */
 	char limit[PSD_RESULT_LIMIT_MAX];    /* resource that limits a prediction, as the columns say; "": not known */
+	struct psd_result_value low, high;   /* band of a prediction's images per second, by its stack's record */
 	/* The values below are for people only, not for CSV. */
 	const char *beyond; /* parts of the point beyond the calibration, see psd_result_beyond(); NULL: none */
 	struct psd_result_value last_loss, accuracy_ratio; /* only in training; NaN: training has diverged */
@@ -49,6 +50,7 @@ struct psd_result_basis {
 	const char *executor;
 	const struct psd_published *published; /* published results to compare with, or NULL */
 	uint64_t tokens; /* number of tokens of a sample; 0: the model's input is not a sequence */
+	bool has_band;	 /* results are predictions, with the bands of their stacks */
 };
 
 /* Throughput: workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */

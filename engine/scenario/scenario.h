@@ -48,6 +48,8 @@ enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* gradients in one exchange */
 enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* added part of a held-back gradient */
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
+enum psd_fabric { PSD_FABRIC_ETHERNET, PSD_FABRIC_INFINIBAND };
+enum psd_placement { PSD_PLACEMENT_RANGES, PSD_PLACEMENT_TENSORS }; /* parts of a tensor, or tensors, on each server */
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
 /* Cost of a collective in one size class: within all bounds. A ring of P workers with n = 2(P-1) steps takes call_sec +
@@ -74,12 +76,19 @@ struct psd_host_costs {
 	double agree_sec;	   /* time before a wait-free all-reduce, until all workers are known to be ready */
 	double tensor_sec;	   /* time of a worker's device for each tensor whose sum it applies */
 	double device_share_ratio; /* share of a worker's device that an all-reduce takes while it runs */
+	double share_ratio;	   /* share of a link's rate that the stack reaches at most; 0: all of it */
+	double streams_ratio;	   /* share of a link's rate that several streams reach where transport_bps is less */
+	double convert_bps;	   /* rate at which a device reads and writes values that it converts; 0: update_bps */
+	unsigned requests;	   /* number of parts in which a sender pushes a tensor to one shard; 0: 1 */
+	double request_sec;	   /* time of a shard's processor for each of these parts */
+	bool is_copy_free, is_reduce_free, is_update_free, is_convert_free, is_transport_free, is_local_free;
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* number of size classes; 0: a ring step costs its latency alone */
 };
 
 struct psd_network {
 	enum psd_topology topology;
+	enum psd_fabric fabric;
 	double bandwidth_bps;	 /* bandwidth of a node's link, each direction */
 	double payload_ratio;	 /* share of a link's rate that packet headers leave to tensors */
 	double latency_sec;	 /* one-way latency of the links from node to node, see struct psd_host_costs */
@@ -180,6 +189,8 @@ struct psd_low_rank {
 
 enum { PSD_MOST_STALENESS = 16 };
 
+struct psd_stack_row; /* engine/scenario/stack.h */
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -204,6 +215,9 @@ struct psd_system {
 	struct psd_low_rank low_rank; /* parameters of low-rank compression, if used */
 	bool is_local;
 	struct psd_local_sgd local_sgd; /* parameters of local SGD, if used */
+	enum psd_placement placement;
+	const char *stack_name;		   /* the stack that the system names; NULL: none */
+	const struct psd_stack_row *stack; /* its stack: named here or by the cluster, or the default */
 	struct psd_host_costs host; /* costs of its software; for each key the system's value or else the cluster's */
 	unsigned number;	    /* index among the scenario's systems */
 	struct psd_workload own;    /* values that replace the scenario's, see psd_scenario_workload() */
@@ -254,6 +268,7 @@ struct psd_scenario {
 	unsigned workers_per_node;
 	struct psd_network network;
 	struct psd_machine machine;
+	const char *stack_name; /* the stack of systems that name none; NULL: the default of each */
 	struct psd_host_costs host;
 	struct psd_slowdown slowdowns[PSD_MAX_EVENTS];
 	unsigned n_slowdowns;

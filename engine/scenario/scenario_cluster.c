@@ -4,16 +4,19 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/stack.h"
 
 #define LEAST_BACKGROUND_BYTES 10000
 #define LEAST_PERIOD_SEC       10e-6
 
+static const char *const fabric_names[] = {"ethernet", "infiniband", NULL};
 const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform", NULL};
 
 #define KEY(of, text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
 #define NETWORK(text, kind, member) KEY(psd_network, text, kind, member)
 #define HOST(text, kind, member)    KEY(psd_host_costs, text, kind, member)
 #define CLUSTER(text, kind, member) KEY(psd_scenario, text, kind, member)
+#define FREE(flag)		    .word = "free", .word_offset = offsetof(struct psd_host_costs, flag)
 #define BIT(topology)		    (1u << PSD_TOPOLOGY_##topology)
 #define OF_RACKS		    (BIT(RACKS) | BIT(FAT_TREE))
 #define OF_SWITCHES		    (BIT(STAR) | OF_RACKS)
@@ -27,6 +30,8 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
+	{NETWORK("fabric", CHOICE, fabric), .names = fabric_names, .fallback = "ethernet", .uses = PSD_BY_SIM,
+	 .help = "kind of the network, by which a default stack is chosen. ethernet: TCP; infiniband: RDMA"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. With `platform` it is "
 		 "used only to choose methods"},
@@ -103,14 +108,25 @@ static const struct psd_key class_keys[] = {
 static const struct psd_section class_section = {.tables = {class_keys}};
 
 static const struct psd_key host_keys[] = {
-	{HOST("copy", RATE, copy_bps),
+	{HOST("copy", RATE, copy_bps), FREE(is_copy_free),
 	 .help = "rate of copies between a device with its own memory (not `cpu`) and its host, each direction"},
-	{HOST("reduce", RATE, reduce_bps),
+	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free),
 	 .help = "rate at which a server sums and applies gradients, or a node's leader sums them"},
-	{HOST("update", RATE, update_bps), .help = "rate at which a worker applies gradients, where no server does"},
-	{HOST("transport", RATE, transport_bps),
+	{HOST("update", RATE, update_bps), FREE(is_update_free),
+	 .help = "rate at which a worker applies gradients, where no server does. Default: a fifth of what the "
+		 "device's "
+		 "memory achieves; free where `samples_per_sec` contains it"},
+	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
+	 .help = "rate of bytes that a worker's device reads and writes where it casts, packs, selects or multiplies "
+		 "narrow matrices. Default: the rate of the device's memory; `update` where the stack has none"},
+	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
 	 .help = "rate of the software stack into or out of a node, each direction"},
-	{HOST("local", RATE, local_bps), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
+	{HOST("share", RATIO, share_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
+	 .help = "share of a link's rate that the software stack reaches at most"},
+	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
+	 .help = "share of a link's rate that several streams reach together, where that is more than `transport`, the "
+		 "rate of one"},
+	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "rate of the software stack into or out of a worker, for traffic inside its node"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
 	 .help = "slowdown by each sender to the same receiver: rate = transport / (1 + incast * senders)"},
@@ -120,6 +136,10 @@ static const struct psd_key host_keys[] = {
 	 .help = "time at the end of each iteration for bookkeeping, and for reading data where layers wait for it"},
 	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
 	 .help = "time before each all-reduce of a wait-free schedule until all workers are known to be ready"},
+	{HOST("request", SECONDS, request_sec), .fallback = "0s",
+	 .help = "time of a server's processor for each request, beyond `reduce`"},
+	{HOST("requests", UNSIGNED, requests), .lowest = 1, .highest = 1e6, .fallback = "1",
+	 .help = "number of requests in which each sender pushes a tensor to a server, such as the rows of a table"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
 	 .help = "time that a worker's device spends on each tensor when it applies a sum, independent of the tensor's "
 		 "size: kernel launches that a single worker does not need"},
@@ -133,6 +153,28 @@ static const struct psd_key host_keys[] = {
 		 "used. A system's list replaces the cluster's"},
 	{.name = NULL},
 };
+
+static void settle_rate(double *rate_bps, bool is_free)
+{
+	if (is_free)
+		*rate_bps = 0.0;
+}
+
+/* A rate that is said to be free replaces one that was inherited. */
+static enum psd_status settle_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
+{
+	struct psd_host_costs *host = base;
+
+	(void)reader;
+	(void)mapping;
+	settle_rate(&host->copy_bps, host->is_copy_free);
+	settle_rate(&host->reduce_bps, host->is_reduce_free);
+	settle_rate(&host->update_bps, host->is_update_free);
+	settle_rate(&host->convert_bps, host->is_convert_free);
+	settle_rate(&host->transport_bps, host->is_transport_free);
+	settle_rate(&host->local_bps, host->is_local_free);
+	return PSD_OK;
+}
 
 /* The last class holds for all others. */
 static enum psd_status check_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
@@ -160,7 +202,7 @@ static enum psd_status check_host(const struct psd_schema_reader *reader, void *
 	return PSD_OK;
 }
 
-const struct psd_section psd_scenario_host = {.tables = {host_keys}, .check = check_host};
+const struct psd_section psd_scenario_host = {.tables = {host_keys}, .settle = settle_host, .check = check_host};
 
 /* ---- processors, and what disturbs a run ---- */
 
@@ -264,9 +306,12 @@ static const struct psd_key cluster_keys[] = {
 		 "rack of servers alone. Default: evenly over the racks of workers"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "links inside a node, from worker to worker"},
+	{CLUSTER("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
+	 .help = "software stack that moves and sums gradients: its costs, see `psd-sim stacks`. Default: all-reduces "
+		 "between GPUs on nccl-tcp, on nccl-rdma where `network.fabric` is infiniband; all else on psd"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "costs of the software stack. An absent key costs nothing"},
+	 .help = "costs of the software stack. Default of each key: the stack's"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
 	 .help = "machines with few cores: the same cores compute layers, sum, update and serve sockets"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,

@@ -4,6 +4,7 @@
 #define PSD_SCENARIO_KEYS_H
 
 #include "engine/document/schema.h"
+#include "engine/scenario/scenario.h"
 
 /* Executors that heed a key, as bits of psd_key.uses. */
 enum psd_use {
@@ -30,6 +31,9 @@ extern const struct psd_section psd_scenario_train; /* keys that fill struct psd
 
 /* Checks the path of "path=value". PSD_EINVAL: it begins with no key of a scenario, but whole paths end like it. */
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills costs of a system's host that neither its entry nor the cluster names, from its stack. */
+void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_system *system,
+			       const struct psd_node *entry);
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,
 					   const struct psd_node *root) PSD_MUST_CHECK;
 enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reader,

@@ -10,6 +10,7 @@
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/stack.h"
 
 enum {
 	NAME_MAX_BYTES = 64,
@@ -32,6 +33,7 @@ const char *const psd_priority_names[] = {"generation", "forward", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
+static const char *const placement_names[] = {"ranges", "tensors", NULL};
 static const char *const momentum_names[] = {"after", "before", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
@@ -178,9 +180,9 @@ static const struct psd_key keys[] = {
 	 .help = "method. ps: parameter server; two-level-ps: parameter server, with one worker of each node "
 		 "summing its gradients; sfb: factors broadcast between workers; adam: factors to the server, "
 		 "matrices back; hybrid, sacp: servers or factors, chosen for each tensor; auto: the quickest "
-		 "all-reduce on this cluster, chosen for each tensor; mpi, nccl: all-reduce of that library, "
-		 "predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between them, predicted as "
-		 "two-level; the others: all-reduce"},
+		 "all-reduce on this cluster, chosen for each tensor; mpi: all-reduce of that library, predicted as a "
+		 "ring; nccl: NCCL's, predicted as a ring, or as double trees over nodes where these are quicker; "
+		 "nccl-two-level: NCCL inside nodes and a ring between them; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
@@ -194,8 +196,8 @@ static const struct psd_key keys[] = {
 	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of up to this "
 		 "many earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
-	 .help = "gradients that one exchange sums: those of a layer, or one tensor. Default with an all-reduce: "
-		 "tensor"},
+	 .help = "gradients that one exchange sums: those of a layer, or one tensor. Default with an all-reduce or "
+		 "`placement: tensors`: tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: tensors are fused until an exchange carries this many bytes. auto: "
@@ -232,6 +234,13 @@ static const struct psd_key keys[] = {
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
 	 .help = "local SGD: workers update their own parameters, and average them at the end of each period. A "
 		 "hybrid needs `rule: seconds` and uses no factors"},
+	{KEY("placement", CHOICE, placement), .names = placement_names, .fallback = "ranges",
+	 .when = {"sync", BIT(PS), 0}, .uses = PSD_BY_SIM, .is_refused = true,
+	 .help = "parameters on a server. ranges: an equal part of each tensor; tensors: whole tensors, round robin, "
+		 "as "
+		 "in distributed TensorFlow"},
+	{KEY("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
+	 .help = "software stack of this system, see `psd-sim stacks`. Default: the cluster's"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host",
 	 .help = "costs of this system's software stack. Default: for each key the cluster's value"},
@@ -292,10 +301,12 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	struct psd_system *system = base;
 	const struct psd_node *slice = psd_node_child(entry, "slice");
 
-	if (system->sync >= PSD_SYNC_ALL_REDUCE && !psd_node_child(entry, "unit"))
+	if ((system->sync >= PSD_SYNC_ALL_REDUCE || system->placement == PSD_PLACEMENT_TENSORS) &&
+	    !psd_node_child(entry, "unit"))
 		system->unit = PSD_UNIT_TENSOR;
 	if (system->sync == PSD_SYNC_AUTO)
 		system->rule = PSD_RULE_SECONDS;
+	psd_scenario_settle_stack(reader->base, system, entry);
 	if (system->slice_bytes >= system->pair_bytes || system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_OK;
 	if (slice)

@@ -307,6 +307,8 @@ static void fit_host(struct psd_host_costs *host, const struct psd_calibration *
 		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
 		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_BESIDE_SEC),
+		.share_ratio = 1,
+		.requests = 1,
 	};
 }
 

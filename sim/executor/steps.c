@@ -14,7 +14,9 @@ static const struct psd_payload *payload_of(const struct psd_simulation *sim, un
 
 bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
-	return sim->is_message_fidelity || (sim->layout->nodes_per_rack > 0 && !payload->collective->flow);
+	const bool has_racks = sim->layout->nodes_per_rack > 0;
+
+	return sim->is_message_fidelity ? !payload->collective->overlaps : has_racks && !payload->collective->flow;
 }
 
 static void count_bytes(struct psd_simulation *sim, const struct psd_payload *payload)

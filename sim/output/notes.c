@@ -6,6 +6,7 @@
 #include "engine/collectives/collective.h"
 #include "engine/program/choice.h"
 #include "engine/scenario/scenario_heed.h"
+#include "engine/scenario/stack.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -87,7 +88,10 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 			most_link_bps = fmax(most_link_bps, point.bandwidth_bps * scenario->network.payload_ratio);
 	}
 	for (unsigned s = 0; s < report->n_systems; s++) {
-		const double bps = report->systems[s].host.transport_bps;
+		const struct psd_host_costs *host = &report->systems[s].host;
+		const double bps = host->transport_bps > 0.0
+					   ? fmax(host->transport_bps, host->streams_ratio * most_link_bps)
+					   : 0.0;
 
 		if (bps == 0.0 || bps >= most_link_bps)
 			continue;
@@ -118,11 +122,14 @@ static bool has_host(const struct psd_scenario *scenario)
 	return false;
 }
 
-/* Warns about devices with memory of their own for which the scenario prices neither copies nor sums. */
-static void write_host_note(FILE *out, const struct psd_scenario *scenario)
+/* Warns about devices with memory of their own on a stack without costs. */
+static void write_host_note(FILE *out, const struct psd_report *report)
 {
-	if (!has_host(scenario) && scenario->device_name && strcmp(scenario->device_name, "cpu") != 0)
-		fputs("note: without 'host' copies and sums cost nothing\n", out);
+	const struct psd_scenario *scenario = report->costed->scenario;
+
+	if (report->n_systems > 0 && report->systems[0].stack->frees_device && !has_host(scenario) &&
+	    scenario->device_name && strcmp(scenario->device_name, "cpu") != 0)
+		fputs("note: without 'host' copies and sums cost nothing on stack 'none'\n", out);
 }
 
 /* Warns about a calibration on a machine that others used: only its spread shows it. */
@@ -239,7 +246,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_system_notes(out, report);
 	write_links_note(out, scenario);
 	write_transport_note(out, report);
-	write_host_note(out, scenario);
+	write_host_note(out, report);
 	write_spread_note(out, scenario);
 	write_strangers(out, report);
 }

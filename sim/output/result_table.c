@@ -3,6 +3,7 @@
 
 #include "engine/base/units.h"
 #include "engine/result/columns.h"
+#include "engine/scenario/stack.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -150,6 +151,27 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
+/* Writes a line for each stack of the systems. Where nothing costs anything there is none to name. */
+static void write_stacks(FILE *out, const struct psd_report *report)
+{
+	const char *head = "stack     ";
+
+	for (unsigned s = 0; s < report->n_systems; s++) {
+		const struct psd_stack_row *stack = report->systems[s].stack;
+		struct psd_text sentence = {.bytes = NULL};
+		bool is_new = !stack->frees_device;
+
+		for (unsigned other = 0; other < s; other++)
+			is_new = is_new && report->systems[other].stack != stack;
+		if (!is_new)
+			continue;
+		psd_text_add(&sentence, "%s", head);
+		psd_stack_add_line(&sentence, stack);
+		psd_sentence_write(out, &sentence, 10);
+		head = "          ";
+	}
+}
+
 static void write_executor(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -199,6 +221,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	write_compute(out, report);
 	write_own_workloads(out, report);
 	write_cluster(out, report);
+	write_stacks(out, report);
 	write_executor(out, report);
 	fputc('\n', out);
 	psd_columns_add_table(&table, report->results, report->n_systems, report->n_points);

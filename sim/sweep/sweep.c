@@ -254,7 +254,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	const unsigned n_results = list->n_report_jobs;
 	const struct psd_result_basis basis = {scenario, psd_sim_executor(scenario, sweep->is_estimate),
-					       sweep->published, psd_graph_tokens(&sweep->costed->graph)};
+					       sweep->published, psd_graph_tokens(&sweep->costed->graph), true};
 	struct psd_result_basis estimated = basis;
 	struct psd_result *results = calloc(n_results, sizeof(*results));
 	unsigned n_refused = 0, n_estimated = 0;

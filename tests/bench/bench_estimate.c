@@ -16,7 +16,7 @@ static const char scenario_text[] =
 	"title: estimate bench\n"
 	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
 	"compute: {device: titan-x}\n"
-	"cluster:\n"
+	"cluster:\n  stack: none\n"
 	"  network: {bandwidth: 10Gbps, latency: 50us}\n"
 	"  host: {copy: 6GBps, reduce: 8GBps, transport: 8Gbps, iteration: 3ms}\n"
 	"systems: [{name: hybrid, sync: hybrid}, {name: ps, sync: ps}, {name: ring, sync: ring}]\n"

@@ -70,7 +70,7 @@ static int simulate(const struct iteration *iteration)
 		 "title: iteration bench\n"
 		 "model: {graph: scenarios/models/%s.yaml, batch_per_worker: 32}\n"
 		 "compute: {device: p100}\n"
-		 "cluster:\n  nodes: %u\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
+		 "cluster:\n  stack: none\n  nodes: %u\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
 		 "  host: {copy: 6GBps, reduce: 8GBps}\n"
 		 "systems: [{name: it, schedule: wait-free, sync: %s}]\nfidelity: %s\niterations: 1\n",
 		 iteration->model, iteration->workers, iteration->sync, iteration->fidelity);

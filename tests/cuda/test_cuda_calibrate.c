@@ -18,7 +18,8 @@
 
 static const char text[] =
 	"title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems:\n  - {name: A, sync: ring}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems:\n  - {name: A, sync: "
+	"ring}\n"
 	"train:\n  data: {kind: synthetic}\n  device: cuda\n  iterations: 1\n"
 	"  learning_rate: {policy: fixed, base: 0.001}\n";
 

@@ -131,7 +131,7 @@ Test(compare, runs_are_recorded_below_the_constants_of_their_calibration)
 	struct scratch_file
 		calibrated = scratch_file_write(
 			"# origin: psd-run, v1, 2026-11-23 20:21 UTC\n# machine: a, 2 cores\n"
-			"model:\n  batch_per_worker: 8\ncompute:\n  jitter: 0.01\ncluster:\n"
+			"model:\n  batch_per_worker: 8\ncompute:\n  jitter: 0.01\ncluster:\n  stack: none\n"
 			"  network: {topology: star, bandwidth: 1Gbps, latency: 50us}\n"
 			"  local: {bandwidth: 9GBps}\n  host: {reduce: 3Gbps}\n  machine: {cores: 2, message: 9us}\n"
 			"systems:\n  - name: PS\n    host: {reduce: 4Gbps}\n"),

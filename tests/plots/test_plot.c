@@ -757,13 +757,42 @@ Test(plot, a_system_keeps_its_colour_whatever_is_left_out)
 /* PS in sequence, PS and Ring are within 2 % of each other: two lines lie on the first, one on the second. */
 Test(plot, lines_that_lie_on_each_other_all_show)
 {
-	char *drawn = draw("speedup tests/golden/quickstart.csv"),
-	     *alone = draw("speedup tests/golden/quickstart.csv --systems PS,Hybrid");
+	struct scratch_file file = scratch_file_write(
+		HEAD "t,A,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\nt,A,sim-flow,2,2,1e9,1,1,1.5,0,0,0,0,,,\n"
+		     "t,B,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\nt,B,sim-flow,2,2,1e9,1,1,1.5,0,0,0,0,,,\n"
+		     "t,C,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\nt,C,sim-flow,2,2,1e9,1,1,1.5,0,0,0,0,,,\n");
+	char arguments[256], *drawn, *alone;
 
+	snprintf(arguments, sizeof(arguments), "speedup %s", file.path);
+	drawn = draw(arguments);
+	snprintf(arguments, sizeof(arguments), "speedup %s --systems A", file.path);
+	alone = draw(arguments);
 	EXPECT_WORDS(drawn, "stroke-width=\"7.00\"", "stroke-width=\"4.50\"");
 	cr_expect_null(strstr(alone, "stroke-width=\"4.50\""));
 	free(drawn);
 	free(alone);
+	remove(file.path);
+}
+
+/* Filled at a seventh, and only where a file has ends of a band. */
+Test(plot, a_band_is_a_ribbon)
+{
+	struct scratch_file file = scratch_file_write(
+		"scenario,system,executor,nodes,workers,bandwidth_bps,images_per_sec,speedup,published_images_per_sec,"
+		"published_speedup,low,high\n"
+		"t,A,sim-flow,2,2,1e9,20,2,,,18,22\nt,A,sim-flow,4,4,1e9,40,4,,,36,44\nt,B,sim-flow,2,2,1e9,10,1,,,,"
+		"\n");
+	char arguments[256], *drawn, *without;
+
+	snprintf(arguments, sizeof(arguments), "speedup %s", file.path);
+	drawn = draw(arguments);
+	snprintf(arguments, sizeof(arguments), "speedup %s --systems B", file.path);
+	without = draw(arguments);
+	EXPECT_WORDS(drawn, "fill-opacity = '0.15");
+	cr_expect_null(strstr(without, "fill-opacity"));
+	free(drawn);
+	free(without);
+	remove(file.path);
 }
 
 /* "t, 1 Gbit/s (x)" and "t, 2 Gbit/s (x)" */

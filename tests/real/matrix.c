@@ -418,7 +418,7 @@ void matrix_sends_as_predicted(const struct matrix_run *run)
 
 	snprintf(text, sizeof(text),
 		 "title: t\nmodel: {graph: %s, batch_per_worker: 4}\ncompute: {device: cpu}\n"
-		 "cluster: {network: {bandwidth: 1Gbps, latency: 50us}, %s\nsystems:\n  - {name: s, %s}\n"
+		 "cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}, %s\nsystems:\n  - {name: s, %s}\n"
 		 "train: {iterations: 14, learning_rate: {policy: fixed, base: 0.001}}\n",
 		 model, run->row->cluster, run->of.system);
 	folder_run_sends_as_predicted(text, 1, 3);

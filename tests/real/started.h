@@ -24,7 +24,7 @@ enum { MOST_PROCESSES = 8, EVERY = 10, PIPE_BYTES = 4096 };
  * of more than 50. A process that writes them gets this far, and cannot end before some are read. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n  - {name: Server, sync: ps, servers: 1}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 200\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";

@@ -27,7 +27,7 @@ static void expect_complaint(const char *arguments, int exit_status, const char 
 /* Two workers, 8 samples each; an epoch is 4 iterations. */
 static const char tiny_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: sfb}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n";
@@ -524,10 +524,10 @@ FOLDER_TEST(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated,
 FOLDER_TEST(run_cli, a_snapshot_that_is_not_written_is_said, make_tiny())
 {
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 5000\nsnapshot_prefix: 'x'\n";
-	static const char scenario[] =
-		"model: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: PS, sync: ps}]\n"
-		"train: {data: {kind: synthetic}, iterations: 1, solver: solver.prototxt}\n";
+	static const char scenario[] = "model: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+				       "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: "
+				       "50us}}\nsystems: [{name: PS, sync: ps}]\n"
+				       "train: {data: {kind: synthetic}, iterations: 1, solver: solver.prototxt}\n";
 	struct run done;
 
 	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));

@@ -70,7 +70,7 @@ Test(run_nodes, workers_without_leaders_send_twice_the_bytes)
 static const char *const scenario =
 	"title: t\nmodel: {graph: %s/scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\ncompute: {device: "
 	"cpu}\n"
-	"cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, workers_per_node: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n%strain: {iterations: 3, learning_rate: {policy: fixed, base: 0.001}}\n";
 
 /* All but sparse ones, whose chunks a prediction does not know. */

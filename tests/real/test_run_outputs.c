@@ -22,7 +22,7 @@ static const char model[] = "name: images\ninput: {channels: 3, height: 8, width
 static const char published[] = "system,workers,images_per_sec,speedup,use,source\nPS,2,,1.5,check,nobody\n";
 static const char scenario[] =
 	"title: t\nmodel: {graph: model.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n"
 	"train:\n  data: {kind: packed, path: images}\n  iterations: 2\n  learning_rate: {base: 0.01}\n";
 

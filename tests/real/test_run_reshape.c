@@ -15,7 +15,7 @@ TestSuite(run_reshape, .timeout = 120);
 /* 8 samples a worker; an epoch of four workers is 2 iterations, of two 4. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"
 	"  - {name: Held, sync: ring, sparse: {sparsity: 0.5, chunk: 16}}\n"
 	"  - {name: Local, sync: ring, local_sgd: {steps: 4, window: 16}}\n"

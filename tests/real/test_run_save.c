@@ -20,7 +20,7 @@ static const char without_parameters[] = "name: without\ninput: {channels: 4}\nl
 /* Two workers, 8 samples each; an epoch is 4 iterations. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n  - {name: Adam, sync: adam}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
@@ -118,7 +118,7 @@ FOLDER_TEST(run_save, a_solver_says_how_often, make_folder())
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 3\nmax_iter: 5\n";
 	static const char solved[] =
 		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems: [{name: PS, sync: ps}]\n"
 		"train: {data: {kind: synthetic}, solver: solver.prototxt}\n";
 

@@ -22,7 +22,7 @@ static const char model[] = "name: one\ninput: {channels: 1024}\nlayers:\n"
 			    "  - {name: loss, kind: softmax-loss}\n";
 static const char scenario[] =
 	"title: secret\nmodel: {graph: one.yaml, batch_per_worker: 4}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 6\n"
 	"  learning_rate: {policy: fixed, base: 0.01}\n";

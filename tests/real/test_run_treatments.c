@@ -28,7 +28,7 @@ static void add_scenario(const struct scratch_folder *folder, const char *name, 
 
 	snprintf(text, sizeof(text),
 		 "title: softmax\nmodel: {graph: softmax.yaml, batch_per_worker: 4}\ncompute: {device: cpu}\n"
-		 "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		 "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		 "systems:\n%strain:\n  data: {kind: synthetic, training_samples: 40, test_samples: 8}\n"
 		 "  iterations: 8\n%s",
 		 systems, train);

@@ -98,12 +98,13 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 	cr_assert(training);
 	if (workers % workers_per_node)
 		snprintf(sweep, sizeof(sweep), "sweep: {workers: [%u]}\n", workers);
-	loaded_print(&training->loaded,
-		     "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-		     "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-		     "systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
-		     graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, system,
-		     (unsigned long long)seed, sweep, train);
+	loaded_print(
+		&training->loaded,
+		"title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+		"cluster: {stack: none, nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
+		graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, system,
+		(unsigned long long)seed, sweep, train);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->victim = TRAINING_MOST_HOSTS;
 	training->options = (struct psd_launch_options){

@@ -56,7 +56,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
 		{"plam " QUICKSTART, "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, "
-				     "platform, see psd-sim --help\n"},
+				     "platform, stacks, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
@@ -84,6 +84,17 @@ Test(cli, a_command_may_stand_behind_options)
 	expect_complaint("--csv plan " QUICKSTART, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'");
 	expect_complaint("--system plan " QUICKSTART, 2, "has no system 'plan'");
 	expect_complaint("-- plan " QUICKSTART, 2, "'plan' is neither a file nor a command");
+}
+
+Test(cli, stacks_are_listed_and_shown_with_their_record)
+{
+	expect_words("stacks", "\nnone: nothing costs anything but layers and links; no published value", "host:");
+	expect_words("stacks grpc petuum",
+		     "  reduce: 9.6Gbps\n  transport: 14Gbps\n  convert, update, tensor: from the ", "nccl");
+	expect_words("stacks nccl-rdma", " of the prediction holds 8 of 10 of these values\n", "no band");
+	expect_complaint("stacks grpc nobody", 2, "there is no stack 'nobody', `psd-sim stacks` lists them");
+	expect_words(QUICKSTART, "\nstack     psd: psd-run itself, over TCP; ", "nccl");
+	expect_words("--set cluster.stack=none " QUICKSTART, "\nexecutor ", "\nstack ");
 }
 
 Test(cli, one_worker_has_no_plan_of_exchanges)
@@ -115,7 +126,7 @@ FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
 				    "  - {name: fc, kind: inner-product, outputs: 401, bias: false}\n";
 	static const char text[] = "title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-				   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				   "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 				   "systems: [{name: S, sync: ring, sparse: {sparsity: 0.9999, chunk: 1}}]\n";
 	static const char *const options[] = {"", "--set iterations=20", "--estimate"};
 
@@ -229,6 +240,7 @@ Test(cli, every_help_fits_a_screen)
 		{"psd-sim", "describe --help", "usage: psd-sim describe [OPTIONS] MODEL\n"},
 		{"psd-sim", "show --help", "\n  --fidelity NAME "},
 		{"psd-sim", "platform --help", "\n  --system NAME "},
+		{"psd-sim", "stacks --help", "usage: psd-sim stacks [OPTIONS] [NAME]...\n"},
 		{"psd-run", "--help", "\n  calibrate           Measures this machine"},
 		{"psd-run", "calibrate --help", "usage: psd-run calibrate [OPTIONS] SCENARIO.yaml -o FILE\n"},
 		{"psd-run", "pack --help", "usage: psd-run pack [OPTIONS] FOLDER -o FILE\n"},
@@ -409,7 +421,8 @@ FOLDER_TEST(cli, a_trace_replaces_no_input, scratch_folder_make())
 	static const char published[] = "system,workers,images_per_sec,speedup,use,source\nPS,2,,1.5,check,nobody\n";
 	static const char scenario[] =
 		"title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {profile: profile.csv}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: "
+		"published.csv\n"
 		"systems: [{name: PS, schedule: sequential, sync: ps}]\n";
 	static const char *const inputs[] = {"model.yaml", "profile.csv", "published.csv", "s.yaml"};
 	const char *const texts[] = {model, profile, published, scenario};
@@ -452,7 +465,7 @@ FOLDER_TEST(cli, no_name_drives_the_terminal, scratch_folder_make())
 				    "  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n";
 	static const char scenario[] =
 		"title: %s\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems: [{name: %s, schedule: sequential, sync: ps}, {name: B, sync: ring}]\n";
 	static const char *const commands[] = {"%s/s.yaml", "--json %s/s.yaml", "plan %s/s.yaml",
 					       "describe %s/model.yaml", "--csv --trace /dev/stdout %s/s.yaml"};

@@ -7,7 +7,7 @@
 #include "tests/loaded_helper.h"
 
 #define GRAPH	"graph: scenarios/models/cifar10-quick.yaml"
-#define CLUSTER "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 10us}}\n"
+#define CLUSTER "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 10us}}\n"
 
 static void expect_same_costs(const struct psd_case *a, const struct psd_case *b)
 {

@@ -14,11 +14,12 @@ enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
 static void open_sizes(struct loaded *loaded, const char *cluster, const char *system)
 {
 	char text[4096];
-	int length = snprintf(text, sizeof(text),
-			      "title: t\nmodel: {graph: scenarios/models/alexnet.yaml, batch_per_worker: 32}\n"
-			      "compute: {device: v100}\n"
-			      "cluster: {nodes: 8, network: {bandwidth: 10Gbps, latency: 50us}%s}\nsystems:\n",
-			      cluster);
+	int length =
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: scenarios/models/alexnet.yaml, batch_per_worker: 32}\n"
+			 "compute: {device: v100}\n"
+			 "cluster: {stack: none, nodes: 8, network: {bandwidth: 10Gbps, latency: 50us}%s}\nsystems:\n",
+			 cluster);
 
 	for (unsigned i = 0; i < SIZES; i++)
 		length += snprintf(text + length, sizeof(text) - (size_t)length, "  - {name: s%u, fuse: %s, %s}\n", i,

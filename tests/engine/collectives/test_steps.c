@@ -10,17 +10,22 @@ enum { WORKERS_MAX = 17, ELEMENTS_MAX = 40, PER_NODE_MAX = 5 };
 
 typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
 
+/* This program's all-reduces, then those of libraries. */
+static const struct psd_collective *all_reduce(unsigned number)
+{
+	return number < PSD_N_ALL_REDUCES ? psd_all_reduces[number] : psd_libraries[number - PSD_N_ALL_REDUCES];
+}
+
 /* Every all-reduce, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
 static void for_each_case(check_fn check)
 {
-	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES + PSD_N_LIBRARIES; p++)
 		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
 			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
 				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
 					const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
-					const struct psd_payload payload = {.collective = psd_all_reduces[p],
-									    .elements = elements,
-									    .value_bytes = 4};
+					const struct psd_payload payload = {
+						.collective = all_reduce(p), .elements = elements, .value_bytes = 4};
 
 					check(&payload, &layout);
 				}

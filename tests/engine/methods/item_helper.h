@@ -51,7 +51,7 @@ static inline void open_item(struct one_item *item, const char *model, unsigned 
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
-		 "cluster:\n  nodes: %u\n  network: {bandwidth: 10Gbps, latency: 50us}\n"
+		 "cluster:\n  stack: none\n  nodes: %u\n  network: {bandwidth: 10Gbps, latency: 50us}\n"
 		 "  host: {copy: 1GBps, reduce: 2GBps, update: 4GBps, tensor: 1ms}\n"
 		 "systems: [{name: A, %s}]\n",
 		 model, nodes, system);

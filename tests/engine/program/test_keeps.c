@@ -6,7 +6,7 @@
 #define SCENARIO(train)                                                                                                \
 	"title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"                         \
 	"compute: {device: cpu}\n"                                                                                     \
-	"cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"                      \
+	"cluster: {stack: none, nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"         \
 	"systems:\n"                                                                                                   \
 	"  - {name: ps, sync: ps}\n"                                                                                   \
 	"  - {name: two-level ps, sync: two-level-ps, servers: 2}\n"                                                   \
@@ -61,14 +61,16 @@ Test(keeps, devices_keep_the_states_when_gradients_are_clipped)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-			     "compute: {device: cpu}\n"
-			     "cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
-			     "systems:\n"
-			     "  - {name: ps, sync: ps}\n"
-			     "  - {name: two-level ps, sync: two-level-ps, servers: 2}\n"
-			     "  - {name: hybrid, sync: hybrid}\n"
-			     "train: {iterations: 8, optimiser: {clip: 1}, learning_rate: {base: 0.1}}\n");
+	loaded_open(
+		&loaded,
+		"title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+		"compute: {device: cpu}\n"
+		"cluster: {stack: none, nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+		"systems:\n"
+		"  - {name: ps, sync: ps}\n"
+		"  - {name: two-level ps, sync: two-level-ps, servers: 2}\n"
+		"  - {name: hybrid, sync: hybrid}\n"
+		"train: {iterations: 8, optimiser: {clip: 1}, learning_rate: {base: 0.1}}\n");
 	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
 		struct psd_case made;
 

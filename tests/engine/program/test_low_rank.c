@@ -11,7 +11,7 @@
 
 #define NETWORK                                                                                                        \
 	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"          \
-	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 
 /* The network's layers, last first: outputs, and inputs of each. */
 static const struct {
@@ -168,7 +168,8 @@ static void expect_refused(const char *system, unsigned nodes, const char *expec
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\ncompute: {device: v100}\n"
-		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, %s}\n",
+		 "cluster: {stack: none, nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: "
+		 "a, %s}\n",
 		 nodes, system);
 	loaded_expect_refused(text, expected);
 }

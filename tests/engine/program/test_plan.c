@@ -11,7 +11,7 @@
 	"title: t\n"                                                                                                   \
 	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                          \
 	"compute: {device: titan-x}\n"                                                                                 \
-	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 
 static const struct psd_layer *layer_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
@@ -44,7 +44,7 @@ Test(plan, a_method_without_encoded_buffers_takes_no_lossy_encoding)
 
 #define COMPRESSED_NETWORK(model)                                                                                      \
 	"title: t\nmodel: {graph: " model ", batch_per_worker: 32}\ncompute: {device: titan-x}\n"                      \
-	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 #define COMPRESSED_SYSTEMS                                                                                             \
 	"systems:\n"                                                                                                   \
 	"  - {name: one-bit, sync: ps, compress: {by: one-bit}}\n"                                                     \
@@ -168,7 +168,7 @@ Test(plan, the_kept_share_of_a_block_is_rounded_up)
 /* Where blocks travel, value_bytes is the size of a block. Residuals have 4 bytes a value at any precision. */
 EACH_PLAN(plan, blocks_are_as_wide_in_mixed_precision,
 	  "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-	  "compute: {device: v100}\ncluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	  "compute: {device: v100}\ncluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 	  "systems: [{name: A, sync: ps, compress: {by: one-bit, block: 2048}}]\nsweep: {nodes: [2, 8]}\n")
 {
 	static const enum psd_buffer of_blocks[] = {PSD_BUFFER_PACKED, PSD_BUFFER_PACKED_PARTS, PSD_BUFFER_PACKED_SUM};
@@ -188,7 +188,8 @@ static void expect_wire(const char *model, const char *system, unsigned nodes, c
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
-		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, sync: ps, "
+		 "cluster: {stack: none, nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: "
+		 "a, sync: ps, "
 		 "%s}\n",
 		 model, nodes, system);
 	loaded_expect_refused(text, expected);
@@ -584,7 +585,7 @@ Test(plan, a_sweep_says_how_much_is_gathered)
 {
 	static const char text[] = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
 				   "compute: {device: p100}\n"
-				   "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				   "cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 				   "systems: [{name: Ring, sync: ring, unit: layer, fuse: 1MiB}]\n"
 				   "sweep: {fuse: [4KiB, 1GiB]}\n";
 	const unsigned expected_items[] = {3, 1};
@@ -622,7 +623,7 @@ Test(plan, gradients_that_workers_never_have_whole_are_not_clipped)
 		snprintf(text, sizeof(text),
 			 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
 			 "compute: {device: cpu}\n"
-			 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			 "cluster: {stack: none, nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 			 "systems:\n  - {name: A, %s}\n"
 			 "train: {iterations: 8, optimiser: {momentum: 0.9, clip: 1}, learning_rate: {base: 0.1}}\n",
 			 refused[i].system);

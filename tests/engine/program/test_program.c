@@ -10,7 +10,7 @@
 static const char cifar10_quick[] = "title: t\n"
 				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
 				    "compute: {device: k20}\n"
-				    "cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				    "cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 				    "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 				    "sweep: {nodes: [1, 2, 8]}\n";
 
@@ -40,12 +40,13 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 	psd_case_release(&made);
 }
 
-static const char shared_nodes[] = "title: t\n"
-				   "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
-				   "compute: {device: k20}\n"
-				   "cluster: {workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
-				   "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
-				   "sweep: {workers: [1, 3, 7]}\n";
+static const char shared_nodes[] =
+	"title: t\n"
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+	"compute: {device: k20}\n"
+	"cluster: {stack: none, workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	"systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
+	"sweep: {workers: [1, 3, 7]}\n";
 
 /* Methods that send gradients unchanged. */
 static bool takes_local_steps(enum psd_sync sync)
@@ -883,7 +884,8 @@ Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
 	for (unsigned batch = 1; batch <= 64; batch++) {
 		loaded_print(&loaded,
 			     "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
-			     "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "compute: {device: cpu}\ncluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, "
+			     "latency: 50us}}\n"
 			     "systems: [{name: S, sync: sfb}]\n",
 			     batch);
 		struct psd_case made;

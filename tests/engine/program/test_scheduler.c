@@ -768,7 +768,7 @@ static const char cifar10_quick[] =
 	"title: t\n"
 	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
 	"compute: {device: k20}\n"
-	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps}}\n"
+	"cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps}}\n"
 	"systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 	"sweep: {nodes: [1, 2, 5]}\n";
 
@@ -854,7 +854,7 @@ Test(scheduler, with_local_steps_leaders_exchange_at_the_end_of_each_period)
 	expect_local_steps("title: t\n"
 			   "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
 			   "compute: {device: k20}\n"
-			   "cluster: {workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			   "cluster: {stack: none, workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 			   "systems: [{name: varied, sync: ps, pair: 64KiB, slice: 256KiB}]\n"
 			   "sweep: {workers: [3, 7]}\n");
 }

@@ -569,7 +569,8 @@ static unsigned occurrences(const char *text, const char *word)
  * */
 Test(scenario, a_host_that_is_the_clusters_is_printed_once)
 {
-	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.latency=40us", NULL};
+	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.latency=40us",
+					       "cluster.stack=none", NULL};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err = {.text = ""};
 	struct psd_scenario scenario, again;
@@ -1047,7 +1048,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
 	expect_error(1, "title: =1+1",
 		     "1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
-	expect_system_error("ps", "host: {incast: 5%}",
+	expect_system_error("ps", "stack: none, host: {incast: 5%}",
 			    "5: 'incast' of system 'A' has no effect without 'transport', which it slows");
 	expect_error(6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
 		     "9:5: 'transport' of system 'A' has no effect with 'platform', whose file defines the links");

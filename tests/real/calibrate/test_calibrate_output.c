@@ -13,7 +13,7 @@
 
 static const char text[] =
 	"title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {latency: 1ms, copy: 8GBps, "
 	"collective: [{call: 1ms}]}}\n"
 	"train:\n  data: {kind: synthetic}\n  iterations: 1\n  learning_rate: {policy: fixed, base: 0.001}\n";

@@ -240,7 +240,8 @@ static struct cluster *run(const char *system, bool has_abort)
 	loaded_print(
 		&cluster->loaded,
 		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, %s}]\n"
+		"cluster: {stack: none, nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, "
+		"%s}]\n"
 		"train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
 		HOSTS, system, ITERATIONS);
 	loaded_case(&cluster->made, &cluster->loaded, 0, 0);

@@ -23,7 +23,7 @@ enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
 static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
 			       "compute: {device: k20}\n"
-			       "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "cluster: {stack: none, nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
 			       "train: {data: {kind: synthetic}, iterations: %d, optimiser: {%sweight_decay: 0.01}, "
 			       "learning_rate: {policy: fixed, base: 0.5}}\n";

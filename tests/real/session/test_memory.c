@@ -8,12 +8,13 @@
 
 enum { ON_NODE = 3 }; /* workers */
 
-static const char scenario[] = "title: t\n"
-			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\n"
-			       "compute: {device: cpu}\n"
-			       "cluster: {nodes: 2, workers_per_node: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			       "systems: [{name: s, sync: %s}]\n"
-			       "train: {iterations: 1, optimiser: {%s}, learning_rate: {base: 1}}\n";
+static const char scenario[] =
+	"title: t\n"
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\n"
+	"compute: {device: cpu}\n"
+	"cluster: {stack: none, nodes: 2, workers_per_node: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems: [{name: s, sync: %s}]\n"
+	"train: {iterations: 1, optimiser: {%s}, learning_rate: {base: 1}}\n";
 
 /* A host's memory and what it is of. */
 struct opened {

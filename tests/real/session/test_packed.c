@@ -28,7 +28,7 @@ static const char model[] = "name: uneven\ninput: {channels: 40}\nlayers:\n"
 static const char scenario[] = "title: t\n"
 			       "model: {graph: %s, batch_per_worker: 4}\n"
 			       "compute: {device: k20}\n"
-			       "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			       "systems: [{name: s, sync: ps, %s}]\n";
 
 /* All hosts of one program, between which messages are copied here; and what they should have. */

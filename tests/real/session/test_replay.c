@@ -32,7 +32,8 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 	loaded_print(&replayed->loaded,
 		     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
 		     "compute: {device: titan-x, samples_per_sec: 800, replay: true}\n%s\n"
-		     "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
+		     "cluster: {stack: none, nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
+		     "reduce: 1GBps, "
 		     "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
 		     emulation, bandwidth, system);
 	loaded_case(&replayed->made, &replayed->loaded, 0, 0);
@@ -521,7 +522,7 @@ static const char tiny_model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
 static const char tiny_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
 	"compute: {device: h100, replay: true}\n"
-	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1us}}\n";
 
 static struct run run_scenario(const char *scenario, const char *options, const char *redirections)
@@ -558,7 +559,7 @@ Test(replay, a_replay_with_one_system_that_is_too_quick_begins_with_none)
 	static const char text[] =
 		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
 		"compute: {device: h100, replay: true}\n"
-		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems:\n  - {name: Slow, schedule: sequential, sync: ps, host: {iteration: 1000s}}\n"
 		"  - {name: Quick, schedule: sequential, sync: ps}\n";
 	struct run run = run_scenario(text, "", "2>&1");
@@ -599,7 +600,7 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 static const char mixed_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
 	"compute: {device: h100, replay: true, real_workers: 1}\n"
-	"cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1s}}\n"
 	"train: {data: {kind: synthetic}, iterations: 3, learning_rate: {policy: fixed, base: 0.1}}\n";
 

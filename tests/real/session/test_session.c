@@ -16,7 +16,7 @@ enum { HOSTS = 3, ITERATIONS = 3 };
 static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\n"
 			       "compute: {device: cpu}\n"
-			       "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			       "systems: [{name: s, schedule: wait-free, sync: %s}]\n"
 			       "train: {iterations: 3, learning_rate: {policy: fixed, base: 0.001}}\n";
 

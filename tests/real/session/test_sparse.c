@@ -16,7 +16,7 @@ enum { WORKERS = 3, ITERATIONS = 12, CHUNK = 700 };
 static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
 			       "compute: {device: k20}\n"
-			       "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			       "systems: [{name: s, sync: ring, fuse: 1MB, sparse: {sparsity: 0.8, chunk: 700, warmup: "
 			       "4, feedback: %s}, wire: %s}]\n"
 			       "train: {data: {kind: synthetic}, iterations: 12, optimiser: {momentum: 0.9, "

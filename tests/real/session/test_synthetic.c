@@ -19,13 +19,13 @@ TestSuite(synthetic_method, .timeout = 120);
 /* A collective takes 100 ms before its first message, compute 20 ms. */
 static const char one_layer[] = "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
 				"compute: {device: titan-x, samples_per_sec: 50, replay: true}\n"
-				"cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
+				"cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
 				"host: {collective: [{call: 100ms}]}}\n";
 
 /* While the last layer's collective is under way some workers end the backward pass and others do not. */
 static const char two_layers[] = "model: {graph: tests/data/odd.yaml, batch_per_worker: 1}\n"
 				 "compute: {device: titan-x, samples_per_sec: 10, jitter: 100%, replay: true}\n"
-				 "cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
+				 "cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
 				 "host: {collective: [{call: 30ms}]}}\n";
 
 static void open_replay(struct psd_case *made, struct loaded *loaded, const char *job, const char *priority)

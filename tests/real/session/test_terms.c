@@ -13,7 +13,7 @@
 static const char base[] = "title: t\n"
 			   "model: {graph: tiny.yaml, batch_per_worker: 8}\n"
 			   "compute: {device: cpu}\n"
-			   "cluster:\n"
+			   "cluster:\n  stack: none\n"
 			   "  nodes: 2\n"
 			   "  network: {bandwidth: 1Gbps, latency: 50us}\n"
 			   "  host: {transport: 10Gbps, collective: [{up_to: 1KiB, step: 1us}, {step: 2us}]}\n"
@@ -267,6 +267,8 @@ static const char *const free_keys[] = {
 	"cluster.nodes",   /* the hosts file says it, and greetings compare that */
 	"sweep.nodes",	   /* likewise */
 	"sweep.workers",   /* likewise */
+	"cluster.stack",   /* counts by the keys of host that it fills in */
+	"systems.stack",   /* likewise */
 	"train.data.test", /* worker 0 alone tests */
 	"train.solver",	   /* counts by what it says */
 	"train.device",	   /* one host's; its effect on the program is compared */
@@ -328,7 +330,7 @@ static const char profile[] =
 	"layer,forward_sec,backward_sec\nfc1,0.001,0.002\nact,0.001,0.002\nfc2,0.001,0.002\n"
 	"loss,0.001,0.002\n";
 static const char job[] = "model: {graph: m.yaml, batch_per_worker: 8}\ncompute: {profile: p.csv}\n"
-			  "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			  "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			  "systems:\n  - {name: A, sync: hybrid, rule: seconds}\n"
 			  "train: {iterations: 4, start: w, learning_rate: {base: 1}, data: {kind: idx, path: .}}\n";
 

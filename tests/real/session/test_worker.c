@@ -32,13 +32,14 @@ struct meeting {
 
 static void make_case(struct meeting *meeting, const char *sync)
 {
-	loaded_print(&meeting->loaded,
-		     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
-		     "compute: {device: cpu}\n"
-		     "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-		     "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
-		     "train: {iterations: %d, streams: 1, learning_rate: {policy: fixed, base: 0.001}}\n",
-		     BATCH, HOSTS, sync, N_ITERATIONS);
+	loaded_print(
+		&meeting->loaded,
+		"title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+		"compute: {device: cpu}\n"
+		"cluster: {stack: none, nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
+		"train: {iterations: %d, streams: 1, learning_rate: {policy: fixed, base: 0.001}}\n",
+		BATCH, HOSTS, sync, N_ITERATIONS);
 	loaded_case(&meeting->made, &meeting->loaded, 0, 0);
 }
 

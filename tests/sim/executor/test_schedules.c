@@ -64,10 +64,11 @@ static void compare(struct loaded *loaded, unsigned point)
 static void compare_sizes(const char *name, unsigned workers_per_node, const char *local, const char *sweep,
 			  unsigned n_points)
 {
-	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
-				   "cluster: {workers_per_node: %u, network: {bandwidth: 10Gbps, latency: 20us}, "
-				   "local: {%s}}\n"
-				   "systems: [{name: s, sync: %s}]\nsweep: {%s}\n";
+	static const char form[] =
+		"title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+		"cluster: {stack: none, workers_per_node: %u, network: {bandwidth: 10Gbps, latency: 20us}, "
+		"local: {%s}}\n"
+		"systems: [{name: s, sync: %s}]\nsweep: {%s}\n";
 
 	for (unsigned s = 0; s < N_SIZES; s++) {
 		const struct scratch_file model = write_model(sizes[s]);
@@ -137,10 +138,11 @@ Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
 	const struct scratch_file model = write_model(sizes[2]);
 	const double share_bits = 8.0 * (4 << 20) / 8;
 	const double crossing_sec = share_bits / 40e9, near_sec = share_bits / 80e9;
-	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
-				   "cluster: {nodes: 1, workers_per_node: 8, network: {bandwidth: 10Gbps, latency: "
-				   "20us}, local: {bandwidth: 80Gbps, latency: %s, switches: %u, between: %s}}\n"
-				   "systems: [{name: s, sync: ring}]\n";
+	static const char form[] =
+		"title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+		"cluster: {stack: none, nodes: 1, workers_per_node: 8, network: {bandwidth: 10Gbps, latency: "
+		"20us}, local: {bandwidth: 80Gbps, latency: %s, switches: %u, between: %s}}\n"
+		"systems: [{name: s, sync: ring}]\n";
 	const struct {
 		const char *latency, *between;
 		unsigned switches;
@@ -178,9 +180,10 @@ Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
 static double iteration_sec(const struct scratch_file *model, const char *sync, unsigned nodes,
 			    unsigned workers_per_node, const char **method)
 {
-	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
-				   "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 10Gbps, "
-				   "latency: 20us}, local: {bandwidth: 80Gbps}}\nsystems: [{name: s, sync: %s}]\n";
+	static const char form[] =
+		"title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+		"cluster: {stack: none, nodes: %u, workers_per_node: %u, network: {bandwidth: 10Gbps, "
+		"latency: 20us}, local: {bandwidth: 80Gbps}}\nsystems: [{name: s, sync: %s}]\n";
 	struct loaded loaded;
 	struct psd_case made;
 
@@ -243,7 +246,7 @@ static double gathered_sec(const char *fuse, const char *bandwidth, unsigned nod
 {
 	static const char form[] =
 		"title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"
-		"compute: {device: p100}\ncluster: {nodes: %u, network: {bandwidth: %s, latency: 50us}}\n"
+		"compute: {device: p100}\ncluster: {stack: none, nodes: %u, network: {bandwidth: %s, latency: 50us}}\n"
 		"systems: [{name: s, sync: ring, fuse: %s}]\n";
 	struct loaded loaded;
 	struct psd_case made;
@@ -284,7 +287,7 @@ Test(schedules, gathered_tensors_agree_with_messages)
 	loaded_open(&loaded,
 		    "title: t\nmodel: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
 		    "compute: {device: titan-x}\n"
-		    "cluster: {network: {bandwidth: 10Gbps, latency: 20us}}\n"
+		    "cluster: {stack: none, network: {bandwidth: 10Gbps, latency: 20us}}\n"
 		    "systems: [{name: s, sync: ring, fuse: 64MB, barrier: layer}]\nsweep: {nodes: [2, 4, 8]}\n");
 	for (unsigned point = 0; point < 3; point++) {
 		struct psd_case made;

@@ -226,7 +226,7 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 	static struct psd_system system = {.name = "A"};
 	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16};
+	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16, false};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
@@ -286,7 +286,7 @@ struct fixture {
 static const char scenario_text[] = "title: 'a \"title\", with comma'\n"
 				    "model: {graph: models/mlp.yaml, batch_per_worker: 32}\n"
 				    "compute: {device: cpu}\n"
-				    "cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				    "cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 				    "systems:\n"
 				    "  - {name: first, sync: ps, servers: 1, slice: 64MB}\n"
 				    "  - {name: the second, sync: hybrid}\n";
@@ -425,12 +425,12 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
 		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,is_fitted,limit,tokens_per_sec,iteration_p50_sec,"
-		"iteration_p95_sec,iteration_p99_sec\n"
+		"iteration_p95_sec,iteration_p99_sec,low,high\n"
 		"\"a \"\"title\"\", with "
 		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,yes,"
-		"link,,,,\n"
+		"link,,,,,,\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link,,,,\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link,,,,,,\n");
 	free(memory.text);
 }
 
@@ -664,7 +664,7 @@ static void expect_note_of(const char *device, const char *network, const char *
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
-		 "cluster: {nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
+		 "cluster: {stack: none, nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
 		 device, network, systems);
 	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	report.systems = scenario.systems;
@@ -681,7 +681,8 @@ static void expect_note(const char *network, const char *systems, const char *wo
 Test(output, a_device_whose_copies_cost_nothing_is_reported)
 {
 	expect_note("1Gbps", "{name: a, sync: ps}", "");
-	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}", "note: without 'host' copies and sums cost nothing\n");
+	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}",
+		       "note: without 'host' copies and sums cost nothing on stack 'none'\n");
 	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}, {name: b, sync: ps, host: {copy: 8GBps}}", "");
 }
 
@@ -709,7 +710,7 @@ Test(output, a_noisy_calibration_is_reported)
 TEST_ROW(output, a_system_with_steps_in_place_of_a_librarys_is_named,
 	 expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
 		     "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
-		     "predicted times are a ring's\n"))
+		     "predicted times are a ring's, or those of double trees over nodes where these are quicker\n"))
 
 /* In an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
 FIXTURE_TEST(two_that_take_turns_are_both_named)
@@ -730,7 +731,7 @@ FIXTURE_TEST(nothing_busy_is_waiting)
 FIXTURE_TEST(estimate_says_what_it_ignores)
 {
 	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu, jitter: 10%}\n"
-				   "cluster:\n  nodes: 2\n"
+				   "cluster:\n  stack: none\n  nodes: 2\n"
 				   "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, nodes_per_rack: 2}\n"
 				   "  slow: [{node: 0, compute: 50%}]\n"
 				   "systems:\n  - {name: A}\n";
@@ -788,7 +789,7 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 {
 	static const char text[] =
 		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
-		"cluster: {network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
+		"cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
 		"systems: [{name: A, sync: ps, servers: 2, compress: {by: one-bit, tensors: matrices}}]\n";
 	static const char *const expected[] = {"ip1    weight, bias  0.262  one-bit ps  ",
 					       "conv3  weight, bias  0.205  ps  ",
@@ -816,7 +817,7 @@ Test(output, plan_of_low_rank_has_a_column_of_narrow_matrices)
 {
 	static const char text[] =
 		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
-		"cluster: {network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
+		"cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
 		"systems: [{name: A, sync: ring, unit: layer, low_rank: {rank: 9}}]\n";
 	const double ring_bytes = 2 * 2 * 3 / 4.0 * 4 * (64 * 9 + 64 + 1024 * 9);
 	char cell[32];
