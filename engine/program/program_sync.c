@@ -1,4 +1,4 @@
-/* Operations that several methods use. Edges alone distinguish schedules: gates that one does not have are PSD_NO_OP. */
+/* Operations that several methods use. Edges alone distinguish schedules: a gate that is left out is PSD_NO_OP. */
 #include "engine/program/program_builder.h"
 
 #include <math.h>
