@@ -1085,12 +1085,12 @@ OUTPUT_TEST(text_in_a_column_of_numbers_is_refused)
 	static const char script[] =
 		"f=%s/in.csv; o=%s/out.svg; psd() { plots/psd-plot \"$@\" -o $o 2>&1 >/dev/null; }; "
 		"change() { awk -F, -v OFS=, -v n=$1 -v v=$2 'NR == 3 { $n = v } 1' $f.whole >$f; }; "
-		"build/psd-sim --csv --quiet --set title=Q scenarios/quickstart.yaml >$f.whole; "
+		"sed 's/^\"[^\"]*\"/Q/' tests/golden/quickstart.csv >$f.whole; set -- fast nan 1x -; "
 		"head -1 $f.whole | tr , '\\n' >$f.names; n=0; while read -r name; do n=$((n + 1)); "
 		"case $name in scenario | system | executor | limit | is_fitted) continue ;; esac; "
-		"for v in fast nan 1x -; do change $n $v; said=$(psd speedup $f); case $said in "
-		"*\"in.csv:3: '$name' is '$v', must be \"*) ;; *) echo \"$name $v: $said\" ;; esac; done; "
-		"done <$f.names; cut -d, -f1-16 $f.whole >$f; psd speedup $f; "
+		"change $n $1; said=$(psd speedup $f); case $said in *\"in.csv:3: '$name' is '$1', must be \"*) ;; "
+		"*) echo \"$name $1: $said\" ;; esac; set -- $2 $3 $4 $1; done <$f.names; cut -d, -f1-16 $f.whole >$f; "
+		"psd speedup $f; "
 		"sed '1s/$/,remark/; 1!s/$/,fast/' $f.whole >$f; psd speedup $f; change 16 -0.25; psd speedup $f; "
 		"rm $f*; echo $n columns";
 	static const char log[] =
