@@ -44,6 +44,7 @@ function read_row(    f)
 		figure[f] = f <= n_seconds ? number_in(figure_name[f], f == ITERATION ? 1e-12 : 0) : \
 			whole_in(figure_name[f], 0)
 	fuse = fuse_in_row()
+	check_numbers()
 	key_of_sizes = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
 	key = key_of_sizes SUBSEP fuse
 }

@@ -38,9 +38,10 @@ function split_csv(line, field,    n, rest, text)
 }
 
 # Reads the head line of results into at[column]. needed: names of required columns, separated by blanks; others are
-# allowed.
-function read_head(needed,    i, name)
+# allowed. number_at[i]: names of those that psd-sim and psd-run fill with numbers.
+function read_head(needed,    i, n, name)
 {
+	split("", number_at)
 	n_columns = split_csv($0, field)
 	split("", at)
 	for (i = 1; i <= n_columns; i++) {
@@ -48,6 +49,14 @@ function read_head(needed,    i, name)
 			complain("column '" field[i] "' is there twice, must be there once")
 		at[field[i]] = i
 	}
+	n = split("nodes workers bandwidth_bps iteration_sec images_per_sec speedup compute_sec exposed_comm_sec " \
+		"tx_bytes_per_node rx_bytes_per_node published_images_per_sec published_speedup error_ratio " \
+		"other_work_sec other_waiting_sec fuse_bytes tokens_per_sec iteration_p50_sec iteration_p95_sec " \
+		"iteration_p99_sec iteration epoch loss training_accuracy_ratio elapsed_sec test_accuracy_ratio", \
+		name, " ")
+	for (i = 1; i <= n; i++)
+		if (name[i] in at)
+			number_at[at[name[i]]] = name[i]
 	n_needed = split(needed, name, " ")
 	for (i = 1; i <= n_needed; i++)
 		if (!(name[i] in at))
@@ -66,6 +75,15 @@ function read_fields(    n)
 	for (; n > 0; n--)
 		if (length(field[n]) > 1000) # awk's buffers end at some length
 			complain("field " n " has " length(field[n]) " bytes, must have 1000 or fewer")
+}
+
+# Refuses text in a known column of numbers, also where the plot has no use for the column: the file is damaged. Call it
+# after the plot's own checks, which know ranges.
+function check_numbers(    i)
+{
+	for (i = 1; i <= n_columns; i++)
+		if (i in number_at && field[i] != "" && !is_number(substr(field[i], (field[i] ~ /^-/) + 1)))
+			complain("'" number_at[i] "' is '" field[i] "', must be empty or a number")
 }
 
 function is_number(text)

@@ -165,6 +165,7 @@ is_log {
 		complain("'test_accuracy_ratio' is '" accuracy "', must be empty or a number up to 1")
 	if (accuracy != "" && !is_number(field[at["epoch"]]))
 		complain("'epoch' is '" field[at["epoch"]] "', must be a number")
+	check_numbers()
 	if (accuracy != "")
 		add_point(series_of(field[at["system"]]), field[at["epoch"]] + 0, 100 * accuracy)
 	remember_training()
@@ -180,6 +181,7 @@ is_log {
 		complain("'iteration_sec' is '" seconds "', must be a number above 0")
 	if (!is_number(field[at["workers"]]))
 		complain("'workers' is '" field[at["workers"]] "', must be a number")
+	check_numbers()
 	title = field[at["scenario"]]
 	note_values("scenario")
 	note_values("executor")

@@ -31,6 +31,7 @@ FNR == 1 {
 
 {
 	read_fields()
+	check_numbers()
 	remember("colour", field[at["system"]]) # whatever is left out, a system keeps its own
 	if (n_wanted > 0 && !(field[at["system"]] in is_wanted))
 		next

@@ -504,6 +504,19 @@ static int use(int argc, char *argv[])
 	return exit_status;
 }
 
+static void check_stack(int argc, char *argv[], char *environment[])
+{
+	static const char line[] = "psd-sim: " PSD_STACK_IS_TOO_SMALL "\n";
+
+	(void)argc;
+	if (psd_stack_raise(argv, environment))
+		return;
+	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
+	_exit(EXIT_RUN_FAILED);
+}
+
+PSD_BEFORE_CONSTRUCTORS(check_stack);
+
 int main(int argc, char *argv[])
 {
 	const bool is_small = psd_stack_is_small();

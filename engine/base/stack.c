@@ -13,15 +13,32 @@
 #define OWN_BYTES   ((size_t)256 << 20)
 #define GUARD_BYTES ((size_t)64 << 10)
 
+/* Stack for constructors of libraries, of which SimGrid's takes 16 kB, and for the first function of main(). */
+#define FIRST_BYTES ((size_t)18 << 10)
+
 bool psd_stack_is_small(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= PSD_STACK_LEAST_BYTES)
-		return false;
+	return !getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < PSD_STACK_LEAST_BYTES;
+}
+
+/* The strings of arguments and environment lie in this order above all other parts of the stack. */
+bool psd_stack_raise(char *argv[], char *environment[])
+{
+	const char *top = argv[0], here = 0;
+	struct rlimit limit;
+
+	if (!psd_stack_is_small() || getrlimit(RLIMIT_STACK, &limit))
+		return true;
 	limit.rlim_cur = limit.rlim_max < PSD_STACK_LEAST_BYTES ? limit.rlim_max : PSD_STACK_LEAST_BYTES;
 	(void)setrlimit(RLIMIT_STACK, &limit); /* a limit that stays is handled as one that cannot be raised */
-	return getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur < PSD_STACK_LEAST_BYTES;
+	for (; *argv; argv++)
+		top = *argv;
+	for (; *environment; environment++)
+		top = *environment;
+	return !top || getrlimit(RLIMIT_STACK, &limit) ||
+	       limit.rlim_cur >= (size_t)(top + strlen(top) - &here) + FIRST_BYTES;
 }
 
 /* makecontext() passes integers only. */

@@ -132,7 +132,8 @@ static enum psd_status check_steps(const struct psd_costed_model *costed, const 
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 		if ((system->sync == PSD_SYNC_ALL_REDUCE + p || system->sync == PSD_SYNC_AUTO) &&
 		    !psd_all_reduces[p]->flow && psd_all_reduces[p]->steps(costed->graph.parameters, members) > most)
-			return psd_refuse_length(system, layout->workers, costed->scenario->most_events, err);
+			return psd_refuse_length(system, layout->workers, costed->scenario->most_events,
+						 PSD_RELIEF_NODES, err);
 	return PSD_OK;
 }
 

@@ -147,7 +147,7 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 	run(estimate);
 	if (estimate->n_events > estimate->most_events)
 		status = psd_refuse_length(program->plan->system, program->plan->layout.workers, estimate->most_events,
-					   err);
+					   PSD_RELIEF_LENGTH, err);
 	else
 		status = psd_interpreter_check(&estimate->interpreter, err);
 	if (status == PSD_OK && estimate->is_out_of_memory)

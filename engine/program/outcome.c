@@ -44,14 +44,20 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 }
 
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,
-				  struct psd_error *err)
+				  enum psd_relief relief, struct psd_error *err)
 {
+	static const char *const words[] = {
+		[PSD_RELIEF_NODES] = "fewer nodes",
+		[PSD_RELIEF_LENGTH] = "fewer nodes or iterations",
+		[PSD_RELIEF_ESTIMATE] = "fewer nodes or iterations, for an estimate",
+		[PSD_RELIEF_FLOW] = "fewer nodes or iterations, for flow fidelity",
+		[PSD_RELIEF_FLOW_OR_ESTIMATE] = "fewer nodes or iterations, for flow fidelity or an estimate",
+	};
 	char count[PSD_UNITS_TEXT_MAX];
 
 	psd_error_set(err, PSD_EINVAL, system->at,
-		      "system '%s' on %u workers needs more than %s events: ask for fewer nodes or iterations, for "
-		      "flow fidelity or an estimate, or for a larger 'most_events'",
-		      system->name, workers, psd_units_write_count(most_events, count));
+		      "system '%s' on %u workers needs more than %s events: ask for %s, or for a larger 'most_events'",
+		      system->name, workers, psd_units_write_count(most_events, count), words[relief]);
 	if (err)
 		err->is_limit = true;
 	return PSD_EINVAL;

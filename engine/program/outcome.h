@@ -10,6 +10,15 @@
 /* Percentiles of the measured iterations: 50, 95 and 99. */
 enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 
+/* Requests that need fewer events than a refused run, beside a larger limit. Later ones include fewer nodes. */
+enum psd_relief {
+	PSD_RELIEF_NODES,    /* fewer nodes: any executor unrolls as much */
+	PSD_RELIEF_LENGTH,   /* fewer nodes or iterations */
+	PSD_RELIEF_ESTIMATE, /* also an estimate */
+	PSD_RELIEF_FLOW,     /* also flow fidelity */
+	PSD_RELIEF_FLOW_OR_ESTIMATE,
+};
+
 struct psd_outcome {
 	double iteration_sec;	/* mean duration of the measured iterations */
 	struct psd_parts parts; /* parts of iteration_sec, on the worker whose device waits least */
@@ -23,8 +32,9 @@ struct psd_outcome {
 	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of single iterations' times, if has_percentiles */
 	uint32_t n_iterations;			 /* number of executed iterations, unmeasured ones included */
 	/* is_estimate: in a sweep this is an estimate, because a simulation would have too many events. is_refused:
-	 * there is no result, because an estimate cannot replace that simulation. */
+	 * there is no result, because an estimate cannot replace that simulation; relief says what would need fewer. */
 	bool is_estimate, is_refused;
+	enum psd_relief relief;
 	bool takes_factors; /* some gradients are rebuilt from factors of linear layers; set by predictions only */
 	uint64_t n_events;  /* number of events: operations of all hosts, messages, dates */
 };
@@ -52,6 +62,6 @@ uint32_t psd_run_unit(const struct psd_system *system);
 
 /* Makes the error that a system needs more than most_events events, and returns PSD_EINVAL. */
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,
-				  struct psd_error *err) PSD_MUST_CHECK;
+				  enum psd_relief relief, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "real/base/machine.h"
 
 enum { MOST_SAID = 2048 };
 
@@ -43,7 +44,7 @@ static void handle_ends(const struct sigaction *action)
 		(void)sigaction(SIGHUP, action, NULL);
 }
 
-static char last_words[SIGTERM + 1][96]; /* per signal, as a handler may not format */
+static char last_words[SIGTERM + 1][128]; /* per signal, as a handler may not format */
 
 static void end_at_once(int number)
 {
@@ -51,6 +52,28 @@ static void end_at_once(int number)
 	(void)!write(STDERR_FILENO, last_words[number], strlen(last_words[number]));
 	signal(number, SIG_DFL);
 	raise(number);
+}
+
+static void end_of_limit(int number)
+{
+	psd_outputs_remove();
+	(void)!write(STDERR_FILENO, last_words[number], strlen(last_words[number]));
+	_exit(1);
+}
+
+void psd_console_explain_crashes(void)
+{
+	static const int crashes[] = {SIGABRT, SIGBUS, SIGSEGV};
+
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
+		const int number = crashes[i];
+
+		if (!psd_machine_kill_is_limit(number))
+			continue;
+		snprintf(last_words[number], sizeof(last_words[number]), "%s: killed by signal %d%s\n", own_name,
+			 number, psd_machine_kill_hint(number));
+		(void)sigaction(number, &(struct sigaction){.sa_handler = end_of_limit}, NULL);
+	}
 }
 
 void psd_console_let_signals_end(bool has_line)

@@ -19,6 +19,9 @@ void psd_console_open(void);
  * signal. */
 void psd_console_let_signals_end(bool has_line);
 
+/* Where this process's memory is limited (`ulimit -v`): a crash ends it with one line and status 1 from now on. */
+void psd_console_explain_crashes(void);
+
 /* From now on all lines begin with "psd-run[RANK]: ". Used by the hosts of a run, whose lines may appear on the same
  * screen. */
 void psd_console_name_rank(unsigned rank);

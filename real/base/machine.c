@@ -96,13 +96,18 @@ uint64_t psd_machine_available_bytes(void)
 	return available_bytes;
 }
 
-const char *psd_machine_kill_hint(int signal_number)
+bool psd_machine_kill_is_limit(int signal_number)
 {
 	struct rlimit limit;
 
+	return signal_number != SIGKILL && !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
+const char *psd_machine_kill_hint(int signal_number)
+{
 	if (signal_number == SIGKILL)
 		return ", as the kernel does when memory runs out: a smaller batch_per_worker needs less";
-	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+	if (psd_machine_kill_is_limit(signal_number))
 		return ", as happens when `ulimit -v` leaves a library too little memory";
 	return "";
 }

@@ -25,6 +25,9 @@ double psd_machine_process_sec(void);
 enum { PSD_MACHINE_MODEL_MAX = 128 };
 void psd_machine_model(char model[PSD_MACHINE_MODEL_MAX]);
 
+/* Tells whether a limit on this process's memory (`ulimit -v`) is the likely reason for a signal that kills a process
+ * like it: libraries do not check all that they allocate. It would come again at once. */
+bool psd_machine_kill_is_limit(int signal_number);
 /* Returns the likely reason why a process was killed by this signal, as words that follow "killed by signal N"; "" if
  * unknown. */
 const char *psd_machine_kill_hint(int signal_number);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "real/base/affinity.h"
+#include "real/base/console.h"
 #include "real/net/socket.h"
 #include "real/session/agreed_terms.h"
 
@@ -42,6 +43,7 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 		worker.terms = terms.bytes;
 		n_beside = psd_hosts_beside(hosts, self, &worker.place);
 		(void)psd_affinity_pin(worker.place, n_beside); /* unpinned works as well */
+		psd_console_explain_crashes();
 		status = psd_worker_run(&worker, result, err);
 	}
 	psd_text_release(&terms);

@@ -65,6 +65,7 @@ struct launch {
 	bool has_first;	    /* a record with a failure came */
 	struct psd_error first;
 	bool has_killed; /* a signal that was not ours ended a process */
+	enum psd_status killed_status;
 	char killed[160];
 };
 
@@ -330,6 +331,7 @@ static void note_end(struct launch *launch, unsigned host, int wait_status)
 		char name[PSD_MESH_NAME_MAX];
 
 		launch->has_killed = true;
+		launch->killed_status = psd_machine_kill_is_limit(WTERMSIG(wait_status)) ? PSD_ENOMEM : PSD_ELOST;
 		snprintf(launch->killed, sizeof(launch->killed), "%s was killed by signal %d%s",
 			 psd_mesh_name(launch->layout, launch->hosts, host, name), WTERMSIG(wait_status),
 			 psd_machine_kill_hint(WTERMSIG(wait_status)));
@@ -479,9 +481,10 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 static enum psd_status judge(const struct launch *launch, struct psd_worker_result *result, struct psd_error *err)
 {
 	if (launch->has_killed && launch->has_first)
-		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s; %s", launch->killed, launch->first.text);
+		return psd_error_set(err, launch->killed_status, PSD_NOWHERE, "%s; %s", launch->killed,
+				     launch->first.text);
 	if (launch->has_killed)
-		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s", launch->killed);
+		return psd_error_set(err, launch->killed_status, PSD_NOWHERE, "%s", launch->killed);
 	if (launch->has_first) {
 		*err = launch->first;
 		return launch->first.status;

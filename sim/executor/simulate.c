@@ -123,6 +123,14 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 			     psd_layout_hosts(sim->layout));
 }
 
+/* A sweep tries an estimate by itself. A trace needs a simulation. */
+static enum psd_status refuse_length(const struct psd_simulation *sim, struct psd_error *err)
+{
+	return psd_refuse_length(sim->simulated->system, sim->layout->workers, sim->scenario->most_events,
+				 sim->scenario->fidelity == PSD_FIDELITY_MESSAGE ? PSD_RELIEF_FLOW : PSD_RELIEF_LENGTH,
+				 err);
+}
+
 /* Refuses a run with too many events, by a count before it begins: operations of all hosts, and messages of all
  * transfers. */
 static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
@@ -138,7 +146,7 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 		n_messages += times * psd_sim_transfer_events(sim, op);
 	}
 	if (n_operations + n_messages > most)
-		return psd_refuse_length(sim->simulated->system, sim->layout->workers, sim->scenario->most_events, err);
+		return refuse_length(sim, err);
 	sim->n_events = (uint64_t)n_operations;
 	return PSD_OK;
 }
@@ -286,7 +294,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	if (status == PSD_OK && sim.is_out_of_memory)
 		status = out_of_memory(&sim, err);
 	if (status == PSD_OK && sim.n_events + psd_network_work() > scenario->most_events)
-		status = psd_refuse_length(simulated->system, sim.layout->workers, scenario->most_events, err);
+		status = refuse_length(&sim, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);
 	if (status == PSD_OK && !fill_outcome(&sim, length, outcome))

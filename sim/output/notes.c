@@ -213,6 +213,13 @@ static void write_estimated_note(FILE *out, const struct psd_report *report)
 
 enum psd_status psd_output_refused(const struct psd_report *report, struct psd_error *err)
 {
+	static const char *const instead[] = {
+		[PSD_RELIEF_NODES] = "",
+		[PSD_RELIEF_LENGTH] = "",
+		[PSD_RELIEF_ESTIMATE] = ", or for '--estimate'",
+		[PSD_RELIEF_FLOW] = ", or for 'fidelity: flow'",
+		[PSD_RELIEF_FLOW_OR_ESTIMATE] = ", for 'fidelity: flow', or for '--estimate'",
+	};
 	const struct psd_scenario *scenario = report->costed->scenario;
 	struct psd_text cases = {.bytes = NULL};
 	char count[PSD_UNITS_TEXT_MAX];
@@ -225,9 +232,7 @@ enum psd_status psd_output_refused(const struct psd_report *report, struct psd_e
 		      "most_events=N' (a million takes half a second), or ask for fewer nodes or iterations%s",
 		      report->n_refused, report->n_systems * report->n_points,
 		      psd_units_write_count(scenario->most_events, count), cases.bytes ? cases.bytes : "",
-		      report->is_estimate			? ""
-		      : scenario->fidelity == PSD_FIDELITY_FLOW ? ", or for '--estimate'"
-								: ", for 'fidelity: flow', or for '--estimate'");
+		      instead[report->relief]);
 	psd_text_release(&cases);
 	return PSD_ERUN;
 }

@@ -73,26 +73,28 @@ static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 }
 
 /* Runs a case. If it has too many events, it is estimated, or *outcome says that it was refused; the other cases run
- * all the same. */
+ * all the same. An estimate that leaves keys out is tried only to know whether it would help. */
 static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
 				     struct psd_error *err)
 {
-	struct psd_error of_limit = {.is_limit = false};
-	enum psd_status status = run_job(sweep, job, sweep->is_estimate, outcome, &of_limit);
-	const bool is_limit = status == PSD_EINVAL && of_limit.is_limit;
+	const bool is_flow = scenario_of(sweep)->fidelity == PSD_FIDELITY_FLOW;
+	struct psd_error of_estimate = {.is_limit = true};
+	enum psd_relief relief = PSD_RELIEF_LENGTH;
+	enum psd_status status = run_job(sweep, job, sweep->is_estimate, outcome, err);
 
-	if (is_limit && may_estimate(sweep, job)) {
-		status = run_job(sweep, job, true, outcome, &of_limit);
-		if (!status)
+	if (status != PSD_EINVAL || !err->is_limit)
+		return status;
+	if (!sweep->is_estimate && !run_job(sweep, job, true, outcome, &of_estimate)) {
+		if (may_estimate(sweep, job)) {
 			outcome->is_estimate = true;
+			return PSD_OK;
+		}
+		relief = is_flow ? PSD_RELIEF_ESTIMATE : PSD_RELIEF_FLOW_OR_ESTIMATE;
+	} else if (!of_estimate.is_limit && !is_flow) {
+		relief = PSD_RELIEF_FLOW;
 	}
-	if (status == PSD_EINVAL && of_limit.is_limit) {
-		*outcome = (struct psd_outcome){.is_refused = true};
-		return PSD_OK;
-	}
-	if (status)
-		*err = of_limit;
-	return status;
+	*outcome = (struct psd_outcome){.is_refused = true, .relief = relief};
+	return PSD_OK;
 }
 
 static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
@@ -257,6 +259,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 					       sweep->published, psd_graph_tokens(&sweep->costed->graph), true};
 	struct psd_result_basis estimated = basis;
 	struct psd_result *results = calloc(n_results, sizeof(*results));
+	enum psd_relief relief = PSD_RELIEF_NODES;
 	unsigned n_refused = 0, n_estimated = 0;
 
 	estimated.executor = psd_sim_executor(scenario, true);
@@ -271,6 +274,8 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 							 .system_name = job->system->name,
 							 .point = job->point,
 							 .is_refused = true};
+			if (list->outcomes[i].relief > relief)
+				relief = list->outcomes[i].relief;
 			n_refused++;
 			continue;
 		}
@@ -283,7 +288,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 		const struct job *first = &list->jobs[0];
 
 		free(results);
-		return psd_refuse_length(first->system, first->point.workers, scenario->most_events, err);
+		return psd_refuse_length(first->system, first->point.workers, scenario->most_events, relief, err);
 	}
 	*report = (struct psd_report){.costed = sweep->costed,
 				      .published = sweep->published,
@@ -293,6 +298,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 				      .n_systems = list->n_systems,
 				      .n_points = list->n_points,
 				      .n_refused = n_refused,
+				      .relief = relief,
 				      .n_estimated = n_estimated};
 	return PSD_OK;
 }

@@ -29,7 +29,8 @@ struct psd_report {
 	struct psd_result *results; /* one result per system and point: results[system * n_points + point] */
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_refused; /* number of cases that have no result */
+	unsigned n_refused;	/* number of cases that have no result */
+	enum psd_relief relief; /* requests that would give one of them a result */
 	/* number of results that are estimates, because a simulation would have too many events */
 	unsigned n_estimated;
 };

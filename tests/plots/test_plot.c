@@ -1108,6 +1108,35 @@ OUTPUT_TEST(curve_names_what_it_cannot_draw)
 	free(said);
 }
 
+/* Also where the plot has no use for the column. Fewer columns, and others, are those of other versions. */
+OUTPUT_TEST(text_in_a_column_of_numbers_is_refused)
+{
+	static const char script[] =
+		"f=%s/in.csv; o=%s/out.svg; psd() { plots/psd-plot \"$@\" -o $o 2>&1 >/dev/null; }; "
+		"change() { awk -F, -v OFS=, -v n=$1 -v v=$2 'NR == 3 { $n = v } 1' $f.whole >$f; }; "
+		"sed 's/^\"[^\"]*\"/Q/' tests/golden/quickstart.csv >$f.whole; set -- fast nan 1x -; "
+		"head -1 $f.whole | tr , '\\n' >$f.names; n=0; while read -r name; do n=$((n + 1)); "
+		"case $name in scenario | system | executor | limit | is_fitted) continue ;; esac; "
+		"change $n $1; said=$(psd speedup $f); case $said in *\"in.csv:3: '$name' is '$1', must be \"*) ;; "
+		"*) echo \"$name $1: $said\" ;; esac; set -- $2 $3 $4 $1; done <$f.names; cut -d, -f1-16 $f.whole >$f; "
+		"psd speedup $f; "
+		"sed '1s/$/,remark/; 1!s/$/,fast/' $f.whole >$f; psd speedup $f; change 16 -0.25; psd speedup $f; "
+		"rm $f*; echo $n columns";
+	static const char log[] =
+		"system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+		"Ring,0,0.5,nan,0.1,1,0.5\nRing,1,1,2,0.1,1,0.6\n";
+	char line[2048], *said;
+	struct run run;
+
+	snprintf(line, sizeof(line), script, folder.path, folder.path);
+	run = run_command(line);
+	cr_expect_str_eq(run.text, "25 columns\n");
+	free(run.text);
+	said = draw_curve(&folder, log, 2);
+	EXPECT_WORDS(said, ":2: 'loss' is 'nan', must be empty or a number");
+	free(said);
+}
+
 /* A value to which the prediction was fitted says nothing about predictions: it is drawn apart and judged by no bar. */
 Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
 {

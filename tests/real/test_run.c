@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/real/matrix_keys.h"
@@ -348,6 +349,31 @@ Test(run, a_killed_worker_is_named)
 		  training->err.text);
 	cr_assert(strstr(training->err.text, " in iteration "), "%s", training->err.text);
 	cr_assert(strstr(training->err.text, " waits for "), "%s", training->err.text);
+	training_free(training);
+}
+
+static void crash(void *context, const struct psd_progress *progress)
+{
+	(void)context;
+	if (progress->iteration == 1)
+		raise(SIGABRT);
+}
+
+/* A library that lacks memory crashes again at once: nothing is lost that another attempt would find. */
+Test(run, a_crash_below_a_limit_of_memory_is_no_lost_process)
+{
+	struct training *training = matrix_make(&matrix_quick, &(struct matrix_layout){"sync: ps", 2, 1}, 1000, "");
+	struct rlimit limit;
+
+	signal(SIGABRT, SIG_DFL);
+	cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = (rlim_t)1 << 60; /* more than a sanitiser's */
+	cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	training->options.worker.progress = crash;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_ENOMEM, "%s", training->err.text);
+	cr_assert(strstr(training->err.text, "was killed by signal 6, as happens when `ulimit -v`"), "%s",
+		  training->err.text);
 	training_free(training);
 }
 

@@ -962,6 +962,29 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
+/* The other program is this one with another version of equal length. */
+Test(run_cli, hosts_of_different_builds_do_not_join)
+{
+	const struct scratch_folder folder = make_tiny();
+	const struct program_path psd_run = path_of("psd-run");
+	char hosts[64], command[4 * PATH_MAX];
+	struct run ended;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(command, sizeof(command),
+		 "cd %s; LC_ALL=C; export LC_ALL; own=$(%s --version | tr -d '\\n'); own=${own#psd-run }; "
+		 "sed \"s/$own/x${own#?}/g\" %s >other; chmod +x other; host() { $1 --hosts hosts --rank $2 --quiet "
+		 "s.yaml 2>&1; echo status $?; }; host ./other 1 >said & host %s 0; wait; cat said",
+		 folder.path, psd_run.text, psd_run.text, psd_run.text);
+	ended = run_command(command);
+	cr_expect_eq(count(ended.text, "has another build, scenario or other options: 'build' is "), 2, "%s",
+		     ended.text);
+	cr_expect_eq(count(ended.text, "status 1\n"), 2, "%s", ended.text);
+	free(ended.text);
+	scratch_folder_remove(&folder);
+}
+
 /* The first run is held up by its log, which is read only after the second is over: it still has a system to join. */
 Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
 {

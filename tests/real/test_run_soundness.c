@@ -193,6 +193,17 @@ Test(run_soundness, a_run_of_any_method_that_diverges_ends)
 		expect_divergence(systems[i]);
 }
 
+/* Without checkpoints and comparisons nothing else looks at numbers before the end. */
+Test(run_soundness, a_loss_that_is_no_number_ends_a_run_at_its_iteration)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_fails(&folder, 1,
+		  "--system Ring --iterations 60 --set train.learning_rate.base=100000 --set train.compare_every=0",
+		  "psd-run: loss is ");
+	scratch_folder_remove(&folder);
+}
+
 /* Each host with a folder of its own; only host 0 knows the loss. */
 Test(run_soundness, all_hosts_of_a_run_that_diverges_end)
 {

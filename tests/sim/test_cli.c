@@ -588,6 +588,61 @@ Test(cli, a_small_stack_is_replaced)
 	}
 }
 
+/* Constructors of libraries, which run before main(), died of 16 kB without a word. A limit that can be raised is. */
+Test(cli, a_stack_too_small_for_libraries_is_raised_or_named)
+{
+	static const char *const programs[] = {"psd-sim", "psd-run", "psd-plot"};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		const char *folder = i < 2 ? "build" : "plots";
+		char line[128];
+		struct run run;
+
+		snprintf(line, sizeof(line), "ulimit -s 16 && exec %s/%s --help 2>&1", folder, programs[i]);
+		run = run_command(line);
+		cr_expect_eq(run.exit_status, 1, "%s", line);
+		cr_expect_eq(strncmp(run.text, programs[i], strlen(programs[i])), 0, "%s", run.text);
+		cr_expect_not_null(strstr(run.text, ": raise it with 'ulimit -s 8192'\n"), "%s", run.text);
+		free(run.text);
+		snprintf(line, sizeof(line), "ulimit -S -s 16 && exec %s/%s --help 2>&1", folder, programs[i]);
+		run = run_command(line);
+		cr_expect_eq(run.exit_status, 0, "%s", line);
+		cr_expect_not_null(strstr(run.text, "usage: "), "%s", run.text);
+		free(run.text);
+	}
+}
+
+/* An estimate helps no row that is one, and no trace; flow fidelity helps where messages are simulated. */
+Test(cli, too_many_events_are_refused_with_what_would_help)
+{
+	static const struct {
+		const char *arguments, *advice;
+	} cases[] = {
+		{"--estimate --set most_events=5", " events: ask for fewer nodes or iterations, or for a larger '"},
+		{"--set most_events=5", " events: ask for fewer nodes or iterations, or for a larger '"},
+		{"--set fidelity=message --set most_events=5",
+		 " events: ask for fewer nodes or iterations, or for a larger '"},
+		{"--trace /dev/null --set most_events=300",
+		 " events: ask for fewer nodes or iterations, or for a larger"},
+		{"--set fidelity=message --set sweep.nodes=4 --set most_events=300",
+		 " events: ask for fewer nodes or iterations, for flow fidelity or an estimate, or for a larger '"},
+		{"--set compute.jitter=2% --set most_events=5000",
+		 " half a second), or ask for fewer nodes or iterations, or for '--estimate'\n"},
+		{"--set compute.jitter=2% --set most_events=5 --set sweep.nodes=1",
+		 " events: ask for fewer nodes or iterations, or for a larger '"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char arguments[256];
+		struct run run;
+
+		snprintf(arguments, sizeof(arguments), "--quiet --system PS %s %s", cases[i].arguments, QUICKSTART);
+		run = run_program("psd-sim", arguments, "2>&1");
+		cr_expect_not_null(strstr(run.text, cases[i].advice), "%s: %s", arguments, run.text);
+		free(run.text);
+	}
+}
+
 /* Too many events of one case cost no other case its row: it is estimated, or named at the end with a way out. */
 Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
 {

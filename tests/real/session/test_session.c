@@ -156,6 +156,28 @@ static void step(struct host *host)
 	cr_assert_eq(host->status, PSD_OK, "%s", host->err.text);
 }
 
+/* A host that has executed its last operation stays until the others have, too: one may still need it. */
+Test(session, none_leaves_before_all_are_done, .timeout = 120)
+{
+	struct cluster *cluster = malloc(sizeof(*cluster));
+	unsigned n_over = 0;
+
+	cr_assert_not_null(cluster);
+	open_cluster(cluster, "ring");
+	while (n_over < HOSTS) {
+		n_over = 0;
+		for (unsigned h = 0; h < HOSTS; h++) {
+			step(&cluster->hosts[h]);
+			for (unsigned o = 0; o < HOSTS && cluster->hosts[h].session->phase > PSD_PHASE_PARTING; o++)
+				cr_assert_geq(cluster->hosts[o].session->phase, PSD_PHASE_PARTING,
+					      "host %u left host %u", h, o);
+			n_over += cluster->hosts[h].is_over;
+		}
+	}
+	close_cluster(cluster);
+	free(cluster);
+}
+
 /* All have said that they are done; host 2 is lost before it has heard it. */
 Test(session, one_that_is_lost_when_all_are_done_leaves_nothing_undone, .timeout = 120)
 {
