@@ -283,9 +283,9 @@ FOLDER_TEST(run_reshape, files_of_two_runs_are_told_apart, make_folder())
 	folder_shell(&folder, "mv c kept");
 	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
 	folder_shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
-	expect_refusal(
-		&folder, "--system Ring --nodes 2",
-		"/host-3-of-4.safetensors: the checkpoint is of another run than the file of host 0 beside it\n");
+	expect_refusal(&folder, "--system Ring --nodes 2",
+		       "/host-3-of-4.safetensors: the checkpoint is of another run than the file of host 0 beside it; "
+		       "no other ");
 }
 
 FOLDER_TEST(run_reshape, other_models_and_optimisers_are_refused, make_folder())

@@ -201,6 +201,7 @@ Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
 
 	run_quietly(&folder, "--system PS --save @/uncut");
 	run_quietly(&folder, "--system PS --save @/whole --iterations 8");
+	run_quietly(&folder, "--system PS --save @/other --iterations 8 --set seed=7");
 	expect_older(&folder, "truncate -s -4 $f", "/host-1-of-2.safetensors:1:");
 	expect_older(&folder, ": >$f", "/host-1-of-2.safetensors: at byte 0: ");
 	expect_older(&folder, "cp ../parameters.safetensors $f",
@@ -210,6 +211,8 @@ Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
 	expect_older(&folder, "cp ../iteration-4/$g $g",
 		     "/host-0-of-2.safetensors: the checkpoint is of 4 iterations, its name says 8");
 	expect_older(&folder, "echo x >>$g", "/host-0-of-2.safetensors: ");
+	expect_older(&folder, "cp ../../other/iteration-8/$f $f",
+		     "/host-1-of-2.safetensors: the checkpoint is of another run than the file of host 0 beside it");
 	scratch_folder_remove(&folder);
 }
 
