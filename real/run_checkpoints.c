@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "real/base/console.h"
 #include "real/run_parts.h"
@@ -108,15 +107,11 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 static enum psd_status keep_parameters(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
-	char kept[sizeof(parameters.text) + 16];
-	unsigned n = 0;
+	struct psd_checkpoint_path kept;
 
-	do
-		snprintf(kept, sizeof(kept), "%s/kept-%u.safetensors", run->checkpoints.folder, ++n);
-	while (!access(kept, F_OK));
-	if (rename(parameters.text, kept))
+	if (!psd_checkpoint_keep_parameters(&run->checkpoints, &kept))
 		return refuse_parameters(run, err);
-	psd_console_say("psd-run: %s: the parameters of an earlier run are kept as %s", parameters.text, kept);
+	psd_console_say("psd-run: %s: the parameters of an earlier run are kept as %s", parameters.text, kept.text);
 	return PSD_OK;
 }
 
@@ -262,9 +257,9 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	status = psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err);
 	if (status)
 		return status;
-	if (found.has_parameters_alone)
+	if (found.has_parameters && !found.has_folders)
 		return refuse_parameters(run, err);
-	if (found.has_only_parameters && run->self == 0 && run->n_restarts == 0)
+	if (found.has_parameters && !found.has_any && run->self == 0 && run->n_restarts == 0)
 		PSD_TRY(keep_parameters(run, err));
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;

@@ -19,6 +19,7 @@
 
 #define ITERATION_NAME "iteration-%" PRIu32
 #define HOST_NAME      "host-%u-of-%u.safetensors"
+#define KEPT_NAME      "kept-%u.safetensors"
 #define PART_SUFFIX    ".part"
 
 /* longest name, with the suffix of a temporary file */
@@ -52,6 +53,24 @@ struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_check
 
 	snprintf(path.text, sizeof(path.text), "%s/parameters.safetensors", checkpoints->folder);
 	return path;
+}
+
+static struct psd_checkpoint_path kept_path(const struct psd_checkpoints *checkpoints, unsigned number)
+{
+	struct psd_checkpoint_path path;
+
+	snprintf(path.text, sizeof(path.text), "%s/" KEPT_NAME, checkpoints->folder, number);
+	return path;
+}
+
+bool psd_checkpoint_keep_parameters(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_path *kept)
+{
+	unsigned n = 0;
+
+	do
+		*kept = kept_path(checkpoints, ++n);
+	while (!access(kept->text, F_OK));
+	return !rename(psd_checkpoint_parameters_path(checkpoints).text, kept->text);
 }
 
 static enum psd_status make_folder(const char *path, struct psd_error *err)
@@ -167,7 +186,6 @@ struct search {
 	unsigned n_iterations;			 /* iterations for which any of this run's hosts has a file */
 	bool has_others;			 /* files of this run's other hosts were found */
 	struct listing listing;
-	bool has_folders; /* a folder of any iteration was found */
 	bool is_out_of_memory;
 };
 
@@ -253,7 +271,7 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	const struct listing *listing = &search->listing;
 	DIR *entries = open_iteration(parent_fd, iterations);
 
-	search->has_folders = true;
+	search->found.has_folders = true;
 	if (!entries)
 		return;
 	list(search, entries);
@@ -300,8 +318,7 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 	if (search.is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a list of checkpoints");
 	choose_newest(&search);
-	search.found.has_parameters_alone = !search.has_folders && has_parameters(checkpoints);
-	search.found.has_only_parameters = !search.found.has_any && has_parameters(checkpoints);
+	search.found.has_parameters = has_parameters(checkpoints);
 	*found = search.found;
 	return PSD_OK;
 }
@@ -341,6 +358,20 @@ static void keep_iteration(void *context, int parent_fd, uint32_t iterations)
 		closedir(entries);
 }
 
+/* Parameters of earlier runs. */
+static void keep_kept(struct kept_files *kept, const struct psd_checkpoints *checkpoints)
+{
+	DIR *entries = opendir(checkpoints->folder);
+	const struct dirent *entry;
+	unsigned number;
+
+	while (entries && (entry = readdir(entries)) != NULL)
+		if (sscanf(entry->d_name, KEPT_NAME, &number) == 1)
+			keep_file(kept, kept_path(checkpoints, number).text);
+	if (entries)
+		closedir(entries);
+}
+
 static void keep_all(struct kept_files *kept, const struct psd_checkpoints *checkpoints)
 {
 	struct psd_checkpoint_path path = psd_checkpoint_parameters_path(checkpoints);
@@ -349,13 +380,14 @@ static void keep_all(struct kept_files *kept, const struct psd_checkpoints *chec
 	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
 	if (!kept->are_noted) /* the next checkpoint empties it */
 		keep_file(kept, path.text);
+	keep_kept(kept, checkpoints);
 	(void)visit_iterations(checkpoints->folder, keep_iteration, kept);
 }
 
 enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
 	static const char *const names[] = {"parameters.safetensors", "parameters.safetensors" PART_SUFFIX,
-					    "iteration-*"};
+					    "iteration-*", "kept-*.safetensors"};
 	struct kept_files kept = {.folder = checkpoints->folder, .err = err};
 
 	kept.status = check_name(checkpoints, err);

@@ -46,10 +46,8 @@ struct psd_checkpoints_found {
 	struct psd_checkpoint_set newest;
 	struct psd_checkpoint_set other; /* newest checkpoint of another number of hosts that lacks files */
 	bool has_any;			 /* the folder has any file of a checkpoint */
-	bool has_parameters_alone;	 /* the folder has parameters.safetensors, but no folder iteration-N */
-	/* No file of a checkpoint was found, but parameters.safetensors: a run was killed at its first checkpoint, or
-	 * somebody has removed the files and kept the parameters. */
-	bool has_only_parameters;
+	bool has_folders;		 /* the folder has a folder iteration-N, with or without files */
+	bool has_parameters;		 /* the folder has parameters.safetensors */
 	bool has_lost; /* no checkpoint here is complete, although all hosts have passed one: files were removed */
 };
 
@@ -75,6 +73,9 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *checkpoints,
 					       struct psd_checkpoint_host host, uint32_t iterations);
 struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_checkpoints *checkpoints);
+/* Renames parameters.safetensors to kept-N.safetensors, with the first N that is free; *kept is the new path. False:
+ * errno tells why it cannot be renamed. */
+bool psd_checkpoint_keep_parameters(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_path *kept);
 /* Creates the folder iteration-N of the checkpoint after N = `iterations` iterations. PSD_EFILE: it cannot be
  * created. */
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
