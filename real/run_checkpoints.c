@@ -216,30 +216,49 @@ static void say_skipped(const char *lines)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* Goes back from the newest checkpoint to the newest whole one. found: the newest, replaced. */
+/* Number of iterations of the newest checkpoint, if it is not whole; 0: it is whole, or there is none. */
+static uint32_t find_unsound(const struct psd_run *run, const struct psd_checkpoints_found *found,
+			     struct psd_checkpoint_host host, struct psd_error *why)
+{
+	const struct psd_checkpoint_host missing = {found->torn.missing, found->torn.n_hosts};
+
+	if (found->torn.iterations > 0) {
+		const struct psd_checkpoint_path path =
+			psd_checkpoint_path(&run->checkpoints, missing, found->torn.iterations);
+
+		psd_error_set(why, PSD_EFILE, (struct psd_place){.path = path.text}, "the file is missing");
+		return found->torn.iterations;
+	}
+	return found->newest.iterations > 0 && psd_checkpoint_check(&run->checkpoints, &found->newest, host, why)
+		       ? found->newest.iterations
+		       : 0;
+}
+
+/* Goes back from the newest checkpoint to the newest whole one. found: the newest, replaced. A run that was killed at
+ * its first checkpoint begins again; it does not if all files were there. */
 static enum psd_status find_whole(const struct psd_run *run, struct psd_checkpoint_host host,
 				  struct psd_checkpoints_found *found, struct psd_error *err)
 {
 	struct psd_text skipped = {.bytes = NULL};
 	struct psd_error why, first = {.status = PSD_OK};
 	enum psd_status status = PSD_OK;
+	uint32_t iterations;
 
-	while (!status && found->newest.iterations > 0 &&
-	       psd_checkpoint_check(&run->checkpoints, &found->newest, host, &why)) {
-		if (!first.status)
+	while (!status && (iterations = find_unsound(run, found, host, &why)) > 0) {
+		if (!first.status && found->torn.iterations == 0)
 			first = why;
 		psd_text_add(&skipped, "%s: the checkpoint of %" PRIu32 " iterations is skipped\n", why.text,
-			     found->newest.iterations);
+			     iterations);
 		if (why.status == PSD_ENOMEM || skipped.is_out_of_memory)
 			status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
 		else
-			status = psd_checkpoints_find(&run->checkpoints, host, found->newest.iterations, found, err);
+			status = psd_checkpoints_find(&run->checkpoints, host, iterations, found, err);
 	}
 	if (!status && first.status && found->newest.iterations == 0)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "%s; no other checkpoint is whole: name another folder to begin anew",
 				       first.text);
-	if (!status)
+	if (!status && !found->has_lost) /* a refusal says it otherwise */
 		say_skipped(skipped.bytes);
 	psd_text_release(&skipped);
 	return status;

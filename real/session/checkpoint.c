@@ -182,6 +182,7 @@ struct search {
 	uint32_t below_iterations; /* 0: all */
 	struct psd_checkpoints_found found;
 	struct psd_checkpoint_set own, complete; /* newest of this host; newest complete one of as many hosts */
+	struct psd_checkpoint_set lacking;	 /* newest one of as many hosts that lacks files */
 	struct psd_checkpoint_set others;	 /* newest complete one of another number of hosts */
 	unsigned n_iterations;			 /* iterations for which any of this run's hosts has a file */
 	bool has_others;			 /* files of this run's other hosts were found */
@@ -261,8 +262,8 @@ static void look_at(struct search *search, uint32_t iterations, const struct psd
 	search->has_others |= n > has_own;
 	if (counts && has_own)
 		keep_newer(&search->own, set);
-	if (counts && set.missing == set.n_hosts)
-		keep_newer(&search->complete, set);
+	if (counts)
+		keep_newer(set.missing == set.n_hosts ? &search->complete : &search->lacking, set);
 }
 
 static void look_into(void *context, int parent_fd, uint32_t iterations)
@@ -284,7 +285,8 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	}
 }
 
-/* A complete set of files means that the hosts share the folder. */
+/* A complete set of files means that the hosts share the folder. Where only files of another number of hosts are left,
+ * and some of those are missing, nothing is skipped: the run does not begin. */
 static void choose_newest(struct search *search)
 {
 	struct psd_checkpoints_found *found = &search->found;
@@ -293,6 +295,12 @@ static void choose_newest(struct search *search)
 	found->newest = is_shared ? search->complete : search->own;
 	keep_newer(&found->newest, search->others);
 	found->has_lost = found->newest.iterations == 0 && search->n_iterations > 1;
+	if (is_shared && (found->newest.iterations > 0 || found->other.iterations == 0))
+		found->torn = search->lacking;
+	if (found->newest.iterations > 0)
+		keep_newer(&found->torn, found->other);
+	if (found->torn.iterations <= found->newest.iterations)
+		found->torn.iterations = 0;
 }
 
 static bool has_parameters(const struct psd_checkpoints *checkpoints)

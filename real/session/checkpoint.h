@@ -45,9 +45,12 @@ struct psd_checkpoints_found {
 	 * are here. */
 	struct psd_checkpoint_set newest;
 	struct psd_checkpoint_set other; /* newest checkpoint of another number of hosts that lacks files */
-	bool has_any;			 /* the folder has any file of a checkpoint */
-	bool has_folders;		 /* the folder has a folder iteration-N, with or without files */
-	bool has_parameters;		 /* the folder has parameters.safetensors */
+	/* Newest checkpoint that lacks files and is later than `newest`: a run that resumes skips it. 0 iterations:
+	 * there is none. */
+	struct psd_checkpoint_set torn;
+	bool has_any;	     /* the folder has any file of a checkpoint */
+	bool has_folders;    /* the folder has a folder iteration-N, with or without files */
+	bool has_parameters; /* the folder has parameters.safetensors */
 	bool has_lost; /* no checkpoint here is complete, although all hosts have passed one: files were removed */
 };
 

@@ -211,6 +211,9 @@ Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
 	expect_older(&folder, "cp ../iteration-4/$g $g",
 		     "/host-0-of-2.safetensors: the checkpoint is of 4 iterations, its name says 8");
 	expect_older(&folder, "echo x >>$g", "/host-0-of-2.safetensors: ");
+	expect_older(&folder, "rm $f", "/host-1-of-2.safetensors: the file is missing: the checkpoint of 8 ");
+	expect_older(&folder, "mv $f host-1-of-3.safetensors && rm $g",
+		     "/host-0-of-3.safetensors: the file is missing");
 	expect_older(&folder, "cp ../../other/iteration-8/$f $f",
 		     "/host-1-of-2.safetensors: the checkpoint is of another run than the file of host 0 beside it");
 	scratch_folder_remove(&folder);

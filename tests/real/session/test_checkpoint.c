@@ -154,6 +154,13 @@ static struct psd_checkpoints_found find(const struct scratch_folder *folder, un
 	return find_below(folder, host, n_hosts, 0);
 }
 
+static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsigned n_hosts, unsigned missing)
+{
+	cr_expect_eq(set.iterations, iterations, "%u iterations", set.iterations);
+	cr_expect_eq(set.n_hosts, n_hosts, "%u hosts", set.n_hosts);
+	cr_expect_eq(set.missing, missing, "host %u", set.missing);
+}
+
 FOLDER_TEST(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have, scratch_folder_make())
 {
 	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0);
@@ -166,6 +173,9 @@ FOLDER_TEST(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have, scr
 	/* each host alone, which sees the other's checkpoint; then the process that starts all */
 	for (unsigned host = 0; host <= 2; host++)
 		cr_expect_eq(find(&folder, host, 2).newest.iterations, 10, "host %u", host);
+	for (unsigned host = 0; host <= 2; host++)
+		expect_set(find(&folder, host, 2).torn, 11, 2, 1);
+	cr_expect_eq(find_below(&folder, 2, 2, 11).torn.iterations, 0, "a later one alone");
 }
 
 FOLDER_TEST(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these, scratch_folder_make())
@@ -174,7 +184,9 @@ FOLDER_TEST(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these, scra
 	put(&folder, 20, 1, 2);
 	cr_expect_eq(find(&folder, 1, 2).newest.iterations, 20);
 	cr_expect_eq(find(&folder, 0, 2).newest.iterations, 0);
-	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "whoever starts all");
+	cr_expect_eq(find(&folder, 1, 2).torn.iterations, 0, "the others have folders of their own");
+	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "the process that starts all");
+	expect_set(find(&folder, 2, 2).torn, 20, 2, 0);
 }
 
 /* A host with the first checkpoint alone may begin; one with two has lost a checkpoint that another has. */
@@ -200,13 +212,6 @@ static void put_all(const struct scratch_folder *folder, unsigned iterations, un
 		put(folder, iterations, h, n_hosts);
 }
 
-static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsigned n_hosts, unsigned missing)
-{
-	cr_expect_eq(set.iterations, iterations, "%u iterations", set.iterations);
-	cr_expect_eq(set.n_hosts, n_hosts, "%u hosts", set.n_hosts);
-	cr_expect_eq(set.missing, missing, "host %u", set.missing);
-}
-
 FOLDER_TEST(checkpoint_files, the_newest_may_be_of_another_number_of_hosts, scratch_folder_make())
 {
 	put_all(&folder, 8, 4);
@@ -215,6 +220,7 @@ FOLDER_TEST(checkpoint_files, the_newest_may_be_of_another_number_of_hosts, scra
 	for (unsigned host = 0; host <= 2; host++)
 		expect_set(find(&folder, host, 2).newest, 8, 4, 4);
 	expect_set(find(&folder, 0, 2).other, 12, 3, 1);
+	expect_set(find(&folder, 0, 2).torn, 12, 3, 1);
 	put_all(&folder, 8, 2);
 	expect_set(find(&folder, 2, 2).newest, 8, 2, 2);
 	expect_set(find(&folder, 5, 5).newest, 8, 2, 2);
@@ -238,6 +244,7 @@ FOLDER_TEST(checkpoint_files, checkpoints_that_others_lack_are_named, scratch_fo
 	put(&folder, 7, 3, 4);
 	expect_set(find(&folder, 2, 2).newest, 0, 0, 0);
 	expect_set(find(&folder, 2, 2).other, 9, 4, 2);
+	cr_expect_eq(find(&folder, 2, 2).torn.iterations, 0, "nothing to go back to");
 	cr_expect(find(&folder, 2, 2).has_any);
 }
 
