@@ -47,6 +47,15 @@ struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *che
 	return path;
 }
 
+static struct psd_checkpoint_path part_path(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+					    uint32_t iterations)
+{
+	struct psd_checkpoint_path path = psd_checkpoint_path(checkpoints, host, iterations);
+
+	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
+	return path;
+}
+
 struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_checkpoints *checkpoints)
 {
 	struct psd_checkpoint_path path;
@@ -96,11 +105,34 @@ static enum psd_status check_name(const struct psd_checkpoints *checkpoints, str
 	return PSD_OK;
 }
 
-enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+enum psd_status psd_checkpoints_open(struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
-	const enum psd_status status = check_name(checkpoints, err);
+	struct stat about;
 
-	return status ? status : make_folder(checkpoints->folder, err);
+	PSD_TRY(check_name(checkpoints, err));
+	PSD_TRY(make_folder(checkpoints->folder, err));
+	checkpoints->is_open = !stat(checkpoints->folder, &about);
+	if (checkpoints->is_open) {
+		checkpoints->device = about.st_dev;
+		checkpoints->inode = about.st_ino;
+	}
+	return PSD_OK;
+}
+
+/* Somebody may have put another folder, or a link to one, in its place. */
+static enum psd_status check_folder(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+{
+	struct stat about;
+
+	if (!checkpoints->is_open)
+		return PSD_OK;
+	if (stat(checkpoints->folder, &about))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+				     "no checkpoint can be written there: %s", strerror(errno));
+	if (about.st_dev == checkpoints->device && about.st_ino == checkpoints->inode)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+			     "another folder has taken this place since the run began: no checkpoint is written there");
 }
 
 enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor, struct psd_error *err)
@@ -127,7 +159,12 @@ enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, 
 				     struct psd_error *err)
 {
 	const struct psd_checkpoint_path path = folder_path(checkpoints, iterations);
+	struct stat about;
 
+	PSD_TRY(check_folder(checkpoints, err));
+	if (!lstat(path.text, &about) && S_ISLNK(about.st_mode))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path.text},
+				     "is a symbolic link, must be a folder: no checkpoint is written there");
 	return make_folder(path.text, err);
 }
 
@@ -152,6 +189,18 @@ static bool is_host(const char *name, struct psd_checkpoint_host *host)
 		return false;
 	snprintf(again, sizeof(again), HOST_NAME, host->host, host->n_hosts);
 	return !strcmp(name, again);
+}
+
+/* True if a killed writer has left it. */
+static bool is_part(const char *name, struct psd_checkpoint_host *host)
+{
+	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
+	char whole[NAME_MAX_BYTES];
+
+	if (length < behind || length >= sizeof(whole) || strcmp(name + length - behind, PART_SUFFIX) != 0)
+		return false;
+	snprintf(whole, sizeof(whole), "%.*s", (int)(length - behind), name);
+	return is_host(whole, host);
 }
 
 /* Calls visit with each iteration's folder. Returns false with errno. */
@@ -316,9 +365,12 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 				     struct psd_error *err)
 {
 	struct search search = {.host = host, .below_iterations = below_iterations};
-	const bool is_searched = visit_iterations(checkpoints->folder, look_into, &search);
-	const int error_number = errno;
+	bool is_searched;
+	int error_number;
 
+	PSD_TRY(check_folder(checkpoints, err));
+	is_searched = visit_iterations(checkpoints->folder, look_into, &search);
+	error_number = errno;
 	free(search.listing.hosts);
 	if (!is_searched)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
@@ -340,28 +392,53 @@ struct kept_files {
 	struct psd_error *err;
 };
 
+/* Refuses what a checkpoint cannot be written to, before the run begins. */
+static void check_type(struct kept_files *kept, const char *path)
+{
+	struct stat about;
+
+	if (!kept->status && !stat(path, &about) && !S_ISREG(about.st_mode))
+		kept->status = psd_error_set(kept->err, PSD_EFILE, (struct psd_place){.path = path},
+					     "is %s, must be a regular file",
+					     S_ISDIR(about.st_mode) ? "a folder" : "a device, a pipe or a socket");
+}
+
 static void keep_file(struct kept_files *kept, const char *path)
 {
 	if (kept->are_noted)
 		psd_inputs_note(path);
-	else if (!kept->status)
+	else
+		check_type(kept, path);
+	if (!kept->are_noted && !kept->status)
 		kept->status = psd_output_check(path, kept->err);
+}
+
+static void refuse_iteration(struct kept_files *kept, uint32_t iterations)
+{
+	const struct psd_checkpoints checkpoints = {.folder = kept->folder};
+
+	if (!kept->are_noted && !kept->status)
+		kept->status = psd_error_set(kept->err, PSD_EFILE,
+					     (struct psd_place){.path = folder_path(&checkpoints, iterations).text},
+					     "is a file, must be a folder");
 }
 
 /* A part that a killed writer has left is no checkpoint. */
 static void keep_iteration(void *context, int parent_fd, uint32_t iterations)
 {
 	struct kept_files *kept = context;
+	const struct psd_checkpoints checkpoints = {.folder = kept->folder};
 	DIR *entries = open_iteration(parent_fd, iterations);
 	const struct dirent *entry;
 	struct psd_checkpoint_host host;
 
+	if (!entries && errno == ENOTDIR)
+		refuse_iteration(kept, iterations);
 	while (entries && (entry = readdir(entries)) != NULL)
-		if (is_host(entry->d_name, &host)) {
-			const struct psd_checkpoints checkpoints = {.folder = kept->folder};
-
+		if (is_host(entry->d_name, &host))
 			keep_file(kept, psd_checkpoint_path(&checkpoints, host, iterations).text);
-		}
+		else if (is_part(entry->d_name, &host))
+			check_type(kept, part_path(&checkpoints, host, iterations).text);
 	if (entries)
 		closedir(entries);
 }
@@ -428,18 +505,6 @@ static bool is_own(const struct own_files *own, struct psd_checkpoint_host one)
 						: one.host % own->host.n_hosts == own->host.host;
 }
 
-/* True if a killed writer has left it. */
-static bool is_part(const char *name, struct psd_checkpoint_host *host)
-{
-	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
-	char whole[NAME_MAX_BYTES];
-
-	if (length < behind || length >= sizeof(whole) || strcmp(name + length - behind, PART_SUFFIX) != 0)
-		return false;
-	snprintf(whole, sizeof(whole), "%.*s", (int)(length - behind), name);
-	return is_host(whole, host);
-}
-
 static void find_before(void *context, int parent_fd, uint32_t iterations)
 {
 	struct own_files *own = context;
@@ -504,8 +569,9 @@ void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_
 			  uint32_t iterations, unsigned n_kept)
 {
 	struct own_files own = {.host = host, .iterations = iterations, .n_before = n_kept - 1};
+	struct psd_error ignored;
 
-	if (visit_iterations(checkpoints->folder, find_before, &own))
+	if (!check_folder(checkpoints, &ignored) && visit_iterations(checkpoints->folder, find_before, &own))
 		(void)visit_iterations(checkpoints->folder, remove_other, &own);
 }
 
@@ -522,6 +588,7 @@ enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoi
 {
 	struct own_files own = {.host = host, .iterations = iterations};
 
+	PSD_TRY(check_folder(checkpoints, err));
 	if (!visit_iterations(checkpoints->folder, remove_later, &own))
 		own.error_number = errno;
 	return own.error_number == 0 ? PSD_OK

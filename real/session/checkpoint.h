@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/base/error.h"
 
@@ -17,6 +18,10 @@ struct psd_checkpoints {
 	const char *folder;
 	/* Iterations between two checkpoints, >= 1; the last iteration of a run always has one. */
 	uint32_t every_iterations;
+	/* The folder as psd_checkpoints_open() found it. A folder that takes its place later is not written. */
+	bool is_open;
+	dev_t device;
+	ino_t inode;
 };
 
 struct psd_checkpoint_host {
@@ -56,11 +61,11 @@ struct psd_checkpoints_found {
 
 /* Reserves the names of the checkpoint folder, before it is created or written. Refuses a folder with files that the
  * run reads (engine/base/inputs.h), and makes sure that no other output of the run replaces a checkpoint. PSD_EINVAL,
- * PSD_ENOMEM. */
+ * PSD_ENOMEM. PSD_EFILE: a folder has the name of a file, or the other way round. */
 enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Creates the checkpoint folder unless it exists. PSD_EFILE: files cannot be created in it. */
-enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_checkpoints_open(struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
 /* Locks the folder, so that no other run writes checkpoints there. The lock ends when the caller and all processes that
  * inherit *descriptor have closed it. *descriptor is -1 if the file system has no locks. Only host 0 calls this, since
  * hosts may share the folder. Waits a moment for a run that was killed. PSD_EFILE: another run has the lock. */
@@ -79,8 +84,8 @@ struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_check
 /* Renames parameters.safetensors to kept-N.safetensors, with the first N that is free; *kept is the new path. False:
  * errno tells why it cannot be renamed. */
 bool psd_checkpoint_keep_parameters(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_path *kept);
-/* Creates the folder iteration-N of the checkpoint after N = `iterations` iterations. PSD_EFILE: it cannot be
- * created. */
+/* Creates the folder iteration-N of the checkpoint after N = `iterations` iterations. PSD_EFILE: it cannot be created,
+ * or another folder has taken the place of the checkpoint folder. */
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Removes old files of a host, so that its n_kept newest ones are left: PSD_CHECKPOINTS_KEPT or

@@ -271,8 +271,7 @@ FOLDER_TEST(run_save, a_test_is_in_the_log_before_its_checkpoint, make_folder())
 {
 	char *log, *line;
 
-	scratch_folder_add(&folder, "c");
-	scratch_folder_add(&folder, "c/parameters.safetensors"); /* worker 0 can write no checkpoint */
+	folder_shell(&folder, "mkdir c && ln -s nowhere c/iteration-4"); /* no worker can write a checkpoint */
 	free(run_that_fails(&folder, 1, "--system PS --save @/c --log @/log"));
 	log = scratch_folder_read(&folder, "log");
 	line = strstr(log, "\nPS,3,");
@@ -286,12 +285,38 @@ FOLDER_TEST(run_save, parameters_are_there_before_the_checkpoint, make_folder())
 {
 	char *text;
 
-	scratch_folder_add(&folder, "c");
-	scratch_folder_add(&folder, "c/parameters.safetensors");
+	folder_shell(&folder, "mkdir c && ln -s nowhere c/parameters.safetensors.part");
 	text = run_that_fails(&folder, 1, "--system PS --save @/c --iterations 3");
-	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: must be a regular file\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: cannot be written: Too many levels of "), "%s",
+			   text);
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
+}
+
+/* Before the run begins, not at its first checkpoint. */
+FOLDER_TEST(run_save, names_of_another_kind_are_refused, make_folder())
+{
+	static const char *const rows[][2] = {
+		{"mkdir parameters.safetensors", "/c/parameters.safetensors: is a folder, must be a regular file\n"},
+		{"mkfifo parameters.safetensors",
+		 "/c/parameters.safetensors: is a device, a pipe or a socket, must be a regular file\n"},
+		{"mkdir parameters.safetensors.part",
+		 "/c/parameters.safetensors.part: is a folder, must be a regular file\n"},
+		{": >iteration-4", "/c/iteration-4: is a file, must be a folder\n"},
+		{"mkdir -p iteration-4/host-1-of-2.safetensors",
+		 "/c/iteration-4/host-1-of-2.safetensors: is a folder, must be a regular file\n"},
+		{"mkdir -p iteration-4/host-1-of-2.safetensors.part",
+		 "/c/iteration-4/host-1-of-2.safetensors.part: is a folder, must be a regular file\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char command[256];
+
+		snprintf(command, sizeof(command), "rm -rf c && mkdir c && cd c && %s", rows[i][0]);
+		folder_shell(&folder, command);
+		expect_refusal(&folder, 2, "--system PS --save @/c --log @/log", rows[i][1]);
+		cr_expect_not(scratch_folder_has(&folder, "log"));
+	}
 }
 
 /* A run that was killed at its checkpoint 8 left one file, which must not stay beside the next run's others. */
@@ -299,7 +324,7 @@ FOLDER_TEST(run_save, files_of_an_earlier_run_are_removed, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
-	scratch_folder_write(&folder, "c/iteration-6", "", 0);
+	folder_shell(&folder, "ln -s nowhere c/iteration-6");
 	free(run_that_fails(&folder, 1,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
@@ -422,10 +447,10 @@ FOLDER_TEST(run_save, no_host_is_done_while_another_cannot_save, make_folder())
 
 	add_hosts(&folder);
 	scratch_folder_add(&folder, "c1");
-	scratch_folder_write(&folder, "c1/iteration-10", "", 0);
+	folder_shell(&folder, "ln -s nowhere c1/iteration-10");
 	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "11");
 	said = scratch_folder_read(&folder, "rank0");
-	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
+	cr_expect_not_null(strstr(said, "c1/iteration-10: is a symbolic link, must be a folder: no checkpoint "), "%s",
 			   said);
 	free(said);
 }
@@ -447,7 +472,7 @@ FOLDER_TEST(run_save, hosts_of_their_own_go_on, make_folder())
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c0", "--save c1", "00");
 	scratch_folder_add(&folder, "d1");
-	scratch_folder_write(&folder, "d1/iteration-8", "", 0);
+	folder_shell(&folder, "ln -s nowhere d1/iteration-8");
 	run_hosts(&folder, "--save d0", "--save d1", "11");
 	folder_shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
 	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");
