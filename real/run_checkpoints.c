@@ -69,7 +69,8 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 	run->checkpoints.folder = options->save_path;
 	run->checkpoints.every_iterations = every < PSD_MAX_ITERATIONS ? (uint32_t)every : PSD_MAX_ITERATIONS;
 	status = psd_checkpoints_open(&run->checkpoints, err);
-	return status || run->self != 0 ? status : psd_checkpoints_lock(&run->checkpoints, &run->checkpoints_lock, err);
+	return status ? status
+		      : psd_checkpoints_lock(&run->checkpoints, run->self, &run->locks[PSD_RUN_LOCK_SAVE], err);
 }
 
 static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error *err)

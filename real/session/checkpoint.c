@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/grow.h"
 #include "engine/base/inputs.h"
 #include "engine/base/output.h"
+#include "real/base/path_lock.h"
 
 #define ITERATION_NAME "iteration-%" PRIu32
 #define HOST_NAME      "host-%u-of-%u.safetensors"
@@ -24,8 +23,6 @@
 
 /* longest name, with the suffix of a temporary file */
 enum { NAME_MAX_BYTES = 64 };
-/* The processes of a killed run end within this time. */
-enum { LOCK_TRIES = 20, LOCK_TRY_MS = 100 };
 
 /* ---- paths ---- */
 
@@ -135,24 +132,13 @@ static enum psd_status check_folder(const struct psd_checkpoints *checkpoints, s
 			     "another folder has taken this place since the run began: no checkpoint is written there");
 }
 
-enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor, struct psd_error *err)
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, unsigned host, int *descriptor,
+				     struct psd_error *err)
 {
-	const int folder = open(checkpoints->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool is_locked;
+	char path[PSD_CHECKPOINT_PATH_MAX];
 
-	for (unsigned tries = 0; folder >= 0 && tries < LOCK_TRIES; tries++) {
-		is_locked = !flock(folder, LOCK_EX | LOCK_NB);
-		if (is_locked || errno != EWOULDBLOCK)
-			break;
-		(void)poll(NULL, 0, LOCK_TRY_MS);
-	}
-	if (folder < 0 || is_locked || errno != EWOULDBLOCK) {
-		*descriptor = folder;
-		return PSD_OK;
-	}
-	close(folder);
-	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-			     "another run is writing checkpoints there");
+	snprintf(path, sizeof(path), "%s/host-%u", checkpoints->folder, host);
+	return psd_path_lock(path, checkpoints->folder, descriptor, err);
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,

@@ -66,10 +66,9 @@ enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoint
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Creates the checkpoint folder unless it exists. PSD_EFILE: files cannot be created in it. */
 enum psd_status psd_checkpoints_open(struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
-/* Locks the folder, so that no other run writes checkpoints there. The lock ends when the caller and all processes that
- * inherit *descriptor have closed it. *descriptor is -1 if the file system has no locks. Only host 0 calls this, since
- * hosts may share the folder. Waits a moment for a run that was killed. PSD_EFILE: another run has the lock. */
-enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor,
+/* Locks the host's files in the folder, so that no other run writes them; see psd_path_lock(). Hosts may share the
+ * folder. PSD_EFILE: another run has the lock; PSD_ENOMEM. */
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, unsigned host, int *descriptor,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Finds the checkpoint to resume from. host: this host and the number of hosts; host.host == host.n_hosts: the caller
  * needs the files of all hosts. below_iterations: only checkpoints after fewer iterations count; 0: all count.

@@ -383,8 +383,31 @@ FOLDER_TEST(run_save, two_runs_have_two_folders, make_folder())
 		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
 		 folder.path, path_of("psd-run").text);
 	done = run_command(line);
-	cr_expect_not_null(strstr(done.text, "c: another run is writing checkpoints there\n2"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "c: is being written by another run (process "), "%s", done.text);
 	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
+	free(done.text);
+}
+
+/* Two runs at a time, from one folder. */
+FOLDER_TEST(run_save, an_output_is_of_one_run_at_a_time, make_folder())
+{
+	char line[4 * PATH_MAX], words[64];
+	struct run done;
+	int first;
+
+	snprintf(line, sizeof(line),
+		 "cd %s; run() { exec %s --no-emulation --quiet --system PS s.yaml \"$@\" 2>&1 >/dev/null; }; "
+		 "run --iterations 1000000 --log log --trace trace & first=$!; until [ -e log ]; do :; done; "
+		 "ln -s log link; echo $first; (run --log link); echo $?; (run --trace ./trace); echo $?; "
+		 "(run --log other --iterations 1); echo $?; kill -9 $first; wait $first; "
+		 "(run --log link --trace trace --iterations 1); echo $?",
+		 folder.path, path_of("psd-run").text);
+	done = run_command(line);
+	cr_assert_eq(sscanf(done.text, "%d", &first), 1, "%s", done.text);
+	snprintf(words, sizeof(words), "link: is being written by another run (process %d)\n2\n", first);
+	cr_expect_not_null(strstr(done.text, words), "%s", done.text);
+	snprintf(words, sizeof(words), "trace: is being written by another run (process %d)\n2\n0\n0\n", first);
+	cr_expect_not_null(strstr(done.text, words), "%s", done.text);
 	free(done.text);
 }
 
