@@ -53,9 +53,12 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_checkpoints checkpoints = {.folder = run->options->save_path};
-	const enum psd_status status = checkpoints.folder ? psd_checkpoints_reserve(&checkpoints, err) : PSD_OK;
+	const char *const log = run->self == 0 && run->options->resumes ? run->options->log_path : NULL;
 
-	return status ? status : psd_run_options_plan_files(run->options, err);
+	if (checkpoints.folder)
+		PSD_TRY(psd_checkpoints_reserve(&checkpoints, err));
+	PSD_TRY(psd_run_options_plan_files(run->options, err));
+	return log ? psd_run_log_check(log, err) : PSD_OK;
 }
 
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
@@ -265,6 +268,18 @@ static enum psd_status find_whole(const struct psd_run *run, struct psd_checkpoi
 	return status;
 }
 
+/* Says which iterations the log lacks, as when somebody cut it or the disk was full. */
+static enum psd_status go_on_log(struct psd_run *run, struct psd_error *err)
+{
+	struct psd_text missing = {.bytes = NULL};
+	const enum psd_status status = psd_run_log_go_on(&run->log, run->first_iteration, &missing, err);
+
+	if (!status && missing.bytes)
+		psd_console_say("psd-run: %s: lacks the lines of iterations %s", run->log.path, missing.bytes);
+	psd_text_release(&missing);
+	return status;
+}
+
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
@@ -291,7 +306,7 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	if (found.has_lost)
 		return refuse_lost(run, err);
 	status = begin_at(run, made, &found, host, err);
-	return status ? status : psd_run_log_go_on(&run->log, run->first_iteration, err);
+	return status ? status : go_on_log(run, err);
 }
 
 /* ---- restarts ---- */

@@ -244,6 +244,32 @@ FOLDER_TEST(run_save, the_log_goes_on, make_folder())
 	free(log);
 }
 
+/* It does not become one, even where its lines look like a log's. */
+FOLDER_TEST(run_save, a_file_that_is_no_log_is_not_resumed, make_folder())
+{
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
+	folder_shell(&folder, "tail -n +2 log >notes");
+	expect_refusal(&folder, 2, "--system Ring --save @/c --log @/notes --resume",
+		       "/notes: '--resume' continues a log, which begins with 'system,iteration,epoch,loss,"
+		       "training_accuracy_ratio,elapsed_sec,test_accuracy_ratio', the file begins with 'Ring,0,0.25,");
+	folder_shell(&folder, "tail -n +2 log | cmp - notes");
+	expect_refusal(&folder, 2, "--system Ring --save @/new --log @/s.yaml --restarts 1", "/s.yaml: ");
+	cr_expect_not(scratch_folder_has(&folder, "new"));
+}
+
+FOLDER_TEST(run_save, a_log_that_lacks_lines_goes_on_and_says_so, make_folder())
+{
+	char *text;
+
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
+	folder_shell(&folder, "sed -i '/Ring,2,/d' log; truncate -s -3 log");
+	text = run(&folder, "--system Ring --save @/c --log @/log --resume");
+	cr_expect_not_null(strstr(text, "/log: lacks the lines of iterations 2, 5\n"), "%s", text);
+	free(text);
+	folder_shell(&folder, "test $(grep -c '^Ring,[0-9]*,[^,]*,[^,]*,[^,]*,[^,]*,[^,]*$' log) = 8");
+	folder_shell(&folder, "test $(wc -l <log) = 9");
+}
+
 FOLDER_TEST(run_save, without_a_checkpoint_it_begins_and_says_so, make_folder())
 {
 	char arguments[512];
