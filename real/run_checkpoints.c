@@ -93,8 +93,9 @@ static enum psd_status refuse_parameters(const struct psd_run *run, struct psd_e
 			     parameters.text);
 }
 
+/* Where each host has a folder of its own, host 0 alone has written parameters. */
 static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
-				      struct psd_error *err)
+				      bool has_parameters, struct psd_error *err)
 {
 	const struct psd_checkpoint_host missing = {set->missing, set->n_hosts};
 	const struct psd_checkpoint_path path = psd_checkpoint_path(&run->checkpoints, missing, set->iterations);
@@ -104,7 +105,7 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 		err, PSD_EINVAL, (struct psd_place){.path = path.text},
 		"the file is missing: to go on with other hosts or another system, each host needs the files of all "
 		"%u hosts in a shared folder; or begin in another folder with --set train.start=%.200s",
-		set->n_hosts, parameters.text);
+		set->n_hosts, has_parameters ? parameters.text : "FILE, the parameters.safetensors of host 0's folder");
 }
 
 /* The run begins at the beginning and would replace them at its first checkpoint. */
@@ -162,10 +163,11 @@ static struct psd_checkpoint_path about_path(const struct psd_run *run, const st
 }
 
 /* Finds the number of samples the run has used, and whether other hosts or another system wrote the checkpoint. */
-static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
-				 struct psd_checkpoint_host host, struct psd_old_checkpoint_about *about,
-				 struct psd_error *err)
+static enum psd_status look_back(struct psd_run *run, const struct psd_case *made,
+				 const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
+				 struct psd_old_checkpoint_about *about, struct psd_error *err)
 {
+	const struct psd_checkpoint_set *set = &found->newest;
 	struct psd_text program = {.bytes = NULL}, text = {.bytes = NULL};
 	struct psd_shard_map shard_map;
 	enum psd_status status = psd_shard_map_make(&shard_map, &made->plan, err);
@@ -185,7 +187,9 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 		return status;
 	run->first_sample = about->has_samples ? about->samples : set->iterations * psd_run_global_batch(run);
 	run->from_hosts = set->n_hosts == host.n_hosts && about->is_alike ? 0 : set->n_hosts;
-	return run->from_hosts == 0 || set->missing == set->n_hosts ? PSD_OK : refuse_missing(run, set, err);
+	return run->from_hosts == 0 || set->missing == set->n_hosts
+		       ? PSD_OK
+		       : refuse_missing(run, set, found->has_parameters, err);
 }
 
 /* Begins at the newest checkpoint, or at iteration 0 without one. */
@@ -201,7 +205,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	run->first_sample = 0;
 	run->from_hosts = 0;
 	if (found->newest.iterations > 0)
-		status = look_back(run, made, &found->newest, host, &about, err);
+		status = look_back(run, made, found, host, &about, err);
 	if (!status)
 		status = psd_run_settle_end(run, err);
 	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
@@ -302,7 +306,7 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	if (status)
 		return status;
 	if (found.newest.iterations == 0 && found.other.iterations > 0)
-		return refuse_missing(run, &found.other, err);
+		return refuse_missing(run, &found.other, found.has_parameters, err);
 	if (found.has_lost)
 		return refuse_lost(run, err);
 	status = begin_at(run, made, &found, host, err);

@@ -357,6 +357,9 @@ FOLDER_TEST(run_reshape, hosts_with_folders_of_their_own_are_told_what_to_do, ma
 	run_hosts(&folder, 2, "--system PS --save c$rank --iterations 6", 2);
 	expect_said(&folder, "rank0",
 		    "/iteration-3/host-1-of-3.safetensors: the file is missing: to go on with other hosts ");
+	expect_said(&folder, "rank0", "another folder with --set train.start=c0/parameters.safetensors\n");
+	expect_said(&folder, "rank1",
+		    "another folder with --set train.start=FILE, the parameters.safetensors of host 0's folder\n");
 	expect_said(&folder, "rank1",
 		    "c1/iteration-3/host-0-of-3.safetensors: the file is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system Ring --save c$rank --iterations 6", 2);
