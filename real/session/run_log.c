@@ -150,7 +150,7 @@ struct gaps {
 	unsigned n;
 };
 
-/* iteration: of the next line, or the first one of the run that resumes. */
+/* iteration: number in the next line, or first iteration of the run that resumes. */
 static void note_gap(struct gaps *gaps, uint32_t iteration)
 {
 	if (iteration > gaps->next && gaps->n++ < MOST_GAPS) {
