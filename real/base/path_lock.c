@@ -1,6 +1,7 @@
 /* A lock is a byte of the folder: the name chooses a block of bytes, the process's number the byte in it. A folder can
  * only be opened for reading, so the byte is locked for reading, which excludes nobody. Each process therefore locks
- * its byte first, then asks whether any other one of the block is locked. Two processes that see each other try again. */
+ * its byte first, then asks whether any other one of the block is locked. Two processes that see each other try
+ * again. */
 #define _GNU_SOURCE
 #include "real/base/path_lock.h"
 
