@@ -9,9 +9,11 @@ struct psd_layer_sec {
 	double forward_sec, backward_sec; /* seconds for the whole batch of one worker */
 };
 
-/* Rate of large matrix products on any device, FLOPs per second. Pure, any thread, as below. */
+/* Returns the rate of large matrix products on a device, processors included, in FLOPs per second. Pure, any
+ * thread. */
 double psd_kernels_gemm_rate(const struct psd_device_row *device, enum psd_precision precision);
-/* Seconds of layer i, which must have inputs, for the batch of one worker. device: a GPU that has the precision. */
+/* Returns the times of layer i of the graph for a batch. The layer must not be an input; the device must be a GPU that
+ * has the precision; batch: samples of one worker. Pure, any thread. */
 struct psd_layer_sec psd_kernels_layer(const struct psd_device_row *device, enum psd_precision precision,
 				       const struct psd_graph *graph, unsigned i, unsigned batch);
 
