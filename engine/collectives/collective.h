@@ -122,8 +122,7 @@ struct psd_collective {
 	 * range. */
 	bool is_cut;
 
-	/* ---- functions of stepwise collectives (all-reduces over the members); NULL in those that send all at once
-	 * ---- */
+	/* ---- functions of stepwise all-reduces over the members; NULL in collectives that send all at once ---- */
 
 	/* Returns the number of steps of the all-reduce. */
 	unsigned (*steps)(uint64_t elements, struct psd_members members);
