@@ -20,7 +20,7 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* Reads a model from length bytes of text; path: its name in errors. As
+/* Read a model from length bytes of text; path: name of the file in messages. Results and statuses are those of
  * psd_graph_load() and psd_graph_load_sequence(). */
 enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;

@@ -15,7 +15,8 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* Reads a network from length bytes of text; path: its name in errors. As psd_graph_load(). */
+/* Reads a network from length bytes of text; path: name of the file in messages. Result and statuses are those of
+ * psd_graph_load(). */
 enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
