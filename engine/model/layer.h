@@ -26,8 +26,8 @@
 /* ---- for readers ---- */
 
 /* Reads the keys of a layer's mapping into *settings, as psd_schema_read() does. keys: rows of the layer's kind, or
- * NULL for none. Keys in the NULL-terminated list `others` are ignored. PSD_EINVAL for all other keys; what: name of
- * the mapping in messages. */
+ * NULL for none. Keys in the NULL-terminated list `others` are ignored. PSD_EINVAL for all other keys; the
+ * message calls the mapping `what`. */
 enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mapping, const char *what,
 				    const char *const others[], const struct psd_key *keys,
 				    struct psd_error *err) PSD_MUST_CHECK;
