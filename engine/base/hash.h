@@ -1,4 +1,5 @@
-/* FNV-1a with 64 bits, for comparison only: it gives no protection. Source: Fowler, Noll, Vo,
+/* FNV-1a, a hash of 64 bits for comparison; it does not protect against intended changes. The first hash is
+ * PSD_HASH_START, then each function returns its `hash` extended by the data. Source: Fowler, Noll, Vo,
  * http://www.isthe.com/chongo/tech/comp/fnv/ */
 #ifndef PSD_HASH_H
 #define PSD_HASH_H
