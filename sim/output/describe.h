@@ -6,8 +6,8 @@
 
 #include "engine/model/graph.h"
 
-/* Writes one line per layer (name, kind, output shape, parameters, forward MFLOPs and activation bytes of one sample),
- * then totals. Write errors set the error flag of `out`, see ferror(). Called by the thread that uses `out`. */
+/* Writes a line for each layer (name, kind, output shape, parameters, and for one sample forward MFLOPs and activation
+ * bytes), then a line of totals. Write errors set the error flag of `out`, see ferror(). */
 void psd_describe(FILE *out, const struct psd_graph *graph);
 
 #endif
