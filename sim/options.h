@@ -36,7 +36,7 @@ enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 struct psd_options {
 	unsigned about;	  /* an enum psd_about: text about psd-sim to print instead of a prediction */
 	unsigned form;	  /* an enum psd_form */
-	bool is_estimate; /* --estimate: estimate instead of simulating */
+	bool is_estimate; /* --estimate: predictions are estimates instead of simulations */
 	bool is_quiet;	  /* --quiet: no progress is shown */
 	bool is_markdown; /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */

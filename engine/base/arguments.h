@@ -20,7 +20,7 @@ enum psd_option_kind {
 	PSD_OPTION_SETTING, /* setting "key=value" that is appended to psd_arguments.settings */
 };
 
-/* Role of the file that an option's value names. */
+/* Role of a file or folder whose path is the value of an option. */
 enum psd_option_file {
 	PSD_OPTION_NO_FILE,
 	PSD_OPTION_READS,  /* path of a file that the program reads */
@@ -29,7 +29,7 @@ enum psd_option_file {
 };
 
 struct psd_option {
-	const char *name; /* name of the option with its dashes, "--csv" */
+	const char *name; /* name of the option with its dashes, such as "--csv" */
 	/* word for the option's value in the help, "N"; NULL: the option has no value */
 	const char *value_name;
 	enum psd_option_kind kind;
@@ -65,7 +65,7 @@ struct psd_hint {
 };
 
 struct psd_command_table {
-	const char *program; /* name of the program, "psd-sim" */
+	const char *program; /* name of the program, such as "psd-sim" */
 	const struct psd_command *commands;
 	unsigned n_commands;
 	const struct psd_option *options;

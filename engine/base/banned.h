@@ -9,7 +9,8 @@
 #define PSD_BANNED(instead) __attribute__((unavailable("call " instead)))
 #endif
 #endif
-#ifndef PSD_BANNED /* for compilers older than GCC 12: a warning, which is an error with DEV=1 */
+/* For compilers older than GCC 12: a call of such a function is a warning. With DEV=1 the warning is an error. */
+#ifndef PSD_BANNED
 #define PSD_BANNED(instead) __attribute__((deprecated("call " instead)))
 #endif
 

@@ -1,4 +1,4 @@
-/* Arrays that grow by doubling. */
+/* Arrays that grow by doubling their size. */
 #ifndef PSD_GROW_H
 #define PSD_GROW_H
 

@@ -16,7 +16,7 @@ static inline uint64_t psd_hash_bytes(uint64_t hash, const void *bytes, size_t n
 	return hash;
 }
 
-/* Extends a hash by a number; the result is the same on machines of either byte order. */
+/* Returns `hash` extended by a number. The result does not depend on the byte order of the machine. */
 static inline uint64_t psd_hash_number(uint64_t hash, uint64_t number)
 {
 	for (unsigned i = 0; i < 8; i++)

@@ -39,7 +39,8 @@ bool psd_output_show(FILE *out);
 /* Returns the number of characters in a line of the terminal on standard output; 80 if standard output is not a
  * terminal or its width is not known. */
 int psd_output_terminal_width(void);
-/* Removes temporary files that have a name. It may be called by a signal handler that ends the process. */
+/* Removes the temporary files of all open outputs, where these have a name. It may be called by a signal handler that
+ * ends the process. */
 void psd_outputs_remove(void);
 
 #endif

@@ -1,11 +1,11 @@
-/* Text that grows in memory. The engine itself prints nothing. */
+/* Text that grows in memory. The engine prints nothing itself; programs print such texts. */
 #ifndef PSD_TEXT_H
 #define PSD_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text; all zeros: empty. */
+/* A text of `length` bytes, with memory for `room` bytes. A text of all zeros is empty. */
 struct psd_text {
 	char *bytes; /* bytes of the text and a zero at the end; NULL: nothing was added */
 	size_t length;

@@ -15,7 +15,8 @@ bool psd_units_read_seconds(const char *text, double *sec);		/* reads 1.5ms, 30u
 bool psd_units_read_flop_rate(const char *text, double *flops_per_sec); /* reads 6.1TFLOPS, 300GFLOPS */
 bool psd_units_read_ratio(const char *text, double *ratio);		/* reads 0.15, 15% */
 bool psd_units_read_count(const char *text, uint64_t *count);		/* reads 12 and 0; only digits are allowed */
-bool psd_units_read_number(const char *text, double *number); /* reads 34.6, 1e-3: finite, no suffix, may be negative */
+/* reads 34.6 and 1e-3; the number is finite, may be negative, and has no suffix */
+bool psd_units_read_number(const char *text, double *number);
 
 extern const char psd_units_rate_help[];      /* text "a rate such as 40Gbps or 2.3GBps" */
 extern const char psd_units_bytes_help[];     /* text "a size such as 256KiB or 2MB" */

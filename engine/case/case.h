@@ -27,8 +27,8 @@ const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *co
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_costed_model_release(struct psd_costed_model *costed);
-/* Sets whether the device that really computes has its own memory, whatever device the layer times are for. It has an
- * effect on cases that are made later. */
+/* Sets whether the device on which a real run computes has its own memory; it may be another device than that of the
+ * layer times. It has an effect on cases that are made later. */
 void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory);
 
 struct psd_case {

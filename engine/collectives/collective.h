@@ -63,7 +63,8 @@ struct psd_links {
 	double far_bps; /* rate of a node's link, each direction */
 	/* rate of a device's link inside its node, each direction; infinity: transfers there take no time */
 	double near_bps;
-	double between_bps;	 /* rate of the uplink of a switch inside a node */
+	/* rate of the uplink of a PCIe switch inside a node, each direction; infinity: nodes have no such switches */
+	double between_bps;
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
 	/* number of members behind one PCIe switch of a node; 0: nodes have no such switches */
@@ -90,8 +91,8 @@ struct psd_processors {
 
 struct psd_collective {
 	const char *name; /* name of the collective in reports and traces */
-	/* NULL: psd executes this collective itself. Otherwise a library (MPI or NCCL) executes it, and this is the
-	 * name of the all-reduce whose steps and sums predictions assume for it. */
+	/* NULL: psd executes this collective itself. Otherwise a library (MPI or NCCL) executes it, and predictions
+	 * assume the steps and sums of the all-reduce with this name. */
 	const char *assumed;
 	/* words for the assumed steps in a note to the user, such as "a ring's"; NULL if `assumed` is NULL */
 	const char *predicted;
@@ -113,11 +114,11 @@ struct psd_collective {
 	unsigned (*senders)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
 	/* Returns the number of hosts to which host `from` sends elements. */
 	unsigned (*receivers)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from);
-	/* Returns the largest number of nodes that send to one node. NULL: nothing leaves a node. */
+	/* Returns the largest number of nodes that send to the same node. NULL: all messages stay inside nodes. */
 	unsigned (*fan_in)(const struct psd_layout *layout);
-	/* Returns the largest number of nodes to which one node sends. NULL: nothing leaves a node. */
+	/* Returns the largest number of nodes to which the same node sends. NULL: all messages stay inside nodes. */
 	unsigned (*fan_out)(const struct psd_layout *layout);
-	bool has_root; /* one host sends or receives more than the others: the root */
+	bool has_root; /* one host, payload->root, sends or receives more than the others */
 	/* The elements are divided: consecutive hosts receive consecutive ranges. False: all hosts receive the same
 	 * range. */
 	bool is_cut;
@@ -195,7 +196,8 @@ PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
 
 #define PSD_COUNT_ALL_REDUCE(identifier, name) +1
 enum { PSD_N_ALL_REDUCES = PSD_ALL_REDUCES(PSD_COUNT_ALL_REDUCE) };
-extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES]; /* in the order of the rows above */
+/* entry i is row i of PSD_ALL_REDUCES */
+extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 
 /* The all-reduces that libraries execute, ROW(identifier in C, name in scenarios). */
 #define PSD_LIBRARIES(ROW)                                                                                             \
@@ -204,7 +206,8 @@ extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES]; /*
 	ROW(nccl_two_level, "nccl-two-level")
 PSD_LIBRARIES(PSD_DECLARE_ALL_REDUCE)
 enum { PSD_N_LIBRARIES = PSD_LIBRARIES(PSD_COUNT_ALL_REDUCE) };
-extern const struct psd_collective *const psd_libraries[PSD_N_LIBRARIES]; /* in the order of the rows above */
+/* entry i is row i of PSD_LIBRARIES */
+extern const struct psd_collective *const psd_libraries[PSD_N_LIBRARIES];
 
 /* ---- members and links ---- */
 
@@ -221,7 +224,7 @@ unsigned psd_members_nodes(struct psd_members members);
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the number of the payload's members in one rack; 0: the network has no racks. */
 unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct psd_layout *layout);
-/* Returns the distance between the members of ranks `from` and `to`: behind the same switch, on the same node, on
+/* Returns the distance between the members of ranks `from` and `to`: behind the same PCIe switch, on the same node, on
  * different nodes of one rack, or in different racks. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
 /* Returns the seconds in which `bits` bits pass a link of this reach (distance) if nothing else uses the link, without

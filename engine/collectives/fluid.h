@@ -12,7 +12,7 @@ enum { PSD_FLUID_MOST_USES = 12 };
 
 /* One port on the path of a flow. */
 struct psd_fluid_use {
-	unsigned port; /* index of the port in the array of ports */
+	unsigned port; /* index of the port in the array for psd_fluid_share() */
 	/* Factor from the flow's rate to the rate at which it uses the port. For a link: number of equal flows that
 	 * the struct represents. For processor cores: core seconds per bit. */
 	double flows;
@@ -42,7 +42,8 @@ void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows)
 /* Sets rate_bps of all n_flows flows by progressive filling. It finds the port with the smallest share per flow, and
  * gives this rate to all flows of the port. It repeats this for the remaining flows. Pure, any thread. */
 void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports);
-/* Returns the seconds until the first flow ends at the present rates; infinity if there are no flows. */
+/* Returns the seconds until the first of n_flows flows ends at their present rates (rate_bps); infinity if there are
+ * no flows. */
 double psd_fluid_next_end_sec(const struct psd_fluid_flow *flows, unsigned n_flows);
 
 #endif

@@ -28,7 +28,7 @@ struct psd_layout {
 /* Distance from one host to another. */
 enum psd_reach {
 	PSD_REACH_NEAR,	  /* on the same node, and behind the same switch if the node has switches */
-	PSD_REACH_ACROSS, /* on the same node, behind another switch */
+	PSD_REACH_ACROSS, /* on the same node, behind another PCIe switch */
 	PSD_REACH_FAR,	  /* on another node; in the same rack if the network has racks */
 	PSD_REACH_BEYOND, /* on a node of another rack */
 	PSD_REACHES,

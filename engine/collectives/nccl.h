@@ -1,4 +1,4 @@
-/* NCCL's choice between a ring and trees. Pure function, any thread. */
+/* NCCL's choice between a ring and double binary trees. Pure function, any thread. */
 #ifndef PSD_NCCL_RULE_H
 #define PSD_NCCL_RULE_H
 

@@ -1,4 +1,4 @@
-/* Rules for the time of a GPU's kernels, by kind of layer, size, precision and batch. */
+/* Rules for the times of layers on a GPU, by the layer's kind and size, the precision and the batch. */
 #ifndef PSD_KERNELS_H
 #define PSD_KERNELS_H
 
@@ -6,7 +6,7 @@
 #include "engine/scenario/device.h"
 
 struct psd_layer_sec {
-	double forward_sec, backward_sec; /* seconds for the whole batch of one worker */
+	double forward_sec, backward_sec; /* seconds of one layer for the whole batch of one worker */
 };
 
 /* Returns the rate of large matrix products on a device, processors included, in FLOPs per second. Pure, any

@@ -59,11 +59,11 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
  * 40Gbps or 2.3GBps". lowest and highest are allowed values; messages name them. Outputs are written only on success.
  * PSD_EINVAL. */
 enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
-			      struct psd_error *err) PSD_MUST_CHECK; /* value > 0 */
+			      struct psd_error *err) PSD_MUST_CHECK; /* the value must be > 0 */
 enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes,
-			       struct psd_error *err) PSD_MUST_CHECK; /* value > 0 */
+			       struct psd_error *err) PSD_MUST_CHECK; /* the value must be > 0 */
 enum psd_status psd_node_seconds(const struct psd_node *node, double *sec,
-				 struct psd_error *err) PSD_MUST_CHECK; /* value >= 0 */
+				 struct psd_error *err) PSD_MUST_CHECK; /* the value must be >= 0 */
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
 			       struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uint64_t highest, uint64_t *count,
@@ -71,7 +71,7 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number,
 				struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_bool(const struct psd_node *node, bool *value,
-			      struct psd_error *err) PSD_MUST_CHECK; /* text true or false */
+			      struct psd_error *err) PSD_MUST_CHECK; /* the text must be true or false */
 /* Reads a scalar that must be one of the NULL-terminated list `names`; *index: its index in the list. The message of
  * an error lists all names. PSD_EINVAL. */
 enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index,

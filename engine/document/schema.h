@@ -138,7 +138,7 @@ uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct ps
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
 			 const struct psd_node *mapping);
 
-/* A key that psd_schema_walk() visits. */
+/* Place of a key that psd_schema_walk() visits. */
 struct psd_schema_spot {
 	const char *path; /* path of the key, "cluster.network.bandwidth", without numbers of list entries */
 	const struct psd_section *section;

@@ -20,7 +20,7 @@ enum {
 	/* Number of lanes: lane e % 32 processes value e of a block. Results do not depend on the order in which lanes
 	 * are processed. */
 	PSD_BLOCK_LANES = 32,
-	PSD_BLOCK_UNIT = 1024, /* number of values; the length of a block is a multiple of it */
+	PSD_BLOCK_UNIT = 1024, /* number of values; the length of a full block is a multiple of it */
 	PSD_BLOCK_MAX = 32768, /* largest number of values in a block */
 };
 

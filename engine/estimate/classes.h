@@ -73,7 +73,8 @@ bool psd_classes_have_switches(const struct psd_classes *classes);
 size_t psd_classes_n_paths(const struct psd_classes *classes);
 /* Returns the number of the path from class `from` to class `to` with this reach. */
 size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);
-/* True if a transfer of the payload sends elements from class `from` to class `to` over a path of that reach. */
+/* True if a transfer of the payload sends elements from class `from` to class `to` between hosts at distance
+ * `reach`. */
 bool psd_classes_send(const struct psd_classes *classes, const struct psd_payload *payload, unsigned from, unsigned to,
 		      enum psd_reach reach);
 /* Returns the number of messages for which a receive operation waits on the class of `host`: one for each path over

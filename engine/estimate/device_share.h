@@ -10,14 +10,16 @@ struct psd_device_share {
 	double share_ratio;
 	double left_sec; /* work left at time at_sec, in seconds without an all-reduce */
 	double at_sec;
-	double alarm_sec; /* time of the next alarm; infinity: no alarm is set */
+	/* time of the alarm that was set last, at which the work may have ended; infinity: none */
+	double alarm_sec;
 	/* is_busy: the device has work; is_beside: an all-reduce runs at the same time */
 	bool is_busy, is_beside;
 };
 
-/* Makes an idle device, of which a running all-reduce takes share_ratio: at least 0, less than 1. */
+/* Makes a device without work. share_ratio: share of it that a running all-reduce occupies, at least 0 and less than
+ * 1. */
 void psd_device_share_init(struct psd_device_share *device, double share_ratio);
-/* Begins work on the device that takes `sec` seconds if it has the whole device. */
+/* Begins work on the device. sec: duration of the work, in seconds without an all-reduce. */
 void psd_device_share_begin(struct psd_device_share *device, double now_sec, double sec);
 /* Records that an all-reduce begins to run on the device (is_beside true) or ends (false). */
 void psd_device_share_set_beside(struct psd_device_share *device, double now_sec, bool is_beside);

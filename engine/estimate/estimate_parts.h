@@ -102,7 +102,7 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 /* Called at an event of a class's resource. True if the work on the resource has ended; false: it was slowed down and
  * goes on. */
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource);
-/* Records that an all-reduce begins (is_beside true) or ends (false) to run on a class's device. */
+/* Records that an all-reduce begins to run beside the work of a class's device (is_beside true), or ends (false). */
 void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside);
 /* Begins processor work of a class. An event with this tag reports its end. sec: seconds of one core; most_cores:
  * largest number of cores that the work can use. */

@@ -38,8 +38,8 @@ struct psd_pool {
 void psd_pool_init(struct psd_pool *pool, double cores);
 void psd_pool_release(struct psd_pool *pool);
 
-/* Adds a piece of work that takes sec > 0 seconds of one core. most_cores, copies: as in struct psd_pool_kind. tag:
- * number by which the caller recognises the piece. Returns false when memory runs out. */
+/* Adds a piece of work of sec > 0 core seconds. most_cores, copies: as in struct psd_pool_kind. tag: number by which
+ * the caller recognises the piece. Returns false if memory runs out. */
 bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t tag);
 /* Returns the time at which the next piece of work ends if no piece is added before, seconds; infinity if there is no
  * work. */

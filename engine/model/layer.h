@@ -17,7 +17,7 @@
 #define PSD_LAYER_CHANNELS_MAX (1u << 24) /* largest number of channels and of outputs */
 #define PSD_LAYER_FIGURE_MAX   (UINT64_C(1) << 60)
 
-/* Window of 1x1 with stride 1, without padding or dilation. */
+/* Initialiser of a struct psd_window: 1x1 with stride 1, without padding and dilation. */
 #define PSD_WINDOW_DEFAULT                                                                                             \
 	{                                                                                                              \
 		.kernel = {1, 1}, .stride = {1, 1}, .dilation = { 1, 1 }                                               \

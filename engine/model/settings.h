@@ -94,11 +94,11 @@ struct psd_attention_settings {
 /* Settings of a layer. The member with the name of the layer's kind is valid, or the member whose comment names the
  * kind. */
 union psd_layer_settings {
-	struct psd_shape shape;	       /* for input, reshape */
-	struct psd_conv_settings conv; /* for conv, deconv */
+	struct psd_shape shape;	       /* for layers of kinds input and reshape */
+	struct psd_conv_settings conv; /* for layers of kinds conv and deconv */
 	struct psd_pool_settings pool;
 	struct psd_inner_product_settings inner_product;
-	struct psd_affine_settings affine; /* for batch norm, layer norm, RMS norm, scale */
+	struct psd_affine_settings affine; /* for layers of kinds batch norm, layer norm, RMS norm and scale */
 	struct psd_lrn_settings lrn;
 	struct {
 		double ratio; /* share of values that are set to 0 in training */
@@ -106,11 +106,11 @@ union psd_layer_settings {
 	struct {
 		/* factor on inputs below 0; elu: alpha, so the output approaches -slope for very negative inputs */
 		double slope;
-	} slope; /* for relu, elu */
+	} slope; /* for layers of kinds relu and elu */
 	struct {
 		bool is_shared; /* all channels have one slope; false: each channel has its own */
 	} prelu;
-	struct psd_linear_settings linear; /* for linear, clip */
+	struct psd_linear_settings linear; /* for layers of kinds linear and clip */
 	struct {
 		enum psd_gelu_approximation approximation;
 	} gelu;
@@ -127,7 +127,7 @@ union psd_layer_settings {
 	struct {
 		uint32_t groups;
 	} shuffle;
-	struct psd_sides size; /* for resize: height and width of the output */
+	struct psd_sides size; /* for layers of kind resize: height and width of the output */
 	struct psd_embedding_settings embedding;
 	struct {
 		uint32_t places; /* number of learned vectors that are put in front of a sequence */

@@ -15,7 +15,7 @@ enum psd_buffer {
 	PSD_BUFFER_GRADIENT,
 	PSD_BUFFER_HISTORY, /* momentum, if devices update the parameters */
 	PSD_BUFFER_SQUARES, /* AdamW: mean of squared gradients, if devices update the parameters */
-	PSD_BUFFER_START,   /* local SGD: parameters before the first local step after an exchange */
+	PSD_BUFFER_START,   /* local SGD: the parameters as they were after the last exchange */
 	/* factors of linear layers' gradients: those of all workers, one after the other */
 	PSD_BUFFER_FACTORS,
 	PSD_BUFFER_RESIDUAL, /* error feedback: residuals of gradients, kept for later iterations */
@@ -67,7 +67,7 @@ enum psd_extent {
 
 /* Number of copies of a buffer. Iterations that are under way at the same time use different copies, in rotation. */
 enum psd_lifetime {
-	PSD_LIFETIME_RUN, /* one copy for all iterations */
+	PSD_LIFETIME_RUN, /* one copy, used by all iterations */
 	/* one copy for each iteration under way, used from the forward pass until the gradient is no longer needed */
 	PSD_LIFETIME_UNDER_WAY,
 	/* Two copies for each iteration under way. Other hosts write into this buffer, even before this host has

@@ -26,8 +26,8 @@ struct psd_seam {
 	 * PSD_MOST_AHEAD; 0: none. The device executes them in the order in which they are passed. Such an operation
 	 * waits only for operations that have ended, or that were passed to the device before it. */
 	unsigned n_ahead;
-	/* Starts work of `sec` seconds on a resource of the host. The executor calls psd_interpreter_finished() when
-	 * the work has ended. */
+	/* Starts work of `sec` seconds on a resource of the host. The executor calls psd_interpreter_finished() for
+	 * that resource when the work has ended. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 	/* Starts all messages of a send operation of this host. The executor calls psd_interpreter_finished() with
 	 * PSD_RESOURCE_NIC when the NIC is free again, and psd_interpreter_arrived() for each message at its receiver.

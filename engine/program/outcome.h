@@ -21,7 +21,7 @@ enum psd_relief {
 };
 
 struct psd_outcome {
-	double iteration_sec;	/* mean duration of the measured iterations */
+	double iteration_sec;	/* mean duration of an iteration, over the measured ones */
 	struct psd_parts parts; /* parts of iteration_sec on the worker whose device waits least */
 	/* per resource: time per iteration in which operations occupy it, on the host where it is longest */
 	double busy_sec[PSD_RESOURCES];

@@ -40,7 +40,7 @@ struct psd_plan_item {
 struct psd_plan {
 	const struct psd_graph *graph;	 /* graph of the model, borrowed */
 	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
-	const struct psd_system *system; /* system of the scenario that is planned, borrowed */
+	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
 	/* methods that are compared for each item, n_candidates entries */
 	const struct psd_method *candidates[PSD_CANDIDATES];

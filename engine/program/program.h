@@ -17,7 +17,7 @@ enum psd_op_kind {
 	PSD_OP_BACKWARD,
 	PSD_OP_COPY_OUT, /* copy from the device's memory to the host's */
 	PSD_OP_COPY_IN,	 /* copy from the host's memory to the device's */
-	PSD_OP_SEND,	 /* this host sends all its messages of one collective */
+	PSD_OP_SEND,	 /* this host sends all its messages of one transfer */
 	PSD_OP_RECEIVE,	 /* ends when all messages of operation `match` to this host have arrived */
 	/* a shard sums the gradients that it received from all workers, or from the leaders of nodes, and updates its
 	 * parameters */
@@ -75,7 +75,8 @@ enum psd_resource {
 	PSD_RESOURCE_NONE = PSD_RESOURCES
 };
 
-/* Hosts that execute an operation. PSD_WHERE_ROOT and PSD_WHERE_GROUP: root or group of the operation's payload. */
+/* Hosts that execute an operation. PSD_WHERE_ROOT: the host op->payload.root; PSD_WHERE_GROUP: the hosts in
+ * op->payload.group. */
 enum psd_where {
 	PSD_WHERE_WORKERS,
 	PSD_WHERE_LEADERS, /* first worker of each node */
@@ -89,8 +90,8 @@ struct psd_op {
 	enum psd_op_kind kind;
 	enum psd_resource resource;
 	enum psd_where where;
-	unsigned layer; /* number, in the graph, of the layer that the operation belongs to */
-	int item;	/* number, in the plan, of the item (bucket) that the operation belongs to; -1: none */
+	unsigned layer; /* number, in the graph, of the layer to which the operation belongs */
+	int item;	/* number, in the plan, of the item (bucket) to which the operation belongs; -1: to no item */
 	unsigned slice; /* number of the item's slice, from 0 */
 	/* duration if nothing slows it down, seconds; for operations on a device, copy engine or CPU */
 	double work_sec;
@@ -121,7 +122,8 @@ struct psd_op {
 
 /* Dependency between two operations. Each one is stored twice: in program->dependencies and in program->dependents. */
 struct psd_edge {
-	/* number of an operation: in `dependencies` the one that is waited for, in `dependents` the one that waits */
+	/* Number of an operation. In `dependencies` it is the operation that is waited for, in `dependents` the
+	 * operation that waits. */
 	uint32_t op;
 	/* Number of iterations from the operation that is waited for to the operation that waits; 0: both are in the
 	 * same iteration. An operation of an iteration before the first counts as ended. */
@@ -167,8 +169,8 @@ struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned lay
  * device work, 1 for sums and fixed work, 0 for copies and transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
-/* Returns the turn of an operation in an iteration: among ready operations the one with the smallest turn starts first.
- * Pure. */
+/* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn
+ * starts first. Pure. */
 int64_t psd_program_turn(const struct psd_program *program, uint32_t op, uint32_t iteration);
 
 /* True if the host is one of those that execute the operation (op->where). */

@@ -5,7 +5,7 @@
 
 #include "engine/program/program.h"
 
-#define PSD_NO_OP UINT32_MAX /* no operation */
+#define PSD_NO_OP UINT32_MAX /* number of no operation */
 
 /* Turn of device operations that prepare values for sending, such as encoding. Layers have turn -1, and during the
  * backward pass a layer is always ready. With a turn above -1 these operations would start only after all layers. */
@@ -46,7 +46,7 @@ struct psd_builder {
 	/* gate of a sequential schedule that ends after all pushes; otherwise PSD_NO_OP */
 	uint32_t gate_pushed;
 	uint32_t gate_pulled; /* gate of a sequential schedule that ends after all pulls; otherwise PSD_NO_OP */
-	/* operation that computes the clipping factor, for which all updates wait; PSD_NO_OP: gradients are not
+	/* operation that computes the clipping factor; all updates wait for it. PSD_NO_OP: gradients are not
 	 * clipped */
 	uint32_t clip;
 };

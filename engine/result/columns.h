@@ -14,7 +14,7 @@ struct psd_field {
 	const char *text;
 	struct psd_result_value number;
 	int digits;   /* number of significant digits; 0: the number is whole */
-	bool is_flag; /* the number is 1 for yes, 0 for no */
+	bool is_flag; /* the value is a flag: 1 means yes, 0 no */
 	bool is_words;
 };
 /* Sets *field to the value of a column, counted from 0. Returns false if there are `column` columns or fewer. */

@@ -11,7 +11,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* Number in a result that may be absent. */
+/* A number of a result that may be absent. */
 struct psd_result_value {
 	bool is_there;
 	double value;

@@ -26,7 +26,7 @@ struct psd_device_row {
 	double peak_half_flops_per_sec;
 	double memory_bps;	      /* memory bandwidth, bits per second */
 	bool has_matrix_units;	      /* the device has matrix units for values of 16 bits */
-	bool has_winograd;	      /* the library computes convolutions in fp32 by Winograd's algorithm */
+	bool has_winograd;	      /* fp32 convolutions use Winograd's algorithm, which needs fewer FLOPs */
 	double conv_efficiency_ratio; /* convolutions in fp32: achieved share of the fp32 peak */
 	/* linear layers, and gradients rebuilt from factors, in fp32: achieved share of the fp32 peak */
 	double gemm_efficiency_ratio;
@@ -35,11 +35,12 @@ struct psd_device_row {
 	/* Convolutions and linear layers in 16 bits: achieved share of the fp16 peak. It is lower than in fp32,
 	 * because matrix units wait for memory. */
 	double half_efficiency_ratio;
-	double memory_efficiency_ratio; /* achieved share of the memory's bandwidth */
+	double memory_efficiency_ratio; /* share of the memory's bandwidth that layers achieve */
 	const char *source;		/* source of the figures; it also says which of them are extrapolated */
 };
 
-/* Returns the row of a device by its name; "cpu" is a processor with generic figures. NULL: no such device. */
+/* Returns the row of the device with that name; "cpu" is a processor with average figures. NULL: there is no such
+ * device. */
 const struct psd_device_row *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* names of all devices, NULL-terminated */
 /* True if the device can compute in that precision. */

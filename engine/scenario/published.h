@@ -6,14 +6,14 @@
 
 #include "engine/base/error.h"
 
-/* One published measurement of a system with a number of workers. */
+/* Published results of a system with a given number of workers. */
 struct psd_published_row {
 	const char *system; /* name of the system in the scenario; borrowed from the struct psd_published */
 	unsigned workers;
 	bool has_images_per_sec;
 	double images_per_sec; /* throughput of all workers together */
 	bool has_speedup;
-	double speedup; /* speedup over the scenario's baseline */
+	double speedup; /* speedup relative to the scenario's baseline */
 	/* a constant of the scenario was fitted to this value, so the value does not test the prediction */
 	bool is_fit;
 	unsigned line; /* number of the line in the file */

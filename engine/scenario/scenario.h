@@ -69,7 +69,7 @@ struct psd_collective_class {
 	unsigned workers;     /* largest number of workers of the collective; 0: no bound */
 	double call_sec;
 	double step_sec;
-	double slowdown_ratio; /* factor by which the link is slower, >= 1 */
+	double slowdown_ratio; /* factor on the time that bytes take on the links, >= 1 */
 };
 
 /* Costs of the software on a host that moves and sums gradients. Work with a rate of 0 takes no time. Rates are bits
@@ -139,7 +139,7 @@ struct psd_machine {
 	/* cores of one machine; 0: not modelled, so layers use devices and sockets take no processor time */
 	unsigned cores;
 	unsigned nodes;	  /* number of nodes that share one machine; 0: all nodes of the cluster */
-	unsigned threads; /* largest number of cores that a layer uses, from train.threads */
+	unsigned threads; /* largest number of cores that a layer uses, copied from train.threads */
 	/* rate at which one idle core moves bytes through sockets, sent plus received, bits per second; 0:
 	 * unlimited */
 	double bytes_bps;
@@ -168,7 +168,8 @@ struct psd_slowdown {
 	double from_sec, until_sec;
 };
 
-/* Traffic of another job: `bytes` bytes go from one node to another every period_sec, during the whole run. */
+/* Traffic of another job: a transfer of `bytes` bytes between two nodes, every period_sec seconds during the whole
+ * run. */
 struct psd_background {
 	unsigned from_node, to_node;
 	uint64_t bytes;
@@ -179,7 +180,7 @@ struct psd_background {
 /* Batch and compute speed of a worker. In struct psd_system, 0 or NULL means that the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision_name; /* arithmetic, one of psd_precision_names */
+	const char *precision_name; /* arithmetic of layers, one of psd_precision_names */
 	const char *profile_path;   /* file of measured layer times; NULL: a device is given */
 	const char *device_name;    /* device whose layer times are computed; NULL: a profile is given */
 	/* Measured throughput of one worker, to which the times of all layers are scaled; 0: times are not scaled to
@@ -235,7 +236,7 @@ struct psd_low_rank {
 
 enum { PSD_MOST_STALENESS = 16 };
 
-struct psd_stack_row; /* engine/scenario/stack.h */
+struct psd_stack_row; /* defined in engine/scenario/stack.h */
 
 struct psd_system {
 	const char *name;
@@ -358,13 +359,13 @@ struct psd_scenario {
 	const char *baseline; /* system whose throughput has speedup 1: its name, or "compute" */
 	/* index of that system; -1 for "compute": one worker that only computes has speedup 1 */
 	int baseline_system;
-	const char *published_path; /* path of published results, or NULL */
+	const char *published_path; /* path of a file of published results, for comparison; NULL: none */
 	struct psd_calibrated calibration;
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
 	const struct psd_node *root;   /* tree of the file, with the values of --set */
-	struct psd_document *document; /* document that owns the strings */
-	void *owned;		       /* owner of further strings (joined paths); private */
+	struct psd_document *document; /* document that owns most of the strings here */
+	void *owned;		       /* owner of the other strings, such as joined paths; private */
 };
 
 /* psd_scenario_load() reads and checks the file `path`; psd_scenario_parse() does it with length bytes of text, which
@@ -399,7 +400,7 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 /* True if gradients are sent as values of 16 bits because of the workload's precision. */
 bool psd_workload_is_half(const struct psd_workload *workload);
-/* True if the system replaces a value of the scenario's workload. */
+/* True if the system has its own value of a workload's key, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);
 
 /* One point of the sweep: its values replace those of the scenario's cluster. */
@@ -422,7 +423,8 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
 extern const char *const psd_schedule_names[]; /* values "sequential", "wait-free", "clocked", NULL */
-extern const char *const psd_sync_names[];     /* names of enum psd_sync, then NULL */
+/* names of enum psd_sync in its order, libraries included; NULL ends the array */
+extern const char *const psd_sync_names[];
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */

@@ -10,9 +10,9 @@
 enum psd_use {
 	PSD_BY_SIMULATION = 1,
 	PSD_BY_ESTIMATE = 32,
-	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, by simulation or estimate */
-	PSD_BY_RUN = 2,					  /* psd-run when it trains */
-	PSD_BY_REPLAY = 4,				  /* psd-run when it replays */
+	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, in simulations and estimates */
+	PSD_BY_RUN = 2,					  /* psd-run in training */
+	PSD_BY_REPLAY = 4,				  /* psd-run in a replay */
 	PSD_BY_CHOICE = 8, /* the choice of methods by predicted seconds, in any executor */
 	/* The value must be equal on all hosts of a run. Together with PSD_BY_CHOICE: only if a system chooses methods
 	 * by seconds. */

@@ -28,7 +28,7 @@ const struct psd_stack_row *psd_stack_find(const char *name);
 /* A published value and the prediction for the same case. Both are samples per second, or both are speedups. */
 struct psd_stack_point {
 	const char *stack;
-	const char *where; /* scenario, system and number of workers */
+	const char *where; /* scenario, system and number of workers of the case, as text */
 	double published, predicted;
 	/* a constant of the stack or scenario was fitted to this value, so it does not test the prediction */
 	bool is_fitted;

@@ -16,12 +16,12 @@ enum {
 };
 
 enum psd_data_kind {
-	PSD_DATA_SYNTHETIC, /* samples generated from the seed; a network can learn them */
-	PSD_DATA_CIFAR10,   /* folder of CIFAR-10's binary version */
-	PSD_DATA_IDX,	    /* folder of MNIST's or Fashion-MNIST's four files, unpacked */
-	PSD_DATA_PACKED,    /* file that psd-run pack made */
-	PSD_DATA_TEXT,	    /* file whose bytes are tokens */
-	PSD_DATA_TOKENS,    /* file of 16-bit tokens, little-endian */
+	PSD_DATA_SYNTHETIC, /* random samples made from the seed, with patterns that a network can learn */
+	PSD_DATA_CIFAR10,   /* folder with the binary version of CIFAR-10 */
+	PSD_DATA_IDX,	    /* folder with the four files of MNIST or Fashion-MNIST, unpacked */
+	PSD_DATA_PACKED,    /* file made by `psd-run pack` */
+	PSD_DATA_TEXT,	    /* text file in which each byte is a token */
+	PSD_DATA_TOKENS,    /* file of tokens, each a little-endian number of 16 bits */
 };
 
 /* Names of the files in the folder of each data kind, NULL-terminated. The list of a kind without a folder is
@@ -38,7 +38,8 @@ enum psd_rate_policy {
 	PSD_RATE_INV, /* rate in iteration i: base * (1 + gamma * i) ^ -power */
 	/* rate in iteration i: base * gamma ^ i */
 	PSD_RATE_EXP,
-	PSD_RATE_POLY, /* rate in iteration i: base * (1 - i / max_iterations) ^ power, 0 from max_iterations on */
+	/* rate in iteration i: base * (1 - i / max_iterations) ^ power; 0 for i >= max_iterations */
+	PSD_RATE_POLY,
 	/* After the warm-up, the rate falls from base along half a period of a cosine to `lowest` at max_iterations.
 	 * Source: Loshchilov and Hutter 2017 (arXiv 1608.03983), without restarts. */
 	PSD_RATE_COSINE,
@@ -50,7 +51,7 @@ struct psd_data_source {
 	const char *path;
 	/* file of test samples, only for kinds packed, text and tokens; NULL: no tests */
 	const char *test_path;
-	uint64_t training_samples; /* synthetic data: number of training samples */
+	uint64_t training_samples; /* synthetic data: number of training samples in an epoch */
 	uint64_t test_samples;	   /* synthetic data: number of test samples */
 	/* Synthetic images: standard deviation of the noise that is added to patterns with values from -1 to 1.
 	 * Synthetic tokens: probability that a token is random, instead of following from the token before it; 1 or
@@ -70,13 +71,15 @@ enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS, PSD_OPTIMISER_A
 /* Action when the loss or a parameter becomes infinite or NaN: the run stops with an error, or continues. */
 enum psd_divergence { PSD_DIVERGED_STOPS, PSD_DIVERGED_CONTINUES };
 
-struct psd_optimiser { /* parameters of an optimiser; all zeros: stochastic gradient descent without momentum */
+/* Parameters of an optimiser. All zeros: stochastic gradient descent without momentum. */
+struct psd_optimiser {
 	enum psd_optimiser_kind kind;
 	/* lars: distance that a tensor moves in an update at learning rate 1, divided by the tensor's norm. */
 	double trust_ratio;
-	double momentum;	      /* factor of momentum; 0 with adamw */
-	double beta1, beta2, epsilon; /* adamw: decay rates of both moments, and the term that avoids a division by 0 */
-	double weight_decay;	      /* weight decay of every tensor, biases included */
+	double momentum; /* share of the previous update direction that is kept (momentum); 0 with adamw */
+	/* adamw: decay rates of the first and second moment, and the term that avoids a division by 0 */
+	double beta1, beta2, epsilon;
+	double weight_decay; /* weight decay of every tensor, biases included */
 	/* Gradients are clipped: if the norm of all gradients as one vector is larger than this, all are scaled down
 	 * to it. 0: no clipping. */
 	double most_norm;
@@ -92,7 +95,7 @@ struct psd_learning_rate {
 	/* policy multistep: iterations at which the rate changes, in ascending order */
 	uint64_t steps_at[PSD_MAX_RATE_STEPS];
 	unsigned n_steps;
-	double lowest; /* policy cosine: lowest rate */
+	double lowest; /* policy cosine: rate from max_iterations on */
 	/* Policies poly and cosine: iteration at which the rate reaches its end. 0: the last iteration of the job's
 	 * epochs. */
 	uint64_t max_iterations;
@@ -126,7 +129,7 @@ struct psd_train {
 	enum psd_layer_arithmetic arithmetic;
 	/* all kernels of the layers on a GPU are launched together, as a recorded CUDA graph */
 	bool has_graphs;
-	unsigned threads; /* number of computing threads of one worker */
+	unsigned threads; /* number of threads with which a worker computes layers on the processor */
 	/* number of threads of a worker that read samples; 0 with has_auto_readers: psd-run chooses */
 	unsigned readers;
 	bool has_auto_readers;

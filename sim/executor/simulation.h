@@ -1,4 +1,5 @@
-/* State of the simulation executor, private to it, and the tags by which the network reports events. */
+/* State of the simulation executor, and the kinds of events that the network reports to it. Private to
+ * sim/executor/. */
 #ifndef PSD_SIM_SIMULATION_H
 #define PSD_SIM_SIMULATION_H
 
@@ -33,13 +34,13 @@ enum psd_wake {
 	PSD_WAKE_CROSSING,
 };
 
-/* Send operation under way on a host. */
+/* A send operation that a host executes now. */
 struct psd_sending {
 	struct psd_task task;
 	/* numbers of receiving hosts: on other nodes [0], on the sender's node [1]; 0: not counted yet */
 	unsigned n_receivers[2];
-	unsigned n_flows_left; /* number of its flows that have not ended */
-	double start_sec;      /* time at which it began */
+	unsigned n_flows_left; /* number of the operation's flows that have not ended */
+	double start_sec;      /* time at which the operation began, seconds of the simulation */
 };
 
 /* Crossing: a message for which sender and receiver spend processor time. It has ended when its three parts have: the
@@ -58,7 +59,8 @@ struct psd_transfer {
 	/* Only of the first member. Message fidelity: number of members that have not finished. Flow fidelity: number
 	 * of flows, and of processor work at their ends, that have not ended. */
 	unsigned n_left;
-	unsigned next_send, next_receive; /* step of the next message to send, and of the next one to receive */
+	/* number of the step whose message is sent next, and of the step whose message is received next */
+	unsigned next_send, next_receive;
 	unsigned n_steps;
 	/* step of the member with the next even number [0] and with the next odd number [1], so that each step is
 	 * computed once */
@@ -96,7 +98,7 @@ struct psd_simulation {
 	double hop_latency_sec;
 	/* per operation: sum of the latencies of all steps of its transfer; NaN: not computed yet */
 	double *delays_sec;
-	uint64_t *sent_bytes; /* payload bytes that each node has sent, one entry per node */
+	uint64_t *sent_bytes; /* payload bytes that each node has sent to other nodes, one entry per node */
 	uint64_t *received_bytes;
 	/* pools of processor cores; NULL: the scenario has no `cluster.machine`, and pools, places, timers_sec and
 	 * crossings are not used */
@@ -132,7 +134,8 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 /* Returns the cost of simulating the messages of an operation, in events. It is more than one event per message if
  * many messages are under way at the same time. */
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op);
-bool psd_sim_send(void *context, unsigned host, struct psd_task task); /* called as psd_seam.send */
+/* Starts all messages of a send operation of a host; called as psd_seam.send. */
+bool psd_sim_send(void *context, unsigned host, struct psd_task task);
 /* Called when a flow from host `from` to host `to` has arrived. */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
@@ -145,9 +148,10 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
  * fidelity if racks share uplinks and the collective has as many messages as flows. */
 bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload);
 
-/* Sets sim->hop_latency_sec. */
+/* Computes sim->hop_latency_sec. */
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
-void psd_sim_steps_start(void *context, struct psd_task task); /* called as psd_seam.collective */
+/* Starts a stepwise transfer; called as psd_seam.collective. */
+void psd_sim_steps_start(void *context, struct psd_task task);
 /* Ends a stepwise transfer on all its members. first: its first member, here and in the functions below. */
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
 /* Called in flow fidelity when a flow, or the processor work at one of its ends, has ended. */
@@ -172,12 +176,12 @@ void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, doub
 /* Called when some work of a pool may have ended. Ends the operations whose work has ended, and sets the next
  * timer. */
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* Returns the processor work, at one end, of n_messages messages from one host to another with `bytes` bytes together,
- * see psd_cost_socket_work(). */
+/* Returns the processor work of the sender, or equally of the receiver, for n_messages messages from host `from` to
+ * host `to` with `bytes` bytes in total; see psd_cost_socket_work(). */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 					   double n_messages);
 
-/* Makes the state of the hosts' devices, if all-reduces slow devices down. PSD_ENOMEM. */
+/* Makes the state of the hosts' devices if all-reduces slow devices down; otherwise does nothing. PSD_ENOMEM. */
 enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 /* Begins work on a host's device that takes `sec` seconds if no all-reduce runs. */
 void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec);
@@ -189,7 +193,7 @@ void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_besid
 
 /* ---- simulate.c ---- */
 
-/* Handles an event of the network, by its tag. */
+/* Handles an event of the network. tag: the event's tag, see enum psd_wake. */
 void psd_sim_wake(struct psd_simulation *sim, uint64_t tag);
 
 /* ---- disturbances.c: slowdowns, background traffic ---- */

@@ -19,7 +19,7 @@ struct psd_platform {
 	unsigned workers_per_node;
 	/* total number of workers; the last node has fewer than workers_per_node if they do not divide evenly */
 	unsigned workers;
-	unsigned servers; /* number of separate server nodes; 0: none */
+	unsigned servers; /* number of separate server nodes; 0: shards are on worker nodes */
 	/* rate at which a node can send, bits per second: the smaller of link rate * payload ratio and transport
 	 * rate */
 	double send_bps;
@@ -52,7 +52,8 @@ struct psd_platform {
 	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
-/* Function that the network calls when a transfer or timer has ended; tag: number that was given at its start. */
+/* Function that the network calls when a transfer or timer has ended. tag: number that was given when it was
+ * started. */
 typedef void (*psd_wake_fn)(void *context, uint64_t tag);
 
 /* Starts SimGrid with this platform. wake(context, tag) is called at the end of each transfer and timer. Hosts of a
@@ -62,7 +63,7 @@ typedef void (*psd_wake_fn)(void *context, uint64_t tag);
  * before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the time of the simulation, seconds since its start. */
+/* Returns the time of the simulation, in simulated seconds since its start. */
 double psd_network_now_sec(void);
 /* Begins to send `bytes` bytes from host `from` to another host `to`. wake is called with `tag` when the last byte has
  * arrived; latency is not included. 0 bytes arrive at the present time. If the route is missing or down,

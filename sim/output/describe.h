@@ -1,4 +1,4 @@
-/* Output of `psd-sim describe`: a model's layer graph as a table for people. */
+/* Output of `psd-sim describe`: the layers of a model, as a table for people. */
 #ifndef PSD_DESCRIBE_H
 #define PSD_DESCRIBE_H
 

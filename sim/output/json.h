@@ -22,14 +22,14 @@ struct psd_json {
 void psd_json_begin(struct psd_json *json, const char *key, char bracket);
 /* Ends the innermost object (bracket '}') or array (']'). */
 void psd_json_end(struct psd_json *json, char bracket);
-/* Writes a text in quotes, escaped. */
+/* Writes `text` in quotes, escaped. key: as in psd_json_begin(), also in the next functions. */
 void psd_json_string(struct psd_json *json, const char *key, const char *text);
 /* Writes true or false; null if is_there is false. */
 void psd_json_flag(struct psd_json *json, const char *key, bool is_there, bool flag);
 /* Writes a number with `significant` (1 to 17) significant digits; null if it is infinite or NaN. */
 void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
 void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
-/* Makes the next element begin on a new line. */
+/* Makes the next element begin on a new line of the output. */
 void psd_json_line(struct psd_json *json);
 
 /* Writes text to `out` in quotes, escaped. Bytes that are not UTF-8 become U+FFFD, so that the result is always

@@ -21,7 +21,7 @@ struct psd_children {
 	psd_child_name_fn name;
 	void *context; /* first argument of work() and name() */
 	unsigned n_jobs;
-	unsigned n_at_once; /* number of concurrent children, >= 1 */
+	unsigned n_at_once; /* largest number of children that run at the same time, >= 1 */
 	/* a line on standard error shows how many jobs are done; it is overwritten when this changes */
 	bool has_progress;
 };

@@ -16,7 +16,7 @@ struct psd_sweep {
 	const char *system_name;	       /* name of the only system to predict; NULL: all systems */
 	/* cases are estimated in this process; false: they are simulated in child processes */
 	bool is_estimate;
-	unsigned n_at_once; /* number of concurrent children, >= 1 */
+	unsigned n_at_once; /* largest number of children that run at the same time, >= 1 */
 	bool has_progress;  /* progress is shown, see psd_children.has_progress */
 };
 
@@ -30,7 +30,7 @@ struct psd_report {
 	struct psd_result *results; /* one result per system and point: results[s * n_points + p] */
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_refused;	/* number of cases that have no result */
+	unsigned n_refused;	/* number of cases without a result, since they need too many events */
 	enum psd_relief relief; /* advice to the user for getting these results */
 	/* number of results that are estimates, because a simulation would have too many events */
 	unsigned n_estimated;

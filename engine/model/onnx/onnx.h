@@ -1,13 +1,20 @@
-/* Reader of ONNX networks (https://onnx.ai), as PyTorch and others export them.  A node becomes the layer that
- * computes the same. Reshapes and transposes change only the view of a layer's output (view.h), unless a layer needs
- * another order. Elementwise nodes are collected and recognised as one function (expression.c); normalisation,
- * rotation (fusion.c) and attention (attention.c) are recognised in several nodes. Nodes of constants and shapes alone
- * are computed (fold.c).  The first input is the network's; its first axis is the batch, of size 1 if open. An input
- * that only a loss reads is the labels. Only the first output and the nodes that it needs are read. If the file has no
- * loss and the output has several values, a softmax with the multinomial loss is added, in place of a softmax at the
- * end.  Parameters are initializers of several values that are combined with data. Two layers share a matrix by which
- * both multiply; they do not share vectors, because exporters merge equal ones.  Dropout of attention probabilities
- * and stochastic depth are ignored. Outside the engine: for the numbers of a file. */
+/* Reader of ONNX networks (https://onnx.ai), as PyTorch and other programs export them.
+ *
+ * A node becomes the layer that computes the same. Reshapes and transposes change only the view of a layer's output
+ * (view.h), unless a layer needs its input in another order. Consecutive elementwise nodes are joined to one function
+ * (expression.c). A normalisation, a rotary position encoding (fusion.c) and an attention (attention.c) are recognised
+ * in their several nodes. Nodes whose inputs are constants or shapes are computed when the file is read (fold.c).
+ *
+ * The first input of the file is the network's input. Its first axis is the batch; if its size is not fixed, it counts
+ * as 1. An input that only a loss reads has the labels. Only the first output is read, with the nodes that it needs. If
+ * the file has no loss and the output has more than one value, a softmax with the multinomial loss is added. It
+ * replaces a softmax at the end of the network.
+ *
+ * Parameters are initializers with more than one value that are combined with data. Two layers share a matrix if both
+ * multiply by it. They do not share vectors, because exporters merge equal vectors of different layers.
+ *
+ * Dropout of attention probabilities and stochastic depth are ignored. Code outside the engine uses this file for the
+ * values of parameters. */
 #ifndef PSD_ONNX_H
 #define PSD_ONNX_H
 

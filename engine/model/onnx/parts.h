@@ -40,11 +40,11 @@ enum psd_onnx_type {
 };
 
 enum psd_onnx_kind {
-	PSD_ONNX_ABSENT,   /* optional input that is absent */
+	PSD_ONNX_ABSENT,   /* an optional input of a node that is not given */
 	PSD_ONNX_CONSTANT, /* constant: numbers that do not depend on the samples; parameters are included */
 	PSD_ONNX_DATA,	   /* output of a layer, to which an elementwise function may still have to be applied */
 	PSD_ONNX_SCORES,   /* attention scores, until they are multiplied by the values and become a layer */
-	PSD_ONNX_NOISE,	   /* random numbers or a random mask, for dropout */
+	PSD_ONNX_NOISE,	   /* random numbers or a random mask; only dropout can use them */
 	PSD_ONNX_LABELS,   /* labels of the loss */
 	/* sequence of parts of data or of a constant, made by the operator SplitToSequence */
 	PSD_ONNX_SEQUENCE,
@@ -97,8 +97,9 @@ struct psd_onnx {
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
 	bool *is_done;	       /* per node: it was converted, or needs no conversion */
 	bool has_loss;
-	bool has_1d_windows;	 /* some window of the network moves along a single axis */
-	struct psd_names owners; /* map from weight names to the first layer with that weight */
+	bool has_1d_windows; /* some window of the network moves along a single axis */
+	/* map from names of weights to the number of the first layer with that weight */
+	struct psd_names owners;
 	/* map from layer names to the number of layers for which the name was wanted */
 	struct psd_names repeats;
 	const struct psd_onnx_weight *weights;
@@ -246,8 +247,8 @@ enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx
 
 /* ---- order of values (layout.c) ---- */
 
-/* Sets order[] to the digits of a view without those of the batch, the largest stride first. Returns the number of
- * digits. */
+/* Sets order[] to the indices of a view's digits, without those of the batch: the digit with the largest stride first.
+ * Returns the number of digits. */
 unsigned psd_onnx_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX]);
 /* Makes *view a view of all values of some layer, in any order; adds slice layers if necessary. */
 enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;

@@ -34,7 +34,8 @@ struct psd_onnx_view {
 unsigned psd_onnx_view_first(const struct psd_onnx_view *view, unsigned axis);
 unsigned psd_onnx_view_count(const struct psd_onnx_view *view, unsigned axis); /* number of the axis' digits */
 unsigned psd_onnx_view_digits(const struct psd_onnx_view *view);	       /* number of digits of all axes */
-uint64_t psd_onnx_view_dim(const struct psd_onnx_view *view, unsigned axis);   /* size of the axis */
+/* size of the axis: the product of the sizes of its digits */
+uint64_t psd_onnx_view_dim(const struct psd_onnx_view *view, unsigned axis);
 /* size of the axis, without a digit for the batch */
 uint64_t psd_onnx_view_values(const struct psd_onnx_view *view, unsigned axis);
 bool psd_onnx_view_has_batch(const struct psd_onnx_view *view, unsigned axis);
