@@ -35,7 +35,7 @@ enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 /* Options of psd-sim's command line. Strings are borrowed from argv. */
 struct psd_options {
 	unsigned about;	  /* an enum psd_about: text about psd-sim to print instead of a prediction */
-	unsigned form;	  /* an enum psd_form */
+	unsigned form;	  /* form of the output, an enum psd_form */
 	bool is_estimate; /* --estimate: predictions are estimates instead of simulations */
 	bool is_quiet;	  /* --quiet: no progress is shown */
 	bool is_markdown; /* the text of `about` is written as Markdown, for the documentation */

@@ -30,7 +30,7 @@ enum psd_option_file {
 
 struct psd_option {
 	const char *name; /* name of the option with its dashes, such as "--csv" */
-	/* word for the option's value in the help, "N"; NULL: the option has no value */
+	/* word for the option's value in the help, such as "N"; NULL: the option has no value */
 	const char *value_name;
 	enum psd_option_kind kind;
 	enum psd_option_file file; /* role of the file that the value of a PSD_OPTION_TEXT names */
@@ -52,7 +52,7 @@ struct psd_command {
 	/* First word of the command line, such as "plan". NULL: the command that is meant if the command line has no
 	 * such word. */
 	const char *name;
-	const char *operand; /* word for the command's argument in the help, "SCENARIO.yaml" */
+	const char *operand; /* word for the command's argument in the help, such as "SCENARIO.yaml" */
 	bool has_operands;   /* the command has one or more arguments beside its options; false: exactly one */
 	const char *help;
 	bool may_lack_operands; /* the command may also have no arguments */

@@ -10,8 +10,8 @@
 
 struct psd_reference {
 	bool is_markdown;
-	/* Only names with a part that begins with this are included, such as "cluster.network" or "band"; NULL: all
-	 * names. */
+	/* Only names with a part (between dots) that begins with this text are included, such as "cluster.network" or
+	 * "band"; NULL: all names. */
 	const char *topic;
 	int width; /* largest length of a line on a terminal, characters */
 };

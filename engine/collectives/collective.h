@@ -129,8 +129,8 @@ struct psd_collective {
 	unsigned (*steps)(uint64_t elements, struct psd_members members);
 	/* Returns the messages of member `rank` in step `step`; rank < members.n, step < steps(elements, members). A
 	 * member sends its message of a step as soon as its messages of earlier steps have left and all its messages
-	 * of earlier steps have arrived. The elements that it receives in a step may overlap those that it sends in
-	 * the step. Then it adds the received elements after its own message has left. */
+	 * of earlier steps have arrived. If the elements that it receives in a step overlap those that it sends in the
+	 * step, it adds the received elements after its own message has left. */
 	struct psd_step (*step)(uint64_t elements, struct psd_members members, unsigned rank, unsigned step);
 	/* Sets *flow to flow i of member `rank`, counted from 0. Returns false if the member has no flow i. NULL: each
 	 * step is a flow of its own. */
@@ -148,8 +148,8 @@ struct psd_collective {
 	/* Returns the number of steps of which each waits for the one before. A size class's step_sec is charged for
 	 * each of them. NULL: the number of all steps. */
 	unsigned (*hops)(uint64_t elements, struct psd_members members);
-	/* Steps on different links overlap in time. Therefore its flows are simulated instead of its steps, in message
-	 * fidelity as well. */
+	/* Steps on different links overlap in time. Therefore the flows of this collective are simulated instead of
+	 * its steps, even in message fidelity. */
 	bool overlaps;
 	/* Any node may be the one that sends most. False: it is the first or the last node. */
 	bool is_uneven;

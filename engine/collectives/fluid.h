@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest number of ports on the path of a flow. Out: device, switch, node, rack. In: rack, node, switch, device.
- * Further: both hosts as a whole, and the processor cores at both ends. */
+/* Largest number of ports on the path of a flow. Out: device, PCIe switch, node, rack. In: rack, node, PCIe switch,
+ * device. Further: one processor core at each end, and the pool of cores at each end. */
 enum { PSD_FLUID_MOST_USES = 12 };
 
 /* One port on the path of a flow. */

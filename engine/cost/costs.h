@@ -12,8 +12,8 @@
 /* Origin of layer times. MODEL: computed from a device's figures; SCALED: measured in a profile, then scaled;
  * MEASURED: as in the profile. Results are marked if the origin is MODEL or SCALED. */
 enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
-extern const char *const
-	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL, as in a profile's head */
+/* Names of the origins in the head of a profile: "model", "scaled", "measured"; NULL ends the array. */
+extern const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1];
 
 struct psd_costs {
 	/* Seconds of the forward pass of each layer, n_layers entries, for the whole batch of one worker. */

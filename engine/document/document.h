@@ -56,8 +56,8 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 				    struct psd_error *err) PSD_MUST_CHECK;
 
 /* Read a scalar as a value of a type. Form of messages: "a.yaml:4:14: 'bandwidth' is '40', must be a rate such as
- * 40Gbps or 2.3GBps". lowest and highest are allowed values; messages name them. Outputs are written only on success.
- * PSD_EINVAL. */
+ * 40Gbps or 2.3GBps". lowest and highest are the smallest and largest allowed value; messages name them. Outputs are
+ * written only on success. PSD_EINVAL. */
 enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
 			      struct psd_error *err) PSD_MUST_CHECK; /* the value must be > 0 */
 enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes,

@@ -54,7 +54,7 @@ struct psd_estimate {
 	struct psd_heap events;
 	uint64_t next_seq;
 
-	/* Messages. */
+	/* Fields for messages between classes: */
 	/* flow of each path, n_flows entries in use; a class executes one send operation at a time */
 	struct psd_fluid_flow *flows;
 	unsigned n_flows, flows_room;
@@ -68,7 +68,7 @@ struct psd_estimate {
 	unsigned *n_flows_left;	  /* per class: number of flows of its send operation that have not ended */
 	struct psd_task *sending; /* per class: the send operation that it executes now */
 
-	/* Collectives. */
+	/* Fields for collectives: */
 	struct psd_prices *prices; /* cache of transfer times: the caller's, or own_prices */
 	struct psd_prices own_prices;
 	/* collectives that run now; entry c is the one whose first class is c */
@@ -76,7 +76,7 @@ struct psd_estimate {
 	/* scratch memory: processor work of each class for a collective that begins */
 	struct psd_estimate_ends *ends;
 
-	/* Processors and devices. */
+	/* Fields for processor cores and devices: */
 	/* pools of processor cores, n_pools entries; NULL: the scenario has no `cluster.machine` */
 	struct psd_pool *pools;
 	unsigned n_pools;

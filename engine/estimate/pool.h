@@ -27,7 +27,7 @@ struct psd_pool_kind {
 struct psd_pool {
 	struct psd_pool_kind *kinds; /* kinds that have work, n_kinds entries in the order of most_cores */
 	unsigned n_kinds, room;
-	/* number of the next piece; of pieces that end together, the one with the lowest number ends first */
+	/* number that the next piece gets; of pieces that end together, the one with the lowest number ends first */
 	uint64_t next_seq;
 	double cores;
 	double at_sec;	/* time up to which done_sec of all kinds is computed, seconds */

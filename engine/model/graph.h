@@ -36,7 +36,7 @@ struct psd_layer {
 	unsigned first_tensor;
 	/* Number of the layer's own tensors. Their order is that of the kind, with a weight before its bias. */
 	unsigned n_tensors;
-	/* Number of tensors that the layer shares with an earlier one. They begin at that layer's first_tensor;
+	/* Number of tensors that the layer shares with an earlier one: the graph's tensors from first_tensor on.
 	 * n_tensors is then 0. */
 	unsigned n_shared;
 	unsigned first_state;

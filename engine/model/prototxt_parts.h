@@ -16,8 +16,8 @@
  * occurs twice. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Read a whole number from lowest to highest, or true or false. These functions and the next two leave their outputs
- * unchanged if the field is absent. */
+/* Read the message's field `key`: a whole number from lowest to highest, or a flag. These functions and the next two
+ * leave their outputs unchanged if the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *key, bool *flag,
@@ -130,13 +130,13 @@ bool psd_caffe_is_5d(const struct psd_caffe_blobs_5d *blobs_5d, unsigned layer);
 /* ---- helpers of build functions (prototxt_build.c) ---- */
 
 /* Adds a layer with inputs `left` and `right` (only `left` if the kind has one input), and sets *number to its number.
- * Its name is that of the Caffe layer, followed by suffix and i. settings: NULL for the kind's defaults. */
+ * Its name is "NAME/SUFFIXi", with the name of the Caffe layer. settings: NULL for the kind's defaults. */
 enum psd_status psd_caffe_add_other(const struct psd_caffe_draft *draft, const char *suffix, unsigned i,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned left, unsigned right, unsigned *number,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Adds a layer whose only input is layer *layer, and sets *layer to its number. Its name is that of the Caffe layer,
- * followed by suffix. settings: NULL for the kind's defaults. */
+/* Adds a layer whose only input is layer *layer, and sets *layer to its number. Its name is "NAME/SUFFIX0", with the
+ * name of the Caffe layer. settings: NULL for the kind's defaults. */
 enum psd_status psd_caffe_add_above(const struct psd_caffe_draft *draft, const char *suffix,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned *layer, struct psd_error *err) PSD_MUST_CHECK;

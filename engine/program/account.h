@@ -38,8 +38,8 @@ enum psd_status psd_account_init(struct psd_account *account, unsigned n_hosts, 
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_account_release(struct psd_account *account);
 
-/* Records that the operation begins to occupy its resource on that host. In all functions, now_sec is the time since
- * the start of the run. */
+/* Records that the operation begins to occupy its resource on that host. now_sec, here and in the functions below:
+ * time since the start of the run. */
 void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
 /* Records that the operation has ended on that host, and that its resource is free again. */
 void psd_account_end(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);

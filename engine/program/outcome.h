@@ -15,7 +15,7 @@ enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 enum psd_relief {
 	PSD_RELIEF_NODES,    /* only fewer nodes, since any executor makes the same program */
 	PSD_RELIEF_LENGTH,   /* fewer nodes, or fewer iterations */
-	PSD_RELIEF_ESTIMATE, /* the same, or an estimate instead of a simulation */
+	PSD_RELIEF_ESTIMATE, /* the same as LENGTH, or an estimate instead of a simulation */
 	PSD_RELIEF_FLOW,     /* the same as LENGTH, or flow fidelity instead of message fidelity */
 	PSD_RELIEF_FLOW_OR_ESTIMATE,
 };
@@ -34,8 +34,8 @@ struct psd_outcome {
 	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of the durations of single iterations */
 	uint32_t n_iterations; /* number of executed iterations, including those that are not measured */
 	/* is_estimate: an estimate replaces a simulation of a sweep, which would have too many events. is_refused:
-	 * there is no result, because an estimate would ignore some keys of the scenario; `relief` has advice for the
-	 * user. */
+	 * there is no result, because an estimate would ignore some keys of the scenario or have too many events, too;
+	 * `relief` has advice for the user. */
 	bool is_estimate, is_refused;
 	enum psd_relief relief;
 	/* Some gradients are rebuilt from factors of linear layers. Set only by predictions. */

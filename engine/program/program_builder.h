@@ -5,7 +5,7 @@
 
 #include "engine/program/program.h"
 
-#define PSD_NO_OP UINT32_MAX /* number of no operation */
+#define PSD_NO_OP UINT32_MAX /* operation number that means: no operation */
 
 /* Turn of device operations that prepare values for sending, such as encoding. Layers have turn -1, and during the
  * backward pass a layer is always ready. With a turn above -1 these operations would start only after all layers. */

@@ -84,8 +84,8 @@ struct psd_scheduler {
 	/* Bit r set: resource r is a stream. It accepts several operations and executes them in the order in which
 	 * they are passed to it, see psd_scheduler_give(). */
 	unsigned streams;
-	struct psd_task_list
-		instant; /* ready tasks that hold no resource, and collectives; taken by psd_scheduler_take_instant() */
+	/* ready tasks that need no resource, and ready collectives; psd_scheduler_take_instant() removes them */
+	struct psd_task_list instant;
 	/* Tasks of this iteration and later ones do not start before psd_scheduler_pass_fence(); 0: there is no
 	 * fence. */
 	uint32_t fence;

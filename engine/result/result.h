@@ -51,8 +51,9 @@ struct psd_result {
 	/* only of training: loss of the last iteration, and share of correct test samples; NaN: training has
 	 * diverged */
 	struct psd_result_value last_loss, accuracy_ratio;
-	struct psd_result_value dilation_ratio,
-		busy_ratio; /* a replay's dilation, and share of the machine's time that it used */
+	/* only of a replay: factor by which the cluster was slowed down, and share of the machine's time in
+	 * use */
+	struct psd_result_value dilation_ratio, busy_ratio;
 };
 
 /* Values that all results of a scenario have in common. Pointers are borrowed. */

@@ -11,7 +11,7 @@ struct psd_published_row {
 	const char *system; /* name of the system in the scenario; borrowed from the struct psd_published */
 	unsigned workers;
 	bool has_images_per_sec;
-	double images_per_sec; /* throughput of all workers together */
+	double images_per_sec; /* throughput of all workers together, samples per second */
 	bool has_speedup;
 	double speedup; /* speedup relative to the scenario's baseline */
 	/* a constant of the scenario was fitted to this value, so the value does not test the prediction */

@@ -51,8 +51,8 @@ enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
-/* Part of a gradient that sparse communication holds back and adds in the next iteration: the gradient times the
- * momentum, or the full gradient. */
+/* Part of a held-back gradient that is added in the next iteration (error feedback): the momentum times the gradient,
+ * or the full gradient. */
 enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL };
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_fabric { PSD_FABRIC_ETHERNET, PSD_FABRIC_INFINIBAND };
@@ -148,10 +148,10 @@ struct psd_machine {
 	double message_sec;
 };
 
-/* Largest values at which the scenario's constants were measured. Predictions for larger values are marked as
- * extrapolated. */
+/* Cluster on which the scenario's constants were measured. Predictions for more workers, or for another bandwidth, are
+ * marked as extrapolated. */
 struct psd_calibrated {
-	/* largest measured number of workers; 0: not calibrated, or calibrated without links */
+	/* number of workers that were measured at most; 0: not calibrated, or calibrated without links */
 	unsigned workers;
 	double bandwidth_bps;
 	/* largest spread among the measurements, relative: spread of a value divided by the value; 0: not known */
@@ -206,7 +206,8 @@ struct psd_sparse {
 struct psd_local_sgd {
 	/* number of iterations from one exchange to the next; the initial number if `window` is set */
 	uint64_t steps;
-	uint64_t window; /* number of iterations after which the loss changes `steps`; 0: `steps` is constant */
+	/* length of a window in iterations; after each window the loss decides `steps` anew; 0: `steps` is constant */
+	uint64_t window;
 	/* Allowed relative rise of a window's loss above the lowest loss so far. After a larger rise workers exchange
 	 * in each iteration. 0: no bound. */
 	double gap_ratio;
@@ -407,7 +408,7 @@ bool psd_system_has_workload(const struct psd_system *system);
 struct psd_point {
 	unsigned nodes;		   /* number of worker nodes */
 	unsigned workers_per_node; /* number of workers on a node, at most `workers` */
-	/* total number of workers; the last node has fewer than workers_per_node if they do not divide evenly */
+	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer */
 	unsigned workers;
 	double bandwidth_bps;
 	/* Smallest size of buckets for the systems that fuse tensors by a given size; 0: the size in each system. */

@@ -96,11 +96,11 @@ struct psd_learning_rate {
 	uint64_t steps_at[PSD_MAX_RATE_STEPS];
 	unsigned n_steps;
 	double lowest; /* policy cosine: rate from max_iterations on */
-	/* Policies poly and cosine: iteration at which the rate reaches its end. 0: the last iteration of the job's
-	 * epochs. */
+	/* Policies poly and cosine: number of iterations after which the rate has reached its end. 0: that of the
+	 * job's epochs. */
 	uint64_t max_iterations;
-	/* Global batch for which `base` is given; with another global batch the rate is scaled in proportion. 0: not
-	 * scaled. */
+	/* Global batch (samples of all workers in an iteration) for which `base` is given. With another global batch
+	 * the rate is scaled in proportion. 0: not scaled. */
 	uint64_t for_batch;
 	/* Number of warm-up iterations, in which the rate rises in equal steps to the policy's rate. 0: no warm-up. */
 	uint64_t warmup_iterations;

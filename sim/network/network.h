@@ -17,7 +17,7 @@ struct psd_platform {
 	unsigned topology; /* shape of the network, an enum psd_topology */
 	unsigned nodes;	   /* number of worker nodes */
 	unsigned workers_per_node;
-	/* total number of workers; the last node has fewer than workers_per_node if they do not divide evenly */
+	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer */
 	unsigned workers;
 	unsigned servers; /* number of separate server nodes; 0: shards are on worker nodes */
 	/* rate at which a node can send, bits per second: the smaller of link rate * payload ratio and transport

@@ -18,7 +18,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 /* Sets `limit` of each result, the text of the column of that name: the resource that limits its speed, or the number
  * of a slower node. */
 void psd_output_find_limits(struct psd_report *report);
-/* Writes one sentence about the bottleneck of each system, at the largest point of the sweep. */
+/* Writes one sentence about the bottleneck of each system, at its point of the sweep with the most workers. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* Returns PSD_OK if every case of the sweep has a result. Otherwise returns PSD_ERUN; the text names the cases that
  * were refused, and ways to get results for them. */

@@ -130,11 +130,11 @@ struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *n
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
 
-/* attribute of the node with that name; NULL: absent */
+/* attribute of the node with that name; NULL: the node does not have it */
 const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name);
 int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise);
 double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise);
-/* true if the attribute has that text */
+/* true if the node has the attribute and it is that text */
 bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text);
 /* Reads up to `most` whole numbers from the attribute `name` or, if it is absent, from input i > 0. *n: their number;
  * 0 if both are absent. */
@@ -277,7 +277,8 @@ void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx
 
 /* ---- elementwise expressions (expression.c) ---- */
 
-struct psd_onnx_expr *psd_onnx_expr_new(struct psd_onnx *onnx); /* the function x; NULL: out of memory */
+/* new expression for the function f(x) = x; NULL: out of memory */
+struct psd_onnx_expr *psd_onnx_expr_new(struct psd_onnx *onnx);
 /* Tries to extend the expression of the node's input; this way fits nodes that are an elementwise function of one
  * input. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_function;
