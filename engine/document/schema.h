@@ -51,7 +51,7 @@ struct psd_key {
 	const char *const *names;
 	const char *fallback; /* default value, as text in a file; NULL: none */
 	const char *help;
-	bool is_required; /* the file must have this key or its rival; without a rival, this key */
+	bool is_required; /* the file must have this key, or its rival if the key has one */
 	/* For a required text: value that an executor may ignore without a note to the user. NULL: any value. */
 	const char *plain;
 	/* other key of the section that must not be given together with this one; NULL: none */

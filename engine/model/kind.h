@@ -1,5 +1,6 @@
 /* Layer kinds. Each kind has a row in the list below, and a descriptor (struct psd_layer_kind) in a file of kinds/.
- * Other code reads the descriptor instead of comparing kinds. Only devices have their own row for each kind. */
+ * Other code reads the descriptor instead of comparing kinds. Only devices have code for single kinds: a table with a
+ * row of functions for each kind. */
 #ifndef PSD_KIND_H
 #define PSD_KIND_H
 

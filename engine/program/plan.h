@@ -118,8 +118,8 @@ unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item
 /* True if one of the item's tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
-/* Returns the number of slices into which the item's method divides it. If that exceeds the limit for a plan, returns
- * the limit plus 1. Pure. */
+/* Returns the number of slices into which the item's method divides it. If this exceeds the largest number of slices
+ * that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
 /* True if hosts need the buffer for the item. The list of its method (psd_method.keeps) decides, with these
