@@ -16,7 +16,7 @@ struct psd_reference {
 	int width; /* largest length of a line on a terminal, characters */
 };
 
-/* True if reference->topic includes the name. */
+/* True if reference->topic includes the name, or is NULL. */
 bool psd_reference_has(const struct psd_reference *reference, const char *name);
 /* Appends lines for a terminal: the line `head`, and below it each text of the NULL-terminated list `texts`. Empty
  * texts are omitted, and Markdown's backquotes are removed. */
