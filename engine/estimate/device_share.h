@@ -16,8 +16,8 @@ struct psd_device_share {
 	bool is_busy, is_beside;
 };
 
-/* Makes a device without work. share_ratio: share of it that a running all-reduce occupies, at least 0 and less than
- * 1. */
+/* Makes a device without work. share_ratio: share of the device that a running all-reduce occupies, at least 0 and
+ * less than 1. */
 void psd_device_share_init(struct psd_device_share *device, double share_ratio);
 /* Begins work on the device. sec: duration of the work, in seconds without an all-reduce. */
 void psd_device_share_begin(struct psd_device_share *device, double now_sec, double sec);

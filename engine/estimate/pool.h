@@ -16,7 +16,7 @@
  * each piece. */
 struct psd_pool_kind {
 	double most_cores; /* largest number of cores that a piece can use at a time, > 0 */
-	/* number of equal pieces, beginning and ending together, for which each piece in `works` is counted; >= 1 */
+	/* Number of equal pieces, which begin and end together, that one entry of `works` represents; >= 1. */
 	double copies;
 	double cores; /* number of cores that each piece uses now */
 	/* core seconds that a piece would have received if it had run since the kind was added */

@@ -40,8 +40,8 @@ enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the shape of the layer's first input; all 0 if it has no inputs. */
 struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const struct psd_layer *layers);
-/* Sets the layer's FLOPs and bytes. Its shape and tensors must be known. has_data_gradient: backward computes
- * gradients of its inputs. */
+/* Sets the layer's FLOPs and bytes. Its shape and tensors must be known. has_data_gradient: backward also computes the
+ * gradients of the layer's inputs. */
 void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient);
 
 /* Returns `hash` extended by the layer's kind, inputs and settings; the start is PSD_HASH_START. Pure. */

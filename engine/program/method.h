@@ -12,8 +12,8 @@ struct psd_builder;
 struct psd_stage;
 
 /* Use of slices. The slices of an item are sent one after the other, so a shard can sum a slice while later ones are
- * on their way. PSD_SLICED: items are always divided. PSD_SLICED_ON_DEMAND: items are divided only if the scenario
- * sets `pipeline`; then a slice is summed while the next is copied. */
+ * on their way. PSD_SLICED: items are always divided into slices. PSD_SLICED_ON_DEMAND: only if the scenario sets
+ * `pipeline`; then a slice is summed while the next is copied. PSD_SLICED_NEVER: an item is a single slice. */
 enum psd_slicing { PSD_SLICED_NEVER, PSD_SLICED_ON_DEMAND, PSD_SLICED };
 
 struct psd_method {

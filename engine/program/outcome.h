@@ -49,7 +49,8 @@ bool psd_outcome_takes_factors(const struct psd_program *program);
 /* Length of a run: number of iterations, and number of first iterations that are not measured. With a barrier per
  * iteration and without jitter all iterations are equal, so one is enough. The first iterations of some systems
  * differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait for
- * norms. With late updates they wait for no gradients. Both numbers are multiples of psd_run_unit(). */
+ * norms. With late updates they wait for no gradients. n_iterations and first_measured are multiples of
+ * psd_run_unit(). */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
@@ -59,9 +60,9 @@ struct psd_run_length {
  * jitter, otherwise 2 with a barrier per layer, otherwise 1. */
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
 
-/* Returns the number of iterations that form a unit, so that only whole units are measured: their durations differ
- * from each other. With local steps it is the number of steps from one exchange to the next. With late updates it is
- * the number of iterations under way at a time. Otherwise it is 1. Pure. */
+/* Returns the number of iterations that form a unit; only whole units are measured, because the iterations of a unit
+ * have different durations. With local steps it is the number of steps from one exchange to the next. With late
+ * updates it is the number of iterations under way at a time. Otherwise it is 1. Pure. */
 uint32_t psd_run_unit(const struct psd_system *system);
 
 /* Fills err: the system needs more than most_events events on this number of workers, with the advice `relief`.

@@ -13,7 +13,7 @@
  * lists after "tag:". */
 enum psd_wake {
 	PSD_WAKE_WORK,	  /* the work of an operation has ended; tag: host, resource */
-	PSD_WAKE_FLOW,	  /* a flow has arrived; tag: from, to */
+	PSD_WAKE_FLOW,	  /* a flow has arrived; tag: sending host, receiving host */
 	PSD_WAKE_ARRIVAL, /* a message has arrived; tag: host, task of the send */
 	/* Flow fidelity: a flow of a stepwise transfer has arrived, or the host at one of its ends has finished its
 	 * processor work; tag: first member of the transfer. */
@@ -47,7 +47,7 @@ struct psd_sending {
  * bytes, and the processor work at both ends. */
 struct psd_crossing {
 	unsigned from, to;     /* sending and receiving host */
-	unsigned n_parts_left; /* number of parts that have not ended */
+	unsigned n_parts_left; /* number of the message's parts that have not ended, 0 to 3 */
 	/* index of the next unused crossing in the list of unused ones; valid if this one is unused */
 	unsigned next_free;
 };

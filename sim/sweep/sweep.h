@@ -31,7 +31,7 @@ struct psd_report {
 	unsigned n_systems;
 	unsigned n_points;
 	unsigned n_refused;	/* number of cases without a result, since they need too many events */
-	enum psd_relief relief; /* advice to the user for getting these results */
+	enum psd_relief relief; /* advice to the user for getting results of the refused cases */
 	/* number of results that are estimates, because a simulation would have too many events */
 	unsigned n_estimated;
 };

@@ -18,7 +18,8 @@
 /* Largest number of values in all constants of a file together; for small files the limit is lower. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
-/* Number of lists of known layouts (psd_onnx.layouts). The layouts of layer i are in list i % PSD_ONNX_LAYOUTS. */
+/* Number of lists of known layouts (psd_onnx.layouts). The known layouts of layer i's output are in list i %
+ * PSD_ONNX_LAYOUTS. */
 #define PSD_ONNX_LAYOUTS 256u
 
 /* Types of values, with the numbers of the ONNX format. */
@@ -103,7 +104,8 @@ struct psd_onnx {
 	/* map from layer names to the number of layers for which the name was wanted */
 	struct psd_names repeats;
 	const struct psd_onnx_weight *weights;
-	/* known layouts of layers; each entry is a list */
+	/* Known layouts: views of layers' outputs for which layers were added that put the values in another order.
+	 * They are kept so that such layers are added only once. Each entry is the begin of a list. */
 	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS];
 	int64_t version; /* version of ONNX's set of operators that the file uses */
 	struct psd_error *err;
