@@ -26,7 +26,7 @@ struct psd_window {
 struct psd_conv_settings {
 	struct psd_window window;
 	uint32_t outputs; /* number of channels of the output */
-	/* number of groups; 0 in a depthwise convolution, until psd_layer_infer_shape() sets it to the input
+	/* number of groups; 0 in a depthwise convolution, until psd_layer_infer_shape() sets it to the number of input
 	 * channels */
 	uint32_t groups;
 	bool has_bias;

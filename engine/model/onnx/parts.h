@@ -101,7 +101,8 @@ struct psd_onnx {
 	bool has_1d_windows; /* some window of the network moves along a single axis */
 	/* map from names of weights to the number of the first layer with that weight */
 	struct psd_names owners;
-	/* map from layer names to the number of layers for which the name was wanted */
+	/* Map from a layer name that several layers want to the number at the end of the newest one's name, such as 3
+	 * for "name-3". */
 	struct psd_names repeats;
 	const struct psd_onnx_weight *weights;
 	/* Known layouts: views of layers' outputs for which layers were added that put the values in another order.
@@ -154,7 +155,7 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 /* ---- constants (constant.c) ---- */
 
 bool psd_onnx_is_real(int32_t type); /* true if the type has fractions, such as float */
-/* Makes a constant of a tensor in the file, without reading its numbers. */
+/* Sets *value to a constant that has the numbers of a tensor in the file, without reading the numbers. */
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor,
 				     struct psd_onnx_value *value) PSD_MUST_CHECK;
 uint64_t psd_onnx_elements(const struct psd_onnx_value *constant);
