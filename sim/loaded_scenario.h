@@ -1,5 +1,5 @@
-/* The scenario file named on the command line, with the model, costs and published values that it names. Runs no
- * predictions. */
+/* The scenario file that the command line names, with its model, layer times and published values. No predictions are
+ * made here. */
 #ifndef PSD_SIM_LOADED_SCENARIO_H
 #define PSD_SIM_LOADED_SCENARIO_H
 
@@ -13,14 +13,14 @@
 /* A loaded scenario. It must not be copied or moved in memory, because `costed` points to `scenario`. */
 struct psd_loaded_scenario {
 	struct psd_scenario scenario;
-	struct psd_costed_model costed;		      /* model, and the durations of its layers */
+	struct psd_costed_model costed;		      /* model and layer times */
 	struct psd_published published;		      /* published results with which predictions are compared */
-	bool has_scenario, has_costed, has_published; /* the member of that name is loaded */
+	bool has_scenario, has_costed, has_published; /* the member scenario, costed or published is loaded */
 };
 
-/* Loads the scenario file at `path` and, if with_costed, its model, costs and published values. settings: texts of the
- * options --set, ended by NULL. The caller calls psd_loaded_scenario_release() also after a failure. Statuses are those
- * of the functions that load. */
+/* Loads the scenario file at `path` and, if with_costed, its model, layer times and published values. settings: values
+ * of the options --set, NULL-terminated. The caller calls psd_loaded_scenario_release() in all cases, even after a
+ * failure. Statuses of psd_scenario_load(), psd_costed_model_load() and psd_published_load(). */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Reads psd-sim's command line. Prints no errors and opens no files. */
+/* Reads psd-sim's command line. This module prints nothing and opens no files. */
 #ifndef PSD_SIM_OPTIONS_H
 #define PSD_SIM_OPTIONS_H
 
@@ -19,7 +19,7 @@ enum psd_sim_command {
 	PSD_SIM_STACKS
 };
 
-/* Texts about psd-sim that an option such as --help prints instead of a prediction. */
+/* Text about psd-sim that an option such as --help prints; a prediction is then not made. */
 enum psd_about {
 	PSD_ABOUT_NOTHING,
 	PSD_ABOUT_HELP,
@@ -34,16 +34,16 @@ enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 
 /* Options of psd-sim's command line. Strings are borrowed from argv. */
 struct psd_options {
-	unsigned about;	  /* text about psd-sim to print instead of a prediction, an enum psd_about */
+	unsigned about;	  /* an enum psd_about: text about psd-sim to print instead of a prediction */
 	unsigned form;	  /* form of the output, an enum psd_form */
-	bool is_estimate; /* --estimate: estimate instead of simulating */
-	bool is_quiet;	  /* --quiet: show no progress */
-	bool is_markdown; /* print the text about psd-sim as Markdown, for the documentation */
+	bool is_estimate; /* --estimate: predictions are estimates instead of simulations */
+	bool is_quiet;	  /* --quiet: no progress is shown */
+	bool is_markdown; /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
-	const char *trace_path;		/* path of the trace to write; NULL without --trace */
+	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */
 	const char *system_name;	/* name of the only system to predict; NULL: all systems */
-	struct psd_arguments arguments; /* other arguments; arguments.command is an enum psd_sim_command */
+	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
 };
 
 /* Reads psd-sim's command line into *options, which psd_options_release() releases. If an option asks for a text about
@@ -51,13 +51,13 @@ struct psd_options {
  * user. PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the first word of the command line if it is not a command, as psd_command_table_check_word(): it may be a
- * misspelt command. */
+/* Checks the first word of the command line if it is not a command, since it may be a misspelt command; see
+ * psd_command_table_check_word(). */
 enum psd_status psd_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
-/* Adds the text of --help to `text`. */
+/* Appends the text of --help to `text`. */
 void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
-/* Adds the reference of all commands and options, in Markdown, to `text`. */
+/* Appends the reference of all commands and options, in Markdown, to `text`. */
 void psd_options_add_reference(struct psd_text *text);
 
 #endif

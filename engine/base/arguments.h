@@ -1,5 +1,5 @@
-/* Reads a command line by one table of commands and options, which --help and the reference print as well. Refuses to
- * print and to open files. */
+/* Reads a command line by a table of commands and options. --help and the reference of options are made from the same
+ * table. This module does not print, and opens no files. */
 #ifndef PSD_ARGUMENTS_H
 #define PSD_ARGUMENTS_H
 
@@ -11,92 +11,103 @@
 #include "engine/base/text.h"
 
 enum psd_option_kind {
-	PSD_OPTION_FLAG,    /* bool in the program's struct, set to true */
-	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; the option must not be repeated */
-	PSD_OPTION_COUNT,   /* uint64_t in the program's struct, from `least` to `most` */
-	PSD_OPTION_SECONDS, /* double in the program's struct, a number of seconds above 0 */
-	PSD_OPTION_CHOICE,  /* unsigned, set to `choice`; two options of one member exclude each other */
-	PSD_OPTION_SETTING, /* value that is appended to the settings */
+	PSD_OPTION_FLAG,    /* bool, set to true */
+	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; the option must not be given twice */
+	PSD_OPTION_COUNT,   /* uint64_t, from psd_option.least to most */
+	PSD_OPTION_SECONDS, /* double, a number of seconds above 0 */
+	/* unsigned, set to psd_option.choice. Options with the same offset exclude each other. */
+	PSD_OPTION_CHOICE,
+	PSD_OPTION_SETTING, /* setting "key=value" that is appended to psd_arguments.settings */
 };
 
-/* Role of the file that an option's value names. */
+/* Role of a file or folder whose path is the value of an option. */
 enum psd_option_file {
 	PSD_OPTION_NO_FILE,
-	PSD_OPTION_READS,  /* a file */
-	PSD_OPTION_WRITES, /* a file */
-	PSD_OPTION_KEEPS,  /* a folder of files */
+	PSD_OPTION_READS,  /* path of a file that the program reads */
+	PSD_OPTION_WRITES, /* path of a file that the program writes */
+	PSD_OPTION_KEEPS,  /* path of a folder in which the program keeps files */
 };
 
 struct psd_option {
-	const char *name;	/* name of the option with its dashes, "--csv" */
-	const char *value_name; /* word for the option's value in the help; NULL: the option takes no value */
+	const char *name; /* name of the option with its dashes, such as "--csv" */
+	/* word for the option's value in the help, such as "N"; NULL: the option has no value */
+	const char *value_name;
 	enum psd_option_kind kind;
-	enum psd_option_file file; /* role of a text option's value */
-	unsigned commands;	   /* commands that take the option, bit c for command c; 0: all */
-	bool is_needed;		   /* the option is required by commands that take it */
-	bool is_last;		   /* arguments behind it and its value are ignored; the value may be missing */
-	size_t offset;		   /* offset of the member in the program's own struct; unused for a setting */
+	enum psd_option_file file; /* role of the file that the value of a PSD_OPTION_TEXT names */
+	unsigned commands;	   /* commands that accept the option: bit c for command number c; 0: all commands */
+	bool is_needed;		   /* commands that accept the option require it */
+	/* Arguments behind the option and its value are ignored, and the value may be missing, as with --help. */
+	bool is_last;
+	size_t offset; /* offset of the member in the program's own struct; unused with PSD_OPTION_SETTING */
 	uint64_t least, most;
-	unsigned choice; /* value that a PSD_OPTION_CHOICE sets, not 0 */
-	/* Settings that the option makes of its value, NULL-terminated: "fidelity=flow" for `--fidelity flow`. NULL:
-	 * the value itself is a setting. */
+	unsigned choice; /* value that a PSD_OPTION_CHOICE stores; not 0 */
+	/* For PSD_OPTION_SETTING: settings that the option's value stands for, NULL-terminated. The value is one word
+	 * of these, as in "fidelity=flow" for `--fidelity flow`. NULL: the value itself is a setting. */
 	const char *const *settings;
-	const char *help; /* help text; NULL: the option is not in the help, since only the tree's own scripts use it */
+	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
+	const char *help;
 };
 
 struct psd_command {
-	const char *name;    /* first word of the command line, "plan"; NULL: the command without a word */
-	const char *operand; /* word for the command's operand in the help, "SCENARIO.yaml" */
-	bool has_operands;   /* the command takes one or more operands instead of exactly one */
+	/* First word of the command line, such as "plan". NULL: the command that is meant if the command line has no
+	 * such word. */
+	const char *name;
+	const char *operand; /* word for the command's argument in the help, such as "SCENARIO.yaml" */
+	bool has_operands;   /* the command has one or more arguments beside its options; false: exactly one */
 	const char *help;
-	bool may_lack_operands; /* the command may also have none */
+	bool may_lack_operands; /* the command may also have no arguments */
 };
 
-/* Advice for users of another program or command. */
+/* Hint for a user who tries an option or command of another program. */
 struct psd_hint {
-	const char *tried;   /* option or first word that a user may try */
-	const char *instead; /* words to use in its place */
+	const char *tried;   /* option or first word that the user may have tried */
+	const char *instead; /* words for the message: the option or command to use instead */
 };
 
 struct psd_command_table {
-	const char *program; /* name of the program, "psd-sim" */
+	const char *program; /* name of the program, such as "psd-sim" */
 	const struct psd_command *commands;
 	unsigned n_commands;
 	const struct psd_option *options;
-	unsigned n_options;	      /* number of options, at most 64 */
-	const char *more_statuses;    /* end of the help line about exit statuses; NULL: nothing is added */
-	const struct psd_hint *hints; /* list of hints whose last has no `tried`; may be NULL */
+	unsigned n_options; /* number of options, at most 64 */
+	/* Words that the line about exit statuses in the help ends with; NULL: none. */
+	const char *more_statuses;
+	const struct psd_hint *hints; /* hints; the last entry has `tried` NULL. May be NULL. */
 };
 
-/* Parts of a command line that are not in the program's own struct. Strings are borrowed from argv. */
+/* Result of reading a command line, beside the members of the program's own struct. Strings are borrowed from argv. */
 struct psd_arguments {
-	unsigned command;      /* number of the command in the table */
-	const char **settings; /* settings "key=value", NULL-terminated; owned array */
+	unsigned command;      /* index of the command in the table */
+	const char **settings; /* settings "key=value", n_settings entries and a NULL; the array is owned */
 	unsigned n_settings;
-	const char **operands; /* operands of the command; owned array */
+	/* arguments of the command without options, n_operands entries; the array is owned */
+	const char **operands;
 	unsigned n_operands;
-	bool is_last;	   /* an option with is_last (such as --help) was given */
-	const char *topic; /* value of that option: the topic of a help text; NULL: none */
+	bool is_last;	   /* an option with psd_option.is_last was given, such as --help */
+	const char *topic; /* value of that option, such as the topic of the help; NULL: it has none */
 };
 
-/* Reads the whole command line; -h is --help. The command's name may be behind options. target: the program's own
- * struct, to which the table's offsets refer. *arguments: released by psd_arguments_release(), empty on failure.
- * PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* Reads the whole command line; -h means --help. Options may be in front of the command's name. target: the program's
+ * own struct. *arguments is released by psd_arguments_release(); it is empty after a failure. PSD_EINVAL with a line
+ * for the user, PSD_ENOMEM. */
 enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
-/* Notes the files that the options in target read as inputs (inputs.h), then plans those that they write (output.h).
- * PSD_EINVAL: one is read, kept, or written twice; PSD_EFILE, PSD_ENOMEM. */
+/* Notes the files named by options as inputs (inputs.h) if the program reads or keeps them, and claims paths for files
+ * that it writes (output.h). target: the program's own struct. PSD_EINVAL: a file to write is also read or kept, or is
+ * written twice. PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, const void *target,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);
 
-/* Checks a first word that is not a command. PSD_OK: it may be a file's name. PSD_EINVAL: no; the text explains it. */
+/* Checks the first word of a command line if it is not a command. PSD_OK: it may be the name of a file. PSD_EINVAL: it
+ * looks like a wrong command; the text explains it. */
 enum psd_status psd_command_table_check_word(const struct psd_command_table *table, const char *word,
 					     struct psd_error *err) PSD_MUST_CHECK;
 
-/* Adds the help of one command; the command without a word lists the others. */
+/* Appends the help of command number `command`. The help of the command whose name is NULL also lists the other
+ * commands. */
 void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command);
-/* Adds a reference of all commands with their options, in Markdown. */
+/* Appends the reference of all commands and their options, in Markdown. */
 void psd_command_table_add_reference(struct psd_text *text, const struct psd_command_table *table);
 
 #endif

@@ -1,6 +1,6 @@
-/* Forced into every C file by the Makefile: names functions that must not be called, each with its replacement. It
- * declares them without including anything, so that it comes before the file's own feature macros; the C library's
- * declarations merge with these. Refuses to be included by hand. */
+/* List of C library functions that must not be called, each with its replacement. The Makefile includes this file in
+ * every C file; it must not be included by hand. It declares the functions without any #include, because it comes
+ * before the feature macros of the C file. The C library's own declarations are compatible with these. */
 #ifndef PSD_BANNED_H
 #define PSD_BANNED_H
 
@@ -9,7 +9,8 @@
 #define PSD_BANNED(instead) __attribute__((unavailable("call " instead)))
 #endif
 #endif
-#ifndef PSD_BANNED /* for compilers older than GCC 12: a warning, which is an error with DEV=1 */
+/* For compilers older than GCC 12: a call of such a function is a warning. With DEV=1 the warning is an error. */
+#ifndef PSD_BANNED
 #define PSD_BANNED(instead) __attribute__((deprecated("call " instead)))
 #endif
 

@@ -1,4 +1,4 @@
-/* The one way to open input files, and to read them into memory. */
+/* Opens input files, and reads them into memory. All input files are opened here. */
 #ifndef PSD_FILE_H
 #define PSD_FILE_H
 
@@ -10,29 +10,31 @@
 #define PSD_FILE_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
 enum psd_file_kind {
-	PSD_FILE_REGULAR, /* read at any position, and again */
-	PSD_FILE_PIPE,	  /* read once from its beginning: a pipe will do */
-	PSD_FILE_STREAM,  /* terminals and other devices will do, too */
+	PSD_FILE_REGULAR, /* only regular files: they can be read at any position, and several times */
+	PSD_FILE_PIPE,	  /* regular files and pipes: they are read once, from the beginning */
+	PSD_FILE_STREAM,  /* regular files, pipes, terminals and other devices */
 };
 
-/* Opens path to read, without waiting for another process, and notes it as an input (inputs.h). On success the caller
- * closes *descriptor. Its reads do not block. PSD_EFILE: it cannot be opened, or is of another kind. */
+/* Opens the file `path` for reading, without waiting for another process, and notes it as an input (inputs.h). kind:
+ * kinds of file that are accepted. The caller closes *descriptor after success. Reads from it do not block. PSD_EFILE:
+ * the file cannot be opened, or is of another kind. */
 enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_kind kind,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Reads from a descriptor of psd_file_open() until *length is `room`, or less at the end of the file. Waits as long as
- * a process keeps a pipe open to write. PSD_EFILE: it cannot be read, or is a pipe to which no process writes. */
+/* Reads from a descriptor of psd_file_open() until `room` bytes are read or the file ends; *length: number of bytes
+ * read. On a pipe it waits as long as some process has the pipe open for writing. path: name of the file in messages.
+ * PSD_EFILE: the file cannot be read, or is a pipe that no process opens for writing. */
 enum psd_status psd_file_take(int descriptor, void *bytes, size_t room, size_t *length, const char *path,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Reads all of path except a byte order mark of UTF-8. On success *text has length bytes and a terminator; the caller
- * frees it. PSD_EFILE: the file cannot be read or is longer than PSD_FILE_BYTES_MAX; PSD_EINVAL: it is UTF-16 instead
- * of UTF-8; PSD_ENOMEM. */
+/* Reads a whole text file, without UTF-8's byte order mark if it has one. On success *text has *length bytes and a
+ * zero behind them; the caller frees it. PSD_EFILE: the file cannot be read, or is longer than PSD_FILE_BYTES_MAX.
+ * PSD_EINVAL: it is UTF-16 instead of UTF-8. PSD_ENOMEM. */
 enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads all of path, up to `most` bytes, a file or a pipe, which need not be text. PSD_EFILE: as above, or it is
- * longer; PSD_ENOMEM. */
+/* Reads a whole file or pipe, which need not be text; `most`: largest number of bytes. The caller frees *bytes.
+ * PSD_EFILE: it cannot be read, or is longer than `most`. PSD_ENOMEM. */
 enum psd_status psd_file_read_bytes(char **bytes, size_t *length, size_t most, const char *path,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Reads length bytes from `offset` on. PSD_EFILE also when the file is too short. */
+/* Reads `length` bytes of a regular file, from byte `offset` on. PSD_EFILE: it cannot be read, or ends before. */
 enum psd_status psd_file_read_part(void *bytes, size_t length, uint64_t offset, const char *path,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,12 +1,12 @@
-/* Arrays that grow by doubling. */
+/* Arrays that grow by doubling their size. */
 #ifndef PSD_GROW_H
 #define PSD_GROW_H
 
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Returns the array of n entries, with room for one more; the caller owns it as before. NULL: out of memory, the array
- * is unchanged. */
+/* Returns an array with room for at least one more entry than the n it has; *capacity is updated. The array is the old
+ * one or replaces it; the caller owns it. NULL: out of memory, and the old array is unchanged. */
 static inline void *psd_grown(void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
 {
 	const uint32_t wanted = n > 0 ? 2 * n : 16;

@@ -1,4 +1,5 @@
-/* FNV-1a with 64 bits, for comparison only: it gives no protection. Source: Fowler, Noll, Vo,
+/* FNV-1a, a hash of 64 bits for comparison; it does not protect against intended changes. The first hash is
+ * PSD_HASH_START, then each function returns its `hash` extended by the data. Source: Fowler, Noll, Vo,
  * http://www.isthe.com/chongo/tech/comp/fnv/ */
 #ifndef PSD_HASH_H
 #define PSD_HASH_H
@@ -15,7 +16,7 @@ static inline uint64_t psd_hash_bytes(uint64_t hash, const void *bytes, size_t n
 	return hash;
 }
 
-/* Extends a hash by a number; the result is the same on machines of either byte order. */
+/* Returns `hash` extended by a number. The result does not depend on the byte order of the machine. */
 static inline uint64_t psd_hash_number(uint64_t hash, uint64_t number)
 {
 	for (unsigned i = 0; i < 8; i++)

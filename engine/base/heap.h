@@ -1,5 +1,5 @@
-/* A binary heap: the smallest `at` leaves first. Equal ones leave in the order of `seq`, so that runs repeat exactly.
- * */
+/* A binary heap from which the entry with the smallest `at` is removed first. Among equal ones it is the entry with
+ * the smallest `seq`, so that runs repeat exactly. */
 #ifndef PSD_HEAP_H
 #define PSD_HEAP_H
 
@@ -7,19 +7,20 @@
 #include <stdint.h>
 
 struct psd_heap_entry {
-	double at; /* key of the order: a time, or a turn */
+	double at; /* key of the order, such as a time or a turn */
 	uint64_t seq;
-	uint64_t tag; /* tag by which the caller knows the entry */
+	uint64_t tag; /* number by which the caller recognises the entry; not used by the heap */
 };
 
-struct psd_heap {			/* heap of entries; all zeros: empty */
-	struct psd_heap_entry *entries; /* array of entries, the smallest first; freed by the caller */
+struct psd_heap { /* heap of n entries, with memory for `room`; all zeros: empty */
+	/* array of entries in the heap's order, entries[0] is the smallest; freed by the caller */
+	struct psd_heap_entry *entries;
 	unsigned n, room;
 };
 
-/* Adds an entry. False: out of memory. */
+/* Adds an entry. Returns false if memory runs out. */
 bool psd_heap_push(struct psd_heap *heap, struct psd_heap_entry entry);
-/* Removes and returns the smallest entry; the heap must not be empty. */
+/* Removes the smallest entry and returns it. The heap must not be empty. */
 struct psd_heap_entry psd_heap_pop(struct psd_heap *heap);
 
 #endif

@@ -1,6 +1,7 @@
-/* The files that a run reads or keeps: no output may overwrite one. Code that opens or lists a file notes it here; the
- * schema notes each file that a scenario names, read or not. Device and inode identify a file, so that no other
- * spelling and no link hides it. From one thread at a time. */
+/* List of the files that this process reads or keeps, which no output may overwrite. Code that opens a file, or finds
+ * it in a folder, notes it here. The reader of scenarios notes all files that a scenario names, even if they are not
+ * read. Files are identified by device and inode, so another spelling of the path or a link is the same file. Only one
+ * thread at a time may call these functions. */
 #ifndef PSD_INPUTS_H
 #define PSD_INPUTS_H
 
@@ -8,18 +9,19 @@
 
 #include "engine/base/error.h"
 
-/* Records that this process reads the file at path. Does nothing without a plain file there. */
+/* Notes the file at `path` as an input. Does nothing if there is no regular file. */
 void psd_inputs_note(const char *path);
-/* True if the file at path was recorded as read. */
+/* True if the file at `path` was noted, under any path. */
 bool psd_inputs_have(const char *path);
-/* Calls visit with the path of each file that was noted, as it was spelt then; of the first thousands if there are
- * more. For tests, which hold every output against every file. */
+/* Calls visit(context, path) for each noted file, with the path that was used to note it. It may leave out files after
+ * the first thousands. For tests, which check every output against every input. */
 void psd_inputs_visit(void (*visit)(void *context, const char *path), void *context);
 
-/* Returns the path without "." and "x/.."; unchanged where the shorter one would not name the same file, as behind a
- * symbolic link. The caller frees it; NULL: out of memory. */
+/* Returns the path without "." and "x/..". If the shorter path would name another file, as behind a symbolic link,
+ * returns an unchanged copy. The caller frees it. NULL: out of memory. */
 char *psd_inputs_shorten_path(const char *path) PSD_MUST_CHECK;
-/* Returns the absolute path behind all links, with or without a file there. The caller frees it; NULL: errno. */
+/* Returns the absolute path after all symbolic links are followed; there need not be a file. The caller frees it.
+ * NULL: failure, errno has the reason. */
 char *psd_inputs_resolve_path(const char *path) PSD_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* A hash map from names to numbers, for graphs of many layers. Private to the engine. Refuses to delete. */
+/* A hash map from names to numbers, for graphs with many layers. Private to the engine. Names cannot be removed. */
 #ifndef PSD_NAMES_H
 #define PSD_NAMES_H
 
@@ -6,14 +6,15 @@
 #include <stddef.h>
 
 struct psd_names {
-	struct psd_names_slot *slots; /* table of slots, whose number is a power of two */
+	struct psd_names_slot *slots; /* table of n_slots slots; n_slots is a power of two */
 	size_t n_slots;
 	size_t n_used;
 }; /* a map of all zeros is valid and empty */
 
-/* Binds name (borrowed until release) to number, replacing an older binding. False: out of memory. */
+/* Adds a name with its number, or changes the number of a name that is there. The string is borrowed until
+ * psd_names_release(). False: out of memory. */
 bool psd_names_put(struct psd_names *names, const char *name, unsigned number);
-/* Finds the number that name is bound to. Returns false, with *number unchanged, if there is none. */
+/* Sets *number to the number of the name. Returns false, with *number unchanged, if the name is not in the map. */
 bool psd_names_find(const struct psd_names *names, const char *name, unsigned *number);
 void psd_names_release(struct psd_names *names);
 

@@ -1,7 +1,8 @@
-/* The files that a program writes. Output files appear together when the program has succeeded, except those that it
- * shows earlier. Until then older files stay whole, and no other end, not even SIGKILL, leaves new files behind. A
- * symbolic link is followed, as a shell does. A path that names no plain file (a device, a pipe) is written directly.
- * Refuses to replace a file that the process reads or keeps (inputs.h) or already writes. From one thread at a time. */
+/* Files that a program writes. New files appear at their paths together, when the program has succeeded, except those
+ * of psd_output_show(). Until then older files at these paths stay unchanged. If the process ends in another way, even
+ * by SIGKILL, no new files remain. A symbolic link is followed. If the path is a device or a pipe, the output is
+ * written to it directly. An output is refused if its path is a file that this process reads or keeps (inputs.h), or
+ * writes for another output. Only one thread at a time may call these functions. */
 #ifndef PSD_OUTPUT_H
 #define PSD_OUTPUT_H
 
@@ -10,32 +11,36 @@
 
 #include "engine/base/error.h"
 
-/* Checks that an output may replace the file at path. PSD_EINVAL: this run reads or keeps it. */
+/* Checks that an output may replace the file at `path`. PSD_EINVAL: this process reads or keeps that file. */
 enum psd_status psd_output_check(const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Before anything is written: checks that a file may be written at path, where psd_output_open() or another writer puts
- * it later, and takes the path for it, so that no other output gets it. PSD_EINVAL: it is read, kept or taken;
- * PSD_ENOMEM. */
+/* Called before anything is written. Checks that a file may be written at `path` later, by psd_output_open() or in
+ * another way, and reserves the path, so that no other output can use it. PSD_EINVAL: the file is read or kept, or the
+ * path is reserved. PSD_ENOMEM. */
 enum psd_status psd_output_claim(const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Takes names in a folder, which need not exist yet, for files that are written by other means. A name is a shell's
- * pattern; its star matches slashes, too. PSD_ENOMEM. */
+/* Reserves paths for files that are written without psd_output_open(), so that no other output can use them. folder:
+ * need not exist yet. name: pattern of file names as in a shell, in which '*' also matches slashes. PSD_ENOMEM. */
 enum psd_status psd_output_reserve(const char *folder, const char *name, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Opens *out for writing by the caller, or by a process that it forks; one of the next three functions closes it. The
- * new file has the mode of the one that it replaces. PSD_EINVAL: the file is in use; PSD_EFILE: it cannot be written;
+/* Opens *out for writing by the caller, or by a process that the caller forks. psd_outputs_commit(),
+ * psd_output_discard() or psd_outputs_discard() closes it. The new file has the permissions of the file that it
+ * replaces. PSD_EINVAL: the file is read, kept or written by this process. PSD_EFILE: it cannot be written.
  * PSD_ENOMEM. */
 enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Moves all open files to their paths, the last one first, if every one could be written. PSD_ERUN: one could not; then
- * all are discarded, except those already moved. */
+/* If all open files were written without an error, moves them to their paths, the last opened one first. PSD_ERUN: one
+ * could not be written or moved; then all are discarded, except those that were already moved. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
-/* Closes the file and discards its contents, as if it had never been opened. NULL: does nothing. */
+/* Closes the file and discards it; the older file at its path stays. Does nothing if out is NULL.
+ * psd_outputs_discard() does it with all open files. */
 void psd_output_discard(FILE *out);
 void psd_outputs_discard(void);
-/* Moves the file to its path now; text written later appears there. The caller then discards it, which leaves it there.
- * False: errno tells the reason. */
+/* Moves the file to its path now; text that is written later is added to it there. The caller closes the file by
+ * psd_output_discard(), which does not remove it then. Returns false on failure; errno has the reason. */
 bool psd_output_show(FILE *out);
-/* Number of characters in a line of the terminal on standard output; 80 if unknown. */
+/* Returns the number of characters in a line of the terminal on standard output; 80 if standard output is not a
+ * terminal or its width is not known. */
 int psd_output_terminal_width(void);
-/* Removes temporary files that have names; for a handler of a signal that ends the process. */
+/* Removes the temporary files of all open outputs, where these have a name. It may be called by a signal handler that
+ * ends the process. */
 void psd_outputs_remove(void);
 
 #endif

@@ -1,10 +1,11 @@
-/* Random bits that follow from a number alone: without state, so that all hosts draw the same. */
+/* Random bits that depend only on a number. There is no state, so all hosts draw the same bits. */
 #ifndef PSD_RANDOM_H
 #define PSD_RANDOM_H
 
 #include <stdint.h>
 
-/* Mixes all bits of a number, one to one. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
+/* Returns a number whose bits look random; different x give different results. Pure, any thread. Source: splitmix64
+ * (Steele et al. 2014). */
 static inline uint64_t psd_random_mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);

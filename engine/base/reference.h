@@ -1,5 +1,5 @@
-/* Prints the meaning of names, keys of a scenario or columns of a result, as rows of a table in Markdown or as lines
- * for a terminal. Refuses to know any name. */
+/* Writes explanations of names (keys of a scenario, columns of a result): as rows of a Markdown table, or as lines for
+ * a terminal. This module itself knows no names. */
 #ifndef PSD_REFERENCE_H
 #define PSD_REFERENCE_H
 
@@ -10,17 +10,20 @@
 
 struct psd_reference {
 	bool is_markdown;
-	const char *topic; /* limits the output to names of which a part begins with this: "cluster.network", "band" */
-	int width;	   /* length of a terminal's line, characters */
+	/* Only names with a part (between dots) that begins with this text are included, such as "cluster.network" or
+	 * "band"; NULL: all names. */
+	const char *topic;
+	int width; /* largest length of a line on a terminal, characters */
 };
 
-/* True if the topic includes the name; without a topic it includes all names. */
+/* True if reference->topic includes the name, or is NULL. */
 bool psd_reference_has(const struct psd_reference *reference, const char *name);
-/* Adds lines for a terminal: the head, and below it each of the texts (NULL-terminated list, empty ones are left out),
- * without Markdown's marks of code. */
+/* Appends lines for a terminal: the line `head`, and below it each text of the NULL-terminated list `texts`. Empty
+ * texts are omitted, and Markdown's backquotes are removed. */
 void psd_reference_add(struct psd_text *text, const struct psd_reference *reference, const char *head,
 		       const char *const texts[]);
-/* Checks that something was added. PSD_EINVAL with a line for the user: nothing. kind: "key", "column". */
+/* Checks that `text` is not empty. PSD_EINVAL: it is empty, as no name matches the topic; the message is a line for
+ * the user. kind: word for the names, such as "key" or "column". */
 enum psd_status psd_reference_check(const struct psd_text *text, const struct psd_reference *reference,
 				    const char *kind, struct psd_error *err) PSD_MUST_CHECK;
 

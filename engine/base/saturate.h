@@ -1,4 +1,4 @@
-/* Sums and products of sizes that stay at UINT64_MAX instead of wrapping, so that a long formula needs one check at its
+/* Sums and products that stay at UINT64_MAX instead of overflowing, so that a long formula needs only one check at its
  * end. Private to the engine. */
 #ifndef PSD_SATURATE_H
 #define PSD_SATURATE_H

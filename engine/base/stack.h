@@ -1,5 +1,5 @@
-/* A stack that is large enough, whatever limit the shell has set. Refuses to create threads: a process with several
- * could not enter a namespace. */
+/* Makes sure that the program has a large enough stack, for every limit of the shell. It creates no thread: a process
+ * with several threads cannot enter a Linux namespace. */
 #ifndef PSD_STACK_H
 #define PSD_STACK_H
 
@@ -7,25 +7,26 @@
 
 #include "engine/base/error.h"
 
-/* Limit below which psd_stack_run() uses memory of its own, and threads need a size of their own. */
+/* Size of stack that the program needs, bytes. If the limit is lower, psd_stack_run() allocates a stack, and threads
+ * must be created with a size. */
 enum { PSD_STACK_LEAST_BYTES = 8 << 20 };
 
-/* Lets function(argc, argv, environment) run before all constructors of libraries, which may need more stack than the
- * limit allows. In a program's main file. */
+/* Makes function(argc, argv, environment) run before the constructors of libraries, which may need more stack than the
+ * limit allows. To be used once, in the file with main(). */
 #define PSD_BEFORE_CONSTRUCTORS(function)                                                                              \
 	__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(int, char *[],       \
 												  char *[]) = function
 
-/* Raises the limit of the process's stack to PSD_STACK_LEAST_BYTES, as far as its hard limit allows. Returns false if
- * that leaves too little for constructors of libraries: the program must end then. argv, environment: of the process,
- * both end with NULL. */
+/* Raises the limit on the process's stack to PSD_STACK_LEAST_BYTES, or to the hard limit if that is lower. Returns
+ * false if this is too little for constructors of libraries: then the program must end with PSD_STACK_IS_TOO_SMALL.
+ * argv, environment: arguments of the process, both NULL-terminated. */
 bool psd_stack_raise(char *argv[], char *environment[]) PSD_MUST_CHECK;
-/* Words for a program that ends then. */
+/* Message of a program that ends because psd_stack_raise() returned false. */
 #define PSD_STACK_IS_TOO_SMALL "the limit of the stack leaves less than 18 kB: raise it with 'ulimit -s 8192'"
-/* Returns whether the limit of the process's stack is below PSD_STACK_LEAST_BYTES. */
+/* True if the limit on the process's stack is below PSD_STACK_LEAST_BYTES. */
 bool psd_stack_is_small(void);
-/* Returns work(argc, argv), called on a stack of PSD_STACK_LEAST_BYTES or more: the process's own one unless is_small.
- * PSD_ENOMEM. */
+/* Calls work(argc, argv) on a stack of at least PSD_STACK_LEAST_BYTES bytes, and sets *result to its result. is_small:
+ * result of psd_stack_is_small(); if true, it allocates a stack, otherwise it uses the process's. PSD_ENOMEM. */
 enum psd_status psd_stack_run(bool is_small, int (*work)(int argc, char *argv[]), int argc, char *argv[], int *result,
 			      struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* One case of a scenario: a system at a point of the sweep, with everything an executor needs: layout, plan, program.
- */
+/* A case: one system at one point of the scenario's sweep, with all that an executor needs: layout, plan and
+ * program. */
 #ifndef PSD_CASE_H
 #define PSD_CASE_H
 
@@ -10,36 +10,37 @@
 #include "engine/program/program.h"
 #include "engine/scenario/scenario.h"
 
-/* Model and costs of a scenario, which all its cases share. */
+/* Model and layer times of a scenario, which all its cases share. */
 struct psd_costed_model {
-	const struct psd_scenario *scenario; /* scenario of all cases, borrowed */
+	const struct psd_scenario *scenario; /* the scenario, borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
-	struct psd_costs *own_costs; /* costs of systems with a workload of their own, empty for others */
+	/* Layer times of systems with a workload of their own, one entry per system; the other entries are empty. */
+	struct psd_costs *own_costs;
 };
 
-/* Costs of the system's layers, borrowed. system: one of the scenario's. Pure, any thread. */
+/* Returns the layer times of the system, borrowed. The system must be one of the scenario's. Pure, any thread. */
 const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
-/* Loads the graph and the costs that the scenario and its systems name. *costed is filled on success, released by
- * psd_costed_model_release(). */
+/* Loads the model, and the layer times for the scenario and for systems with a workload of their own. *costed is
+ * filled on success and released by psd_costed_model_release(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_costed_model_release(struct psd_costed_model *costed);
-/* Sets whether the device that really computes has its own memory, whatever device the costs are for. Affects later
- * cases. */
+/* Sets whether the device on which a real run computes has its own memory; it may be another device than that of the
+ * layer times. It has an effect on cases that are made later. */
 void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory);
 
 struct psd_case {
-	const struct psd_costed_model *costed; /* model and costs, borrowed for the life of the case */
+	const struct psd_costed_model *costed; /* model and layer times, borrowed as long as the case exists */
 	const struct psd_system *system;
 	struct psd_point point;
 	struct psd_plan plan;
 	struct psd_program program;
 };
 
-/* Makes the plan and program of one case. The address of *made must not change afterwards: the program points into it.
- * PSD_ENOMEM; PSD_EINVAL: the system cannot run at that point. */
+/* Makes the plan and program of one case. *made must not be moved in memory afterwards, because the program points
+ * into it. PSD_ENOMEM; PSD_EINVAL: the system cannot be executed at that point. */
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point,
 			      struct psd_error *err) PSD_MUST_CHECK;

@@ -1,4 +1,5 @@
-/* Duration of the ring all-reduce, also for other all-reduces that contain a ring. Pure function, any thread. */
+/* Duration of the ring all-reduce, for the ring itself and for all-reduces that contain a ring. Pure functions, any
+ * thread. */
 #ifndef PSD_RING_H
 #define PSD_RING_H
 
@@ -8,7 +9,7 @@
 double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			  const struct psd_links *links);
 
-/* psd_collective.period of the ring. */
+/* Returns the period of the ring's pattern of messages, see psd_collective.period. */
 unsigned psd_ring_period(struct psd_members members, unsigned per_rack);
 
 #endif

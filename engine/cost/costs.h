@@ -1,5 +1,5 @@
-/* Seconds of compute, forward and backward of each layer for one worker's batch, from a measured profile or a named
- * device. */
+/* Compute times of layers: seconds of the forward and backward pass of each layer, for the batch of one worker. They
+ * come from a measured profile or from a named device. */
 #ifndef PSD_COSTS_H
 #define PSD_COSTS_H
 
@@ -9,44 +9,49 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/device.h"
 
-/* Origin of the seconds of layers; results mark a model's seconds and scaled measurements. */
+/* Origin of layer times. MODEL: computed from a device's figures; SCALED: measured in a profile, then scaled;
+ * MEASURED: as in the profile. Results are marked if the origin is MODEL or SCALED. */
 enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
-extern const char *const
-	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL, as in a profile's head */
+/* Names of the origins in the head of a profile: "model", "scaled", "measured"; NULL ends the array. */
+extern const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1];
 
 struct psd_costs {
-	double *forward_sec;  /* forward seconds of each of n_layers layers, for the whole batch of one worker */
-	double *backward_sec; /* backward seconds of each of n_layers layers, gradients of parameters included */
+	/* Seconds of the forward pass of each layer, n_layers entries, for the whole batch of one worker. */
+	double *forward_sec;
+	/* Seconds of the backward pass of each layer, n_layers entries; they include the gradients of parameters. */
+	double *backward_sec;
 	unsigned n_layers;
-	double compute_sec;	   /* sum over all layers, forward and backward */
-	double gemm_flops_per_sec; /* rate at which a gradient is rebuilt from other workers' factors */
-	bool has_own_memory;	   /* the device has its own memory: tensors are copied between it and its host */
+	double compute_sec; /* seconds of forward and backward, sum over all layers */
+	/* rate at which the device rebuilds gradients from factors, a matrix product */
+	double gemm_flops_per_sec;
+	bool has_own_memory; /* device and host have separate memories, so tensors are copied between them */
 	enum psd_costs_source source;
 };
 
-/* Computes costs from a device. batch >= 1. samples_per_sec > 0 scales all layers by one factor so that batch /
- * compute_sec equals it, 0 keeps the model's seconds. The device must have the precision. PSD_EINVAL, PSD_ENOMEM. */
+/* Computes layer times from a device's figures. batch: samples of one worker, >= 1. samples_per_sec > 0: all times are
+ * multiplied by one factor so that batch / compute_sec equals it; 0: times stay as computed. The device must have the
+ * precision. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
 				      const struct psd_device_row *device, unsigned batch, enum psd_precision precision,
 				      double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Throughput of one worker, samples per second, if the model's FLOPs reach this share of the device's peak. The device
- * must have the precision. Pure. */
+/* Returns the throughput of one worker, samples per second, if it achieves the share mfu_ratio of the device's peak,
+ * counting the model's FLOPs. The device must have the precision. Pure. */
 double psd_costs_mfu_rate(const struct psd_graph *graph, const struct psd_device_row *device,
 			  enum psd_precision precision, double mfu_ratio);
-/* Reads costs from a profile CSV (format in traces/profiles/README.md), which must have every layer of the graph except
- * inputs, and no other. Seconds scale linearly from the profile's batch to this one; samples_per_sec as above.
- * PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
+/* Reads layer times from a profile, a CSV file as in traces/profiles/README.md. It must have every layer of the graph
+ * except inputs, and no other layer. Times are scaled from the profile's batch to `batch`, in proportion.
+ * samples_per_sec: as in psd_costs_from_device(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
 				       unsigned batch, double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
 void psd_costs_release(struct psd_costs *costs);
 
 /* ---- for sources of costs ---- */
 
-/* Allocates zeros for the graph's layers; released by psd_costs_release(). PSD_ENOMEM. */
+/* Allocates times of 0 for the graph's layers; psd_costs_release() releases them. PSD_ENOMEM. */
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Scales all layers so that batch / compute_sec equals samples_per_sec (0: no scaling), and sums them up. PSD_EINVAL at
- * `at`: the layers take no time. */
+/* Multiplies all layer times by one factor so that batch / compute_sec equals samples_per_sec (0: no scaling), and
+ * sets compute_sec. PSD_EINVAL at the place `at`: all times are 0, or their sum is not finite. */
 enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double samples_per_sec,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Seconds of transfers that were computed before, for one layout and one system's rates: most tensors of a network make
- * equal transfers, whose steps are timed once. From one thread at a time. */
+/* Cache of transfer times, for one layout and the rates of one system. Most tensors of a network make equal transfers,
+ * whose times are then computed once. Only one thread at a time may use a cache. */
 #ifndef PSD_PRICES_H
 #define PSD_PRICES_H
 
@@ -8,9 +8,10 @@
 
 struct psd_price {
 	struct psd_payload payload;
-	double transfer_sec; /* seconds of the transfer, psd_cost_transfer_sec() */
-	double delay_sec;    /* further seconds of a stepwise transfer; 0 for others */
-	uint64_t node_bytes; /* bytes of the busiest node; set by psd_price_node_bytes() */
+	double transfer_sec; /* seconds of the bytes, psd_cost_transfer_sec() */
+	/* seconds in addition to transfer_sec, from psd_cost_collective(); 0 unless the transfer is stepwise */
+	double delay_sec;
+	uint64_t node_bytes; /* bytes sent plus received by the busiest node; valid if has_node_bytes */
 	bool has_node_bytes;
 };
 
@@ -19,10 +20,11 @@ struct psd_prices { /* cache of prices, initialised by zeros */
 	uint32_t n, room;
 };
 
-/* Returns the payload's price, computed once; borrowed until the next call. NULL: out of memory. */
+/* Returns the entry of the payload, and computes it if it is new. The pointer is valid until the next call. NULL: out
+ * of memory. */
 struct psd_price *psd_prices_of(struct psd_prices *prices, const struct psd_payload *payload,
 				const struct psd_layout *layout, const struct psd_rates *rates) PSD_MUST_CHECK;
-/* Returns the bytes that the busiest node sends and receives for the payload. */
+/* Returns the bytes of the payload that the busiest node sends plus receives. They are computed at the first call. */
 uint64_t psd_price_node_bytes(struct psd_price *price, const struct psd_layout *layout);
 void psd_prices_release(struct psd_prices *prices);
 

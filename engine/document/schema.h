@@ -1,5 +1,5 @@
-/* The table of a file's keys: one row for each, by which the keys are read, checked, printed, compared and explained.
- * Knows no key itself. Rules that no row can express are hooks of its section. */
+/* Table of the keys of a file, with a row for each key. By the rows, keys are read, checked, printed, compared and
+ * explained. This module itself knows no keys. Rules that a row cannot express are functions of the key's section. */
 #ifndef PSD_SCHEMA_H
 #define PSD_SCHEMA_H
 
@@ -13,124 +13,149 @@
 #include "engine/document/document.h"
 
 enum psd_key_type {
-	PSD_KEY_SECTION, /* mapping with keys of its own */
-	PSD_KEY_OTHER,	 /* key that is accepted here and read by other code */
+	PSD_KEY_SECTION, /* mapping with its own keys, see psd_key.section */
+	PSD_KEY_OTHER,	 /* key that is accepted, and that other code reads */
 	PSD_KEY_TEXT,	 /* text, stored as const char * */
-	PSD_KEY_PATH,	 /* path relative to the file's folder, stored as const char * */
-	PSD_KEY_NAME,	 /* one of names, stored as const char * */
-	/* One of names; the field (unsigned, or an enum without negative constants) is set to its index. */
+	PSD_KEY_PATH,	 /* path relative to the folder of the file, stored as const char *; NULL: absent */
+	PSD_KEY_NAME,	 /* one of psd_key.names, stored as const char * */
+	/* One of psd_key.names. Its index is stored in an unsigned, or in an enum without negative constants. */
 	PSD_KEY_CHOICE,
-	PSD_KEY_FLAG,	  /* bool: index in names, false or true */
+	/* one of two names, stored as bool; psd_key.names, or "false" and "true" if names is NULL */
+	PSD_KEY_FLAG,
 	PSD_KEY_RATE,	  /* rate, stored as double, bits per second */
-	PSD_KEY_BYTES,	  /* size, stored as uint64_t */
+	PSD_KEY_BYTES,	  /* number of bytes, stored as uint64_t */
 	PSD_KEY_SECONDS,  /* time, stored as double, seconds */
-	PSD_KEY_RATIO,	  /* ratio, stored as double; lowest..highest */
-	PSD_KEY_NUMBER,	  /* number, stored as double; lowest..highest */
-	PSD_KEY_UNSIGNED, /* whole number, stored as unsigned; lowest..highest */
-	PSD_KEY_PAIR,	  /* two unsigned in lowest..highest: a list of two, or a number for both */
-	PSD_KEY_COUNT,	  /* whole number, stored as uint64_t; lowest..highest */
+	PSD_KEY_RATIO,	  /* ratio from psd_key.lowest to highest, stored as double */
+	PSD_KEY_NUMBER,	  /* number from psd_key.lowest to highest, stored as double */
+	PSD_KEY_UNSIGNED, /* whole number from psd_key.lowest to highest, stored as unsigned */
+	/* two whole numbers from psd_key.lowest to highest, stored as two unsigned; the file has a list of two, or one
+	 * number for both */
+	PSD_KEY_PAIR,
+	PSD_KEY_COUNT, /* whole number from psd_key.lowest to highest, stored as uint64_t */
 };
 
 enum { PSD_SECTION_TABLES = 4 };
 
 struct psd_section;
 
-/* Row of a key. A value without a default is absent while it is 0, infinite or UINT64_MAX, which no text can give. */
+/* Row of a key. A key without a default counts as absent if its value is 0, infinite, or UINT64_MAX. */
 struct psd_key {
 	const char *name;
-	const char *former; /* name of the key in earlier versions, refused with a hint to the new one; NULL: none */
+	/* Name of the key in earlier versions. A file with it is refused, and the message names the new key. NULL:
+	 * none. */
+	const char *former;
 	enum psd_key_type type;
-	size_t offset;		/* offset of the value, or of the section's values, in the section's struct */
-	double lowest, highest; /* bounds of the value, inclusive; whole numbers for counts */
+	/* offset of the value (of a section: its struct) in the struct of the section around it, bytes */
+	size_t offset;
+	double lowest, highest; /* smallest and largest allowed value */
 	const char *const *names;
-	const char *fallback; /* default value as text in a file; NULL: none */
+	const char *fallback; /* default value, as text in a file; NULL: none */
 	const char *help;
-	bool is_required;  /* the file must have this key or its rival */
-	const char *plain; /* required text: value that an executor may ignore without a note; NULL: every value */
-	const char *rival; /* other key of the section, which excludes this one; NULL: none */
-	/* Condition: the key is allowed only for some choices of another key (of this section, or "section.key" below
-	 * it), one bit each. It is required for those in `needed`. */
+	bool is_required; /* the file must have this key, or its rival if the key has one */
+	/* For a required text: value that an executor may ignore without a note to the user. NULL: any value. */
+	const char *plain;
+	/* other key of the section that must not be given together with this one; NULL: none */
+	const char *rival;
+	/* The key is allowed only if key `when.key` of this section (or "section.key" for a section in it) has one of
+	 * some choices. `choices` has a bit for each of them, 1 << index. `needed` has the bits of choices for which
+	 * the key is required. when.key NULL: no condition. */
 	struct {
 		const char *key;
 		unsigned choices, needed;
 	} when;
-	unsigned uses;	 /* bits set by the caller for parts of the program that use the key; 0: those of its section */
-	bool is_refused; /* parts of the program without a use for the key refuse it: results would be wrong */
-	const char *word; /* word allowed in place of the number; it sets the flag at word_offset */
+	/* Bits for the parts of the program that use the key; the caller defines them. 0: those of the section. */
+	unsigned uses;
+	/* Parts of the program that do not use the key refuse a file that has it, because results would be wrong. */
+	bool is_refused;
+	/* Word that is allowed instead of the number, and sets the flag at word_offset. NULL: none. */
+	const char *word;
 	size_t word_offset;
 	const struct psd_section *section;
-	size_t has_offset;	 /* offset of a flag that is set if the file has the section; 0: none */
-	unsigned most_entries;	 /* largest number of entries in a list; 0: the key has no list */
-	size_t n_entries_offset; /* offset of the number of entries, an unsigned */
-	size_t entry_bytes;	 /* size of one entry's struct in a list of sections */
-	const char *inherits;	 /* path of the section that gives the defaults of a list's entry: "cluster.host" */
+	size_t has_offset;	 /* offset of a bool that is set if the file has the section; 0: no such bool */
+	unsigned most_entries;	 /* largest number of entries if the value is a list; 0: it is not a list */
+	size_t n_entries_offset; /* offset of the number of entries of a list, an unsigned */
+	size_t entry_bytes;	 /* size of the struct of one entry, in a list of sections */
+	/* Path of the section from which entries of this list take their defaults, such as "cluster.host"; NULL:
+	 * none. */
+	const char *inherits;
 };
 
 struct psd_schema_reader {
-	void *base;	  /* struct of the outermost section, into which values are read */
-	const char *path; /* path of the file that is read, for messages */
+	void *base;	  /* struct of the outermost section, whose members are set */
+	const char *path; /* path of the file that is being read, for messages */
 	struct psd_arena *arena;
 	struct psd_error *err;
 };
 
-/* Called for a list's entry before its keys are read. base: the section's struct; mapping: the entry's node. */
+/* Functions of a section. base: struct of the section, or of a list's entry; mapping: its node in the file.
+ * PSD_EINVAL, PSD_ENOMEM. */
 typedef void (*psd_section_prepare_fn)(const struct psd_schema_reader *reader, void *base,
 				       const struct psd_node *mapping);
 typedef enum psd_status (*psd_section_fn)(const struct psd_schema_reader *reader, void *base,
 					  const struct psd_node *mapping);
 
 struct psd_section {
-	const struct psd_key *tables[PSD_SECTION_TABLES]; /* in order; each ends with a row without a name */
-	psd_section_prepare_fn prepare; /* called for a list's entry after its defaults, before its keys; may be NULL */
-	psd_section_fn settle;		/* called after the keys: sets values that depend on several; may be NULL */
-	psd_section_fn check;		/* called last: checks rules that no row can express; may be NULL */
+	/* tables of rows, in order, up to a NULL; each table ends with a row without a name */
+	const struct psd_key *tables[PSD_SECTION_TABLES];
+	/* Called for an entry of a list after its defaults were set, before its keys are read; may be NULL. */
+	psd_section_prepare_fn prepare;
+	/* Called after the keys were read, to set values that depend on several keys; may be NULL. */
+	psd_section_fn settle;
+	/* Called last, to check rules that a row cannot express; may be NULL. */
+	psd_section_fn check;
 };
 
-/* Returns row i of a section, counted through its tables; NULL behind the last. */
+/* Returns row i of a section, counted over its tables; NULL: it has i rows or fewer. */
 const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i);
 
-/* Finds the row of "key", or of "section.key" below; NULL: none. Adds the value's offset in the section's struct to
- * *offset. */
+/* Returns the row of "key" in the section, or of "section.key" in a section inside it; NULL: there is none. Adds the
+ * offset of the value, in the struct of `section`, to *offset. */
 const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
 
-/* Reads mapping by root's section into the struct reader->base, in the order of the rows. Values of absent keys become
- * their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be half filled. Texts are borrowed from
- * the document, or in the arena. */
+/* Reads `mapping` into the struct reader->base by the rows of root->section, in their order. Keys that are absent get
+ * their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be set only in part. Strings belong to
+ * the document or the arena. */
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
 
-/* True if the key's value is present in the struct at base and has an effect there. */
+/* True if the key has a value in the struct at base, and the choices of other keys give the value an effect. */
 bool psd_schema_is_said(const void *base, const struct psd_section *section, const struct psd_key *key);
-/* True if the key's value is present, has an effect and differs from the default. */
+/* True if psd_schema_is_said(), and the value differs from the default. */
 bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key);
-/* Adds the value of one key in a form that reads back unchanged; lists and sections are in flow style. */
+/* Appends the value of one key in a form that reads back to an equal value. Lists and sections are in YAML's flow
+ * style, "[...]" and "{...}". */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
-/* Copies the values of all rows that none of n mappings names from one struct of the section to another. A mapping may
- * be NULL. */
+/* Copies values of the section from the struct `from` to the struct `base`: those of all keys that are in none of the
+ * n mappings. A mapping may be NULL. */
 void psd_schema_fill(void *base, const void *from, const struct psd_section *section,
 		     const struct psd_node *const mappings[], unsigned n);
-/* Returns `hash` extended by the value of a key at base; the key is a number, choice, flag or pair. Pure. */
+/* Returns `hash` extended by the value of the key in the struct at base. The key must be a number, choice, flag or
+ * pair. Pure. */
 uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct psd_key *key);
-/* Adds all present values as a file, the two outer levels in block style. Quantities are written like in `mapping`, the
- * file that was read, where they still have that value. Sections in lists that equal their defaults are left out. */
+/* Appends all values as a file, with the two outermost levels in YAML's block style. A rate, size or time is written
+ * as in `mapping`, the file that was read, if it still has the value written there. Sections of a list's entry that
+ * equal their defaults are omitted. */
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
 			 const struct psd_node *mapping);
 
-/* A key that psd_schema_walk() visits. */
+/* Place of a key that psd_schema_walk() visits. */
 struct psd_schema_spot {
 	const char *path; /* path of the key, "cluster.network.bandwidth", without numbers of list entries */
 	const struct psd_section *section;
 	const struct psd_key *key;
-	const void *base;	     /* struct of the key's section; NULL: only rows are visited */
-	const struct psd_node *node; /* node of the key's value in the file; NULL: absent */
-	unsigned uses;		     /* bits of psd_key.uses: the key's own, or those of the section around it */
+	const void *base; /* struct of the section; NULL: psd_schema_walk() was called without a struct */
+	/* node of the key's value in the file; NULL: the file does not have the key */
+	const struct psd_node *node;
+	unsigned uses; /* psd_key.uses of the key; if it is 0, that of the section around it */
 	void *context;
 };
 
-/* Function called for a key; it returns true to visit the keys below as well. */
+/* Function that psd_schema_walk() calls for a key. If it returns true, the keys inside this key's section are visited
+ * as well. */
 typedef bool (*psd_schema_visit_fn)(const struct psd_schema_spot *spot);
-/* Visits all rows below root: a section before its keys, and each entry of a list. Without base and mapping, which may
- * be NULL, each list counts as one entry. */
+/* Visits all rows inside root: a section before its keys, and each entry of a list. base: struct of the section,
+ * mapping: node of the file; both may be NULL. Then each list is visited as if it had one entry. context:
+ * psd_schema_spot.context. */
 void psd_schema_walk(const struct psd_key *root, const void *base, const struct psd_node *mapping,
 		     psd_schema_visit_fn visit, void *context);
 

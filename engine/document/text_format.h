@@ -1,6 +1,6 @@
-/* Protocol buffers' text format as a tree of nodes: a message becomes a mapping whose keys may repeat, a field becomes
- * a scalar. Private to the engine. Refuses: extensions and Any, nesting deeper than 32, more than a million fields,
- * files over 16 MiB. */
+/* Text format of protocol buffers as a tree of nodes. A message becomes a mapping in which keys may repeat; a field
+ * with a value becomes a scalar. Private to the engine. These are errors: extensions and Any, nesting deeper than 32,
+ * more than a million fields, files over 16 MiB. */
 #ifndef PSD_TEXT_FORMAT_H
 #define PSD_TEXT_FORMAT_H
 
@@ -10,8 +10,8 @@
 #include "engine/base/error.h"
 #include "engine/document/document.h"
 
-/* Parses length bytes of text, which messages call `path`. Nodes and strings live in the arena, which the caller
- * releases, also after a failure. PSD_EINVAL with a place, PSD_ENOMEM. */
+/* Parses length bytes of text, which messages call `path`. *root: the tree. The arena owns its nodes and strings, and
+ * the caller releases it, also after a failure. PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_text_format_parse(const struct psd_node **root, struct psd_arena *arena, const char *path,
 				      const char *text, size_t length, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Encodings: number formats of values that travel between hosts. Each encoding is a struct psd_encoding in a file of
- * its own. The method of an item (bucket) lists its buffers, and the buffers decide which values are encoded, and when.
- * Pure functions, any thread. */
+/* Encodings: number formats in which values are sent between hosts. Each encoding is a struct psd_encoding in a file
+ * of its own. The buffers of an item's method decide which values are encoded, see engine/program/buffer.h. Pure
+ * functions, any thread. */
 #ifndef PSD_ENCODING_H
 #define PSD_ENCODING_H
 
@@ -10,17 +10,18 @@
 struct psd_encoding {
 	const char *name;
 	unsigned value_bytes; /* bytes of one encoded value */
-	bool is_lossy;	      /* values lose precision: they are encoded before they leave and decoded on arrival */
-	/* gradients may leave the range of the format, so they are multiplied by `train.loss_scale` before */
+	/* Values lose precision. They are encoded before they are sent, and decoded after they are received. */
+	bool is_lossy;
+	/* gradients may exceed the range of the format, so they are multiplied by `train.loss_scale` before */
 	bool is_scaled;
-	/* Converts one value to the encoding, rounded to the nearest value, ties to even; infinities and NaNs are
-	 * preserved. NULL: values travel unchanged. Tests compare the faster functions for arrays with this one. */
+	/* Returns a value in the encoding, rounded to the nearest, ties to even. Infinities and NaNs are kept. NULL:
+	 * values are sent unchanged. There are faster functions for arrays; tests compare them with this one. */
 	uint16_t (*encode)(float value);
-	/* Converts one encoded value back to a float, exactly. NULL: values travel unchanged. */
+	/* Returns an encoded value as a float, which is exact. NULL: values are sent unchanged. */
 	float (*decode)(uint16_t bits);
 };
 
-/* All encodings: identifier in C, which is also the name in scenarios. The first is the default. */
+/* All encodings, ROW(identifier), which is also the name in scenarios. The first is the default. */
 #define PSD_ENCODINGS(ROW) ROW(fp32) ROW(fp16) ROW(bf16)
 
 #define PSD_DECLARE_ENCODING(identifier) extern const struct psd_encoding psd_encoding_##identifier;

@@ -1,4 +1,4 @@
-/* The choice of tensors that travel as low-rank factors (two narrow matrices), and the sizes of the two matrices. Pure,
+/* Low-rank factors: the tensors that are sent as two narrow matrices (left and right), and the sizes of these. Pure,
  * any thread. */
 #ifndef PSD_LOW_RANK_H
 #define PSD_LOW_RANK_H
@@ -7,25 +7,27 @@
 
 enum { PSD_MOST_RANK = 64 }; /* largest rank of low-rank factors */
 
-/* Shape of a tensor that is seen as a matrix. The rows are the tensor's first dimension: outputs of a layer, inputs of
- * a deconvolution, tokens of an embedding. The columns are all other dimensions. */
+/* Shape of a tensor, seen as a matrix. The rows are the tensor's first dimension: outputs of a layer, inputs of a
+ * deconvolution, tokens of an embedding. The columns are the product of its other dimensions. */
 struct psd_low_rank_shape {
-	uint32_t rows; /* number of rows; 0: the tensor travels unchanged, since low-rank factors would be no smaller */
-	uint32_t columns; /* number of columns */
+	/* number of rows; 0: the tensor is sent unchanged, because low-rank factors would not be smaller */
+	uint32_t rows;
+	uint32_t columns; /* product of the tensor's other dimensions */
 };
 
-/* Returns the number of values in the left matrix of a tensor with this shape; `elements`, the tensor's size, if the
- * tensor travels unchanged. */
+/* Returns the number of values in the left matrix of a tensor with this shape. If shape.rows is 0, returns `elements`,
+ * the number of values of the tensor. */
 static inline uint64_t psd_low_rank_left_values(struct psd_low_rank_shape shape, uint64_t elements, unsigned rank)
 {
 	return shape.rows ? (uint64_t)shape.rows * rank : elements;
 }
 
-/* Returns the shape of a tensor as a matrix; 0 rows if the tensor travels unchanged with factors of this rank. */
+/* Returns the shape of a tensor, seen as a matrix. rows is 0 if the tensor is sent unchanged at this rank. */
 struct psd_low_rank_shape psd_low_rank_shape_of(const struct psd_tensor *tensor, unsigned rank);
-/* Returns the number of values in a tensor's left matrix; the tensor's size if it travels unchanged. */
+/* Returns the number of values in the left matrix of a tensor. If the tensor is sent unchanged, returns its number of
+ * values. */
 uint64_t psd_low_rank_left(const struct psd_tensor *tensor, unsigned rank);
-/* Returns the number of values in a tensor's right matrix; 0 if the tensor travels unchanged. */
+/* Returns the number of values in the right matrix of a tensor; 0 if the tensor is sent unchanged. */
 uint64_t psd_low_rank_right(const struct psd_tensor *tensor, unsigned rank);
 
 #endif

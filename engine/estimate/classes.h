@@ -1,5 +1,5 @@
-/* Classes of hosts that behave alike, each with one representative, and the paths of messages between classes. Has no
- * clock. */
+/* Classes of hosts that behave in the same way. The estimate executes only one host of each class, the representative.
+ * This module also finds the paths of messages between classes. It has no clock. */
 #ifndef PSD_ESTIMATE_CLASSES_H
 #define PSD_ESTIMATE_CLASSES_H
 
@@ -10,69 +10,75 @@
 #include "engine/base/error.h"
 #include "engine/program/program.h"
 
-/* Class: hosts that behave alike. They are workers, workers with a shard, or separate servers, in the same groups, on
- * nodes, on machines and in racks that are alike. Each host that owns an Adam matrix is a class of its own. The last
- * host of a class is the representative, since a slice of fewer elements than shards fills the last shards first. */
+/* Class of hosts that behave in the same way. They have the same role (worker, worker with a shard, or separate
+ * server) and are in the same groups of collectives. Their nodes, machines and racks are of the same kind. A host that
+ * is the root of some item is a class of its own. The representative is the last host of a class: if a slice has fewer
+ * elements than there are shards, only the last shards have elements. */
 struct psd_host_class {
 	unsigned representative; /* number of the host that stands for the class */
 	unsigned n_members;	 /* number of hosts in the class */
-	unsigned n_here;	 /* number of the class's hosts on the representative's node */
-	/* class of the first host on the representative's node; all classes on the node use the ports of that class */
+	unsigned n_here;	 /* number of hosts of this class on the node of the representative */
+	/* class of the first host on the node of the representative; all classes on this node use the ports of that
+	 * class */
 	unsigned node;
-	unsigned n_behind; /* number of the class's hosts behind the representative's switch */
-	/* class of the first host behind the representative's switch; all classes behind the switch use the uplink of
-	 * that class */
+	unsigned n_behind; /* number of hosts of this class behind the representative's PCIe switch */
+	/* class of the first host behind the representative's PCIe switch; all classes behind this switch use the
+	 * uplink of that class */
 	unsigned behind;
-	unsigned n_in_rack; /* number of the class's hosts in the representative's rack */
-	unsigned rack;	    /* kind of the representative's rack; all classes in the rack use the uplinks of the kind */
+	unsigned n_in_rack; /* number of hosts of this class in the rack of the representative */
+	/* Kind of the representative's rack (psd_class_rack.kind); all classes in racks of this kind use the same
+	 * ports for uplinks. */
+	unsigned rack;
 };
 
-/* Hosts at the end of one path: those hosts of the receiving class that have this reach (distance) from the
- * representative of the sending class. A path is a sending class, a receiving class and a reach; its number is (from *
- * n + to) * PSD_REACHES + reach, where n is the number of classes. */
+/* Hosts at the end of a path. A path is a sending class, a receiving class, and a reach (distance). The hosts at its
+ * end are those of the receiving class at this reach from the representative of the sending class. The number of a
+ * path is (from * n + to) * PSD_REACHES + reach, where n is the number of classes. */
 struct psd_class_peers {
-	unsigned host; /* the host with the highest number among them */
+	unsigned host; /* the highest host number among these hosts */
 	unsigned n;
 };
 
-/* Numbers of hosts in a rack. */
+/* Hosts in a rack: numbers of workers and servers, and whether the root of some item is among them. */
 struct psd_class_rack {
 	unsigned n_workers, n_servers;
 	bool has_root;
-	unsigned kind; /* equal racks have one kind; a rack with a root is like no other */
+	/* kind of the rack: the same number for racks with equal hosts; a rack with a root has its own kind */
+	unsigned kind;
 };
 
 struct psd_classes {
-	const struct psd_program *program; /* program whose hosts are classified, borrowed */
-	/* array of all n classes */
+	const struct psd_program *program; /* program whose hosts are divided into classes, borrowed */
+	/* array of all classes, n entries */
 	struct psd_host_class *of;
-	unsigned n, room;	       /* number of classes, and entries allocated in `of` */
+	unsigned n, room;	       /* number of classes, and number of entries for which `of` has memory */
 	unsigned *class_of;	       /* class of each host, one entry per host */
 	struct psd_class_peers *peers; /* hosts at the end of each path, one entry per path */
-	/* the distinct groups of collectives that only some workers execute; n_groups entries */
+	/* different groups of hosts that execute collectives, except the group of all workers; n_groups entries */
 	struct psd_group *groups;
 	unsigned n_groups;
-	bool *is_root;		      /* one entry per host: it owns an Adam matrix */
+	bool *is_root;		      /* one entry per host: it is the root of some item */
 	struct psd_class_rack *racks; /* one entry per rack */
 };
 
-/* Divides the program's hosts into classes. The caller calls psd_classes_release() also after an error. The program
- * must exist as long as the classes. PSD_ENOMEM. */
+/* Divides the hosts of a program into classes. The caller calls psd_classes_release() in all cases, even after an
+ * error. The program must exist as long as the classes. PSD_ENOMEM. */
 enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_classes_release(struct psd_classes *classes);
 
-/* True if nodes have switches. */
+/* True if nodes have PCIe switches. */
 bool psd_classes_have_switches(const struct psd_classes *classes);
-/* Returns the number of paths. */
+/* Returns the number of paths, see struct psd_class_peers. */
 size_t psd_classes_n_paths(const struct psd_classes *classes);
-/* Returns the number of the path between two classes with this reach. */
+/* Returns the number of the path from class `from` to class `to` with this reach. */
 size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);
-/* True if a transfer of the payload sends elements from class `from` to class `to` over a path of that reach. */
+/* True if a transfer of the payload sends elements from class `from` to class `to` between hosts at distance
+ * `reach`. */
 bool psd_classes_send(const struct psd_classes *classes, const struct psd_payload *payload, unsigned from, unsigned to,
 		      enum psd_reach reach);
-/* Returns the number of messages for which a receive operation waits on the class of `host`: one from each class and
- * each reach that sends to it. A psd_arrivals_fn for psd_duties_make(). classes: a struct psd_classes. */
+/* Returns the number of messages for which a receive operation waits on the class of `host`: one for each path over
+ * which the payload sends to this class. It is the psd_arrivals_fn of the estimate; classes: a struct psd_classes. */
 uint32_t psd_classes_arrivals(const void *classes, const struct psd_op *receive, unsigned host);
 
 #endif

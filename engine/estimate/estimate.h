@@ -1,7 +1,7 @@
-/* The estimate executor (psd-sim --estimate): list scheduling on one representative host of each class, with closed
- * formulas for the time of transfers. It takes microseconds per point of a sweep. Exact for equal hosts on a
- * non-blocking switch, except for the order in which transfers share a port. On racks the uplinks of a fat tree count
- * as one. Knows no platform file, no jitter, no stragglers and no background traffic. */
+/* The estimate executor (psd-sim --estimate): it executes the program on one representative host of each class, with
+ * closed formulas for the duration of transfers. It takes microseconds per point of a sweep. If all hosts are equal
+ * and switches do not block, it is exact, except for the order in which transfers share a port. In racks the uplinks
+ * of a fat tree count as one. Platform files, jitter, stragglers and background traffic are not supported. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 
@@ -9,11 +9,13 @@
 #include "engine/program/outcome.h"
 #include "engine/program/program.h"
 
-/* Estimates the times of a run of that length, and fills *outcome on success. PSD_ENOMEM, PSD_ERUN. Any thread. */
+/* Estimates the times of a run of that length, and fills *outcome on success. PSD_ENOMEM. PSD_EINVAL: it needs more
+ * than length.most_events events. PSD_ERUN: the program does not end. Any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
-/* As psd_estimate(), but leaves the bytes per node in *outcome 0, because counting them takes longest on many nodes.
- * prices: cache for the times of transfers at the plan's rates, to which this function adds; NULL: no cache is kept. */
+/* The same as psd_estimate(), but the bytes per node in *outcome stay 0: with many nodes, counting them takes
+ * most of the time. prices: cache of transfer times at the plan's rates, to which this function adds; NULL: no
+ * cache is kept. */
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome,
 				  struct psd_error *err) PSD_MUST_CHECK;

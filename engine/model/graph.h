@@ -1,6 +1,6 @@
-/* A network as layers in topological order, with shapes, parameter tensors, FLOPs and bytes. All figures are for one
- * sample (one image) and independent of the batch. A reader of model files (readers.c) builds a graph; afterwards it is
- * sealed and never changes. */
+/* A network as a list of layers in topological order, with shapes, parameter tensors, FLOPs and bytes. All numbers are
+ * for one sample (such as an image), independent of the batch. A reader of model files (readers.c) builds a graph;
+ * afterwards the graph does not change. */
 #ifndef PSD_GRAPH_H
 #define PSD_GRAPH_H
 
@@ -17,72 +17,88 @@ struct psd_layer {
 	char *name;
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
-	unsigned *inputs;	 /* numbers of the layers whose outputs it reads, all earlier ones */
-	unsigned n_inputs;	 /* number of inputs; 0: the layer is an input of the network */
-	bool is_trained;	 /* the layer or an earlier one has parameters, so its output needs a gradient */
-	struct psd_shape shape;	 /* shape of the layer's output */
-	uint64_t forward_flops;	 /* FLOPs of forward; a multiplication and addition count 2; sources: see each kind */
-	uint64_t backward_flops; /* FLOPs of backward: gradients of its parameters and, if needed, of its inputs */
-	uint64_t read_bytes;	 /* bytes that forward reads at least, in fp32: inputs and parameters */
-	uint64_t write_bytes;	 /* bytes that forward writes, in fp32: the output */
-	uint64_t kept_bytes;	 /* bytes kept for backward beside the output, in fp32, such as probabilities */
-	uint64_t parameters;	 /* number of its parameters, shared ones included */
+	/* numbers of the layers whose outputs this layer reads; all are lower than its own number */
+	unsigned *inputs;
+	unsigned n_inputs; /* number of inputs; 0: the layer is an input of the network */
+	/* the layer or one before it has parameters, so backward needs the gradient of its output */
+	bool is_trained;
+	struct psd_shape shape; /* shape of the layer's output */
+	/* FLOPs of forward. A multiplication with an addition counts as 2. The file of each kind has the source of its
+	 * number. */
+	uint64_t forward_flops;
+	/* FLOPs of backward: gradients of the layer's parameters, and of its inputs if layers before it need them. */
+	uint64_t backward_flops;
+	uint64_t read_bytes;  /* smallest number of bytes that forward reads, in fp32: inputs and parameters */
+	uint64_t write_bytes; /* bytes that forward writes, in fp32: the output */
+	/* bytes that forward keeps for backward in addition to the output, in fp32, such as probabilities */
+	uint64_t kept_bytes;
+	uint64_t parameters; /* number of the layer's parameters, including those shared with another layer */
 	unsigned first_tensor;
-	unsigned n_tensors; /* number of its own tensors; the order is the kind's: a weight before its bias */
-	unsigned n_shared;  /* tensors shared with an earlier layer, from its first_tensor on; n_tensors is then 0 */
+	/* Number of the layer's own tensors. Their order is that of the kind, with a weight before its bias. */
+	unsigned n_tensors;
+	/* Number of tensors that the layer shares with an earlier one: the graph's tensors from first_tensor on.
+	 * n_tensors is then 0. */
+	unsigned n_shared;
 	unsigned first_state;
 	unsigned n_states;
 };
 
-/* A parameter tensor, or a state: values without a gradient that a layer keeps between iterations. */
+/* A parameter tensor, or a state tensor: values that a layer keeps from iteration to iteration and that have no
+ * gradient, such as running statistics. */
 struct psd_tensor {
-	char *name; /* name with the layer's, such as "conv1.weight" */
+	char *name; /* name with that of the layer in front, such as "conv1.weight" */
 	unsigned layer;
 	unsigned n_dims;
-	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* dimensions; values along the last one are contiguous */
-	uint64_t elements;		    /* number of values, the product of dims */
-	/* Inputs M and outputs N of a weight matrix (N,M) whose gradient can be made from two factors; otherwise 0. */
+	/* dimensions, n_dims entries; values along the last dimension are contiguous */
+	uint32_t dims[PSD_TENSOR_DIMS_MAX];
+	uint64_t elements; /* number of values, the product of the dimensions */
+	/* If the gradient of a weight matrix (N,M) can be computed from two factors: its inputs M (rows) and outputs N
+	 * (columns). Otherwise both are 0. */
 	uint32_t rows, columns;
-	/* Start values: uniform in [start_value - start_bound, start_value + start_bound), or normal around start_value
-	 * if start_deviation > 0, or from psd_tensor_bilinear(). */
+	/* Initial values: uniform in [start_value - start_bound, start_value + start_bound). If start_deviation > 0:
+	 * normal with mean start_value and this standard deviation. If starts_bilinear: psd_tensor_bilinear(). */
 	float start_value;
 	float start_bound;
 	float start_deviation;
 	bool starts_bilinear;
-	float rate_ratio;  /* factor on the job's learning rate; 0: the tensor keeps its start values */
-	float decay_ratio; /* factor on the job's weight decay */
+	float rate_ratio;  /* factor on the learning rate of the job; 0: the tensor keeps its initial values */
+	float decay_ratio; /* factor on the weight decay of the job */
 };
 
 struct psd_graph {
 	char *name;
 	struct psd_layer *layers;
 	unsigned n_layers;
-	struct psd_tensor *tensors; /* parameter tensors, in the order of layers */
+	struct psd_tensor *tensors; /* parameter tensors, n_tensors entries in the order of layers */
 	unsigned n_tensors;
-	struct psd_tensor *states; /* state tensors, in the order of layers */
+	struct psd_tensor *states; /* state tensors, n_states entries in the order of layers */
 	unsigned n_states;
-	uint64_t parameters;	   /* number of parameters, over all tensors */
-	uint64_t forward_flops;	   /* FLOPs of forward, over all layers */
-	uint64_t backward_flops;   /* FLOPs of backward, over all layers */
-	uint64_t activation_bytes; /* bytes of all outputs that are not in place, and kept_bytes, in fp32 */
-	uint64_t labels;  /* labels of a sample, one for each position of the last loss; 0: the network has no loss */
+	uint64_t parameters;	 /* number of parameters of all tensors together */
+	uint64_t forward_flops;	 /* FLOPs of forward, all layers together */
+	uint64_t backward_flops; /* FLOPs of backward, all layers together */
+	/* bytes of all outputs that do not overwrite an input, plus kept_bytes of all layers, in fp32 */
+	uint64_t activation_bytes;
+	/* number of labels of a sample: one for each position of the last loss; 0: the network has no loss */
+	uint64_t labels;
 	uint32_t classes; /* number of different labels; 0: the network has no loss */
-	uint32_t vocabulary; /* the first input must be whole numbers below this; 0: any values */
+	/* the first input must be whole numbers from 0 to vocabulary - 1; 0: it may be any numbers */
+	uint32_t vocabulary;
 };
 
-/* Number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
+/* Returns the number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
 uint64_t psd_graph_tokens(const struct psd_graph *graph);
 
-/* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a
- * window: the weight of its position in the window. Source: Caffe's BilinearFiller. Pure. */
+/* Returns the initial value of element e of a tensor for bilinear interpolation: the weight of the element's position
+ * in its window. The last two dimensions are the window, whose step is half its size. Source: Caffe's BilinearFiller.
+ * Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
-/* Loads a model file; the end of the path chooses the form: ".prototxt" is Caffe's, ".onnx" ONNX's, all others are
- * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM.
- * */
+/* Loads a model file. The end of the path decides the format: ".prototxt" is Caffe's, ".onnx" is ONNX, all others are
+ * psd's YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file,
+ * PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* As above; sequence: number of tokens of a sample in place of the file's, 0: the file's. PSD_EINVAL, too: the file is
- * not YAML, or its input is not a sequence. */
+/* The same as psd_graph_load(), with another number of tokens per sample: `sequence`; 0: the file's. With sequence > 0
+ * it also returns PSD_EINVAL if the file is not YAML, or its input is not a sequence. */
 enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
 					struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);

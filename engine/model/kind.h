@@ -1,5 +1,6 @@
-/* Layer kinds. Each has a row in the list below and a descriptor in kinds/. Other code reads the descriptor and does
- * not compare kinds; only devices have a row of their own for each kind. */
+/* Layer kinds. Each kind has a row in the list below, and a descriptor (struct psd_layer_kind) in a file of kinds/.
+ * Other code reads the descriptor instead of comparing kinds. Only devices have code for single kinds: a table with a
+ * row of functions for each kind. */
 #ifndef PSD_KIND_H
 #define PSD_KIND_H
 
@@ -9,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/model/settings.h"
 
-/* Layer kinds that devices execute, in the order in which messages list them; conv stands for psd_layer_conv. */
+/* Layer kinds that devices execute, in the order in which messages list them. ROW(conv) means psd_layer_conv. */
 #define PSD_CARRIED_OUT_KINDS(ROW)                                                                                     \
 	ROW(conv)                                                                                                      \
 	ROW(deconv)                                                                                                    \
@@ -51,45 +52,49 @@
 	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
-/* All layer kinds. Devices do not execute the kind input: they read the network's input themselves. */
+/* All layer kinds. Devices do not execute the kind `input`: they read the samples directly. */
 #define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW)
 
 struct psd_key;
 struct psd_graph_build;
 struct psd_layer;
 
-/* Arithmetic of a layer, which selects the device's peak rate; without one, memory alone limits the layer's speed. */
+/* Arithmetic of a layer, by which a device's peak rate is chosen. NONE: only the memory's rate limits the layer. */
 enum psd_arithmetic { PSD_ARITHMETIC_NONE, PSD_ARITHMETIC_CONV, PSD_ARITHMETIC_GEMM };
 
 struct psd_layer_work {
 	uint64_t forward_flops;
 	uint64_t data_flops;	  /* FLOPs of backward for the gradients of the inputs */
 	uint64_t parameter_flops; /* FLOPs of backward for the gradients of the parameters */
-	uint64_t kept_values;	  /* number of values kept from forward to backward, beside the output */
+	uint64_t kept_values;	  /* number of values that forward keeps for backward, in addition to the output */
 };
 
 struct psd_layer_kind {
 	const char *name;      /* name of the kind in model files */
-	unsigned least_inputs; /* number of inputs; if takes_more_inputs, the smallest number */
+	unsigned least_inputs; /* number of inputs; with takes_more_inputs the smallest number */
 	bool takes_more_inputs;
-	bool is_in_place; /* the layer's output overwrites its input */
-	bool is_loss;	  /* the layer compares its input with the labels: backward starts here */
-	bool reads_twice; /* the layer reads its input for statistics, then once more; backward does likewise */
-	bool reads_rows;  /* the layer reads only those parameter rows that its input names */
+	bool is_in_place; /* the output overwrites the input */
+	bool is_loss;	  /* the layer compares its input with the labels, and backward starts here */
+	/* The layer reads its input twice: first for statistics, then to compute its output. Backward also reads
+	 * twice. */
+	bool reads_twice;
+	/* The layer reads only some rows of its parameters: those whose numbers are in its input. */
+	bool reads_rows;
 	enum psd_arithmetic arithmetic;
-	const struct psd_key *keys; /* keys in model files, which set members of the settings; NULL: no keys */
+	/* keys of the kind in model files, which set members of the settings; NULL: none */
+	const struct psd_key *keys;
 	union psd_layer_settings defaults;
-	/* Sets layer->shape from the settings and the shapes of the inputs, found in layers[]. The caller has checked
-	 * the number of inputs, and checks the size of the result. PSD_EINVAL at the place `at` if the shapes do not
-	 * fit. NULL: the shape is that of the first input. */
+	/* Sets layer->shape from the settings and the shapes of the inputs, which are in layers[]. The caller has
+	 * checked the number of inputs, and checks the size of the result. PSD_EINVAL at the place `at`: the shapes do
+	 * not fit. NULL: the output has the shape of the first input. */
 	enum psd_status (*infer)(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 				 struct psd_error *err);
-	/* Adds the layer's tensors and states with psd_graph_build_tensor() and psd_graph_build_state(); the shape is
-	 * known. False: out of memory. NULL: it has none. */
+	/* Appends the layer's tensors and states by psd_graph_build_tensor() and psd_graph_build_state(). layer->shape
+	 * is set; in: shape of the first input. False: out of memory. NULL: the kind has no tensors. */
 	bool (*declare)(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in);
-	struct psd_layer_work per_element; /* work for each value of the output; only used without `count` */
-	/* Computes the work for one sample; the shape is known. Only arithmetic counts: no addresses, random numbers or
-	 * copies. NULL: the work is per_element. */
+	struct psd_layer_work per_element; /* work for each value of the output; used only if `count` is NULL */
+	/* Returns the work of the layer for one sample. layer->shape is set; in: shape of the first input. Only
+	 * arithmetic is counted, not addresses, random numbers or copies. NULL: per_element is used. */
 	struct psd_layer_work (*count)(const struct psd_layer *layer, struct psd_shape in);
 };
 

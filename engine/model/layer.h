@@ -1,5 +1,6 @@
-/* Functions that layer kinds share, and those by which readers and the graph builder use any kind. Private to the
- * engine. Figures are for one sample and saturate at UINT64_MAX; the builder refuses PSD_LAYER_FIGURE_MAX and more. */
+/* Functions that layer kinds share, and functions by which readers and the graph builder use all kinds. Private to the
+ * engine. FLOPs and bytes are for one sample. They stay at UINT64_MAX instead of overflowing; the graph builder
+ * refuses layers with PSD_LAYER_FIGURE_MAX or more. */
 #ifndef PSD_LAYER_H
 #define PSD_LAYER_H
 
@@ -12,11 +13,11 @@
 #include "engine/model/graph.h"
 #include "engine/model/graph_build.h"
 
-#define PSD_LAYER_SIDE_MAX     65536u	  /* limit of height, width, kernel, stride, pad and dilation */
-#define PSD_LAYER_CHANNELS_MAX (1u << 24) /* limit of channels and outputs */
+#define PSD_LAYER_SIDE_MAX     65536u	  /* largest height, width, kernel, stride, padding and dilation */
+#define PSD_LAYER_CHANNELS_MAX (1u << 24) /* largest number of channels and of outputs */
 #define PSD_LAYER_FIGURE_MAX   (UINT64_C(1) << 60)
 
-/* Window of 1x1 with stride 1, without padding or dilation. */
+/* Initialiser of a struct psd_window: 1x1 with stride 1, without padding and dilation. */
 #define PSD_WINDOW_DEFAULT                                                                                             \
 	{                                                                                                              \
 		.kernel = {1, 1}, .stride = {1, 1}, .dilation = { 1, 1 }                                               \
@@ -24,29 +25,32 @@
 
 /* ---- for readers ---- */
 
-/* Reads the keys of a layer's mapping into its settings, as psd_schema_read() does, and ignores those in `others`.
- * `keys`: NULL: none. PSD_EINVAL for all other keys. */
+/* Reads the keys of a layer's mapping into *settings, as psd_schema_read() does. keys: rows of the layer's kind, or
+ * NULL for none. Keys in the NULL-terminated list `others` are ignored. PSD_EINVAL for all other keys; the
+ * message calls the mapping `what`. */
 enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mapping, const char *what,
 				    const char *const others[], const struct psd_key *keys,
 				    struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- for the graph builder ---- */
 
-/* Sets layer->shape from the settings and the shapes of the inputs, found in layers[]. PSD_EINVAL at the place `at` if
- * the inputs do not fit, are too few or too many, or a size is beyond the limits. */
+/* Sets layer->shape from the settings and the shapes of the inputs, which are in layers[]. PSD_EINVAL at the place
+ * `at`: the shapes do not fit, there are too few or too many inputs, or a size exceeds its limit. */
 enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Shape of the layer's first input; all 0 if it has no input. */
+/* Returns the shape of the layer's first input; all 0 if it has no inputs. */
 struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const struct psd_layer *layers);
-/* Sets the layer's FLOPs and bytes; its shape and tensors are known. has_data_gradient: its inputs need gradients. */
+/* Sets the layer's FLOPs and bytes. Its shape and tensors must be known. has_data_gradient: backward also computes the
+ * gradients of the layer's inputs. */
 void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient);
 
-/* Returns `hash` extended by the layer's kind, inputs and settings. Pure. */
+/* Returns `hash` extended by the layer's kind, inputs and settings; the start is PSD_HASH_START. Pure. */
 uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash);
 
 /* ---- for the kinds ---- */
 
-/* Rows of a table of keys: `member` of struct `of` is a count, height and width, number, flag or choice. */
+/* Rows of a table of keys (struct psd_key) for `member` of `struct of`: a count from 1, a height and width, a number,
+ * a flag, or a choice. */
 #define PSD_COUNT_KEY(key, of, member, most, needed)                                                                   \
 	{                                                                                                              \
 		.name = key, .type = PSD_KEY_UNSIGNED, .offset = offsetof(of, member), .is_required = needed,          \
@@ -70,20 +74,25 @@ uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash);
 		.name = key, .type = PSD_KEY_CHOICE, .offset = offsetof(of, member), .names = choices                  \
 	}
 
-/* Number of values of a shape within the limits above, less than 2^57. */
+/* Returns the number of values of a shape within the limits above; it is less than 2^57. */
 uint64_t psd_shape_elements(struct psd_shape shape);
 bool psd_shape_is_equal(struct psd_shape one, struct psd_shape other);
-/* Sets height and width of layer->shape to the numbers of window positions on `in`. */
+/* Sets height and width of layer->shape to the numbers of positions of the window on a map of shape `in`, padding
+ * included. rounds_up: a last position that is only partly on the map counts. PSD_EINVAL at the place `at`: the window
+ * is larger than the map. */
 enum psd_status psd_layer_slide_window(struct psd_layer *layer, const struct psd_window *window, bool rounds_up,
 				       struct psd_shape in, struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
-/* Work of a layer that needs these FLOPs for each value of its output. */
+/* Returns the work of a layer that needs these FLOPs for each value of its output: forward, gradients of inputs
+ * (data), gradients of parameters. */
 struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, uint64_t forward, uint64_t data,
 						 uint64_t parameters);
-/* Work of a layer that multiplies its weight at each position of `map`, and adds a bias if it has one. */
+/* Returns the work of a layer that multiplies all its weight_elements weights at each position of a map of shape
+ * `map`, and adds a bias if has_bias. */
 struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
 						 uint64_t weight_elements, bool has_bias);
-/* Adds the tensors of such a layer: a weight of these dims and, if has_bias, a bias for each channel of the output.
- * inputs: number of summands in a value of the output. False: out of memory. */
+/* Appends the tensors of a layer of products to the newest layer: a weight with the dimensions in `weight` and, if
+ * has_bias, a bias for each channel of the output. inputs: number of products that are summed to a value of the
+ * output; initial values depend on it. False: out of memory. */
 bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
 				double inputs, bool has_bias);
 

@@ -1,4 +1,5 @@
-/* Settings of a layer, one struct for each kind that has any; its keys are in the kind's file in kinds/. */
+/* Settings of a layer: one struct for each kind with settings. The kind's file in kinds/ has the keys that set
+ * them. */
 #ifndef PSD_SETTINGS_H
 #define PSD_SETTINGS_H
 
@@ -16,7 +17,8 @@ struct psd_sides {
 	uint32_t width;
 };
 
-/* Window of a convolution or pooling. A pooling's kernel of 0 is the whole map; a dilation of 1 is dense. */
+/* Window of a convolution or pooling. A pooling whose kernel is 0 covers the whole map. Dilation is the distance
+ * between two values of the kernel on the map; 1: adjacent values. */
 struct psd_window {
 	struct psd_sides kernel, stride, pad, dilation;
 };
@@ -24,18 +26,21 @@ struct psd_window {
 struct psd_conv_settings {
 	struct psd_window window;
 	uint32_t outputs; /* number of channels of the output */
-	uint32_t groups;  /* number of groups; 0 until the shape is known: one for each input channel */
+	/* number of groups; 0 in a depthwise convolution, until psd_layer_infer_shape() sets it to the number of input
+	 * channels */
+	uint32_t groups;
 	bool has_bias;
 };
 
-/* Ways of pooling, numbered as in caffe.proto; so is the next enum. */
+/* Pooling methods and directions of rounding, numbered as in caffe.proto. */
 enum psd_pool_method { PSD_POOL_MAX, PSD_POOL_AVERAGE };
 enum psd_pool_rounding { PSD_POOL_UP, PSD_POOL_DOWN };
 
 struct psd_pool_settings {
 	struct psd_window window;
 	enum psd_pool_method method;
-	enum psd_pool_rounding rounding; /* direction in which the number of window positions is rounded */
+	/* rounding of the number of window positions, if the window does not fit evenly */
+	enum psd_pool_rounding rounding;
 };
 
 struct psd_inner_product_settings {
@@ -43,24 +48,31 @@ struct psd_inner_product_settings {
 	bool has_bias;
 };
 
-/* Settings of a batch norm, layer norm, RMS norm or scale; the last three members are for a batch norm. */
+/* Settings of a batch norm, layer norm, RMS norm or scale. The last three members are only for a batch norm. */
 struct psd_affine_settings {
-	bool has_scale;	   /* the layer has a learned scale (gamma) */
-	bool has_shift;	   /* the layer has a learned shift (beta) */
-	double epsilon;	   /* summand beside the variance or mean square, which avoids a division by 0 */
-	bool is_fixed;	   /* training uses the running statistics and leaves them unchanged */
-	double kept_ratio; /* share of the running statistics that remains after a batch */
-	bool is_average;   /* running statistics start as those of the first batch, as in Caffe; false: as 0 and 1 */
+	bool has_scale; /* the layer has a learned scale (gamma) */
+	bool has_shift; /* the layer has a learned shift (beta) */
+	double epsilon; /* added to the variance or mean square, to avoid a division by 0 */
+	/* training uses the running statistics instead of the batch's, and does not change them */
+	bool is_fixed;
+	/* Share of the running statistics that is kept at each batch; the rest comes from the batch. */
+	double kept_ratio;
+	/* Running statistics begin with those of the first batch, as in Caffe. False: with mean 0 and variance 1. */
+	bool is_average;
 };
 
 struct psd_lrn_settings {
-	uint32_t size;		/* number of summed channels; within a channel: side of a square of positions */
-	bool is_within_channel; /* sums are over positions of one channel; false: over channels */
-	double alpha, beta, k;	/* constants of the ratio (k + alpha / summands * sum) ^ -beta */
+	/* Number of neighbouring channels whose squares are summed. With is_within_channel: side of the square of
+	 * positions whose squares are summed. */
+	uint32_t size;
+	/* sums are over positions of one channel; false: over channels at one position */
+	bool is_within_channel;
+	/* constants of the factor (k + alpha / number of summands * sum) ^ -beta on each value */
+	double alpha, beta, k;
 };
 
 struct psd_linear_settings {
-	double factor; /* factor on the input; in a clip, the upper bound */
+	double factor; /* factor on the input; in a clip, the upper bound of the output */
 	double summand;
 };
 
@@ -73,29 +85,32 @@ struct psd_embedding_settings {
 
 struct psd_attention_settings {
 	uint32_t heads;
-	uint32_t kv_heads; /* number of heads of keys and values; 0 until the shape is known: as many as `heads` */
+	/* number of heads of keys and values; 0 until the shape is known: then it becomes `heads` */
+	uint32_t kv_heads;
 	bool is_causal;
-	double rotary_base; /* base of the angles by which queries and keys are rotated; 0: no rotation */
+	double rotary_base; /* base of the angles of rotary position encoding; 0: none */
 };
 
-/* Settings of a layer. The valid member is named after the layer's kind, or its comment lists the kinds. */
+/* Settings of a layer. The member with the name of the layer's kind is valid, or the member whose comment names the
+ * kind. */
 union psd_layer_settings {
-	struct psd_shape shape;	       /* for input, reshape */
-	struct psd_conv_settings conv; /* for conv, deconv */
+	struct psd_shape shape;	       /* for layers of kinds input and reshape */
+	struct psd_conv_settings conv; /* for layers of kinds conv and deconv */
 	struct psd_pool_settings pool;
 	struct psd_inner_product_settings inner_product;
-	struct psd_affine_settings affine; /* for batch norm, layer norm, RMS norm, scale */
+	struct psd_affine_settings affine; /* for layers of kinds batch norm, layer norm, RMS norm and scale */
 	struct psd_lrn_settings lrn;
 	struct {
-		double ratio; /* share of values that are set to 0 */
+		double ratio; /* share of values that are set to 0 in training */
 	} dropout;
 	struct {
-		double slope; /* factor on inputs below 0; elu: negative of its limit there */
-	} slope;	      /* for relu, elu */
+		/* factor on inputs below 0; elu: alpha, so the output approaches -slope for very negative inputs */
+		double slope;
+	} slope; /* for layers of kinds relu and elu */
 	struct {
-		bool is_shared; /* one slope for all channels; false: one for each */
+		bool is_shared; /* all channels have one slope; false: each channel has its own */
 	} prelu;
-	struct psd_linear_settings linear; /* for linear, clip */
+	struct psd_linear_settings linear; /* for layers of kinds linear and clip */
 	struct {
 		enum psd_gelu_approximation approximation;
 	} gelu;
@@ -106,19 +121,20 @@ union psd_layer_settings {
 		uint32_t first, channels;
 	} slice;
 	struct {
-		unsigned order[3]; /* axes of the input (1 to 3) that become channels, rows and columns */
+		/* axes of the input (1 channels, 2 rows, 3 columns) that become channels, rows and columns */
+		unsigned order[3];
 	} permute;
 	struct {
 		uint32_t groups;
 	} shuffle;
-	struct psd_sides size; /* for resize: height and width of the output */
+	struct psd_sides size; /* for layers of kind resize: height and width of the output */
 	struct psd_embedding_settings embedding;
 	struct {
-		uint32_t places; /* number of learned vectors, each at a position of its own */
+		uint32_t places; /* number of learned vectors that are put in front of a sequence */
 	} prefix;
 	struct psd_attention_settings attention;
 	struct {
-		double weight; /* factor on this loss in the sum of losses */
+		double weight; /* factor on this loss in the sum of all losses */
 	} loss;
 };
 

@@ -1,58 +1,61 @@
-/* Accounts for each worker's time. The interpreter reports begins and ends of operations and messages; from these
- * reports it computes the device's working time, and the reason of each wait of the device. Reads no clock. */
+/* Accounts for the time of each worker's device. The interpreter reports begins and ends of operations and messages.
+ * From these this module computes the time in which the device works, and the reasons for which it waits. It reads no
+ * clock. */
 #ifndef PSD_ACCOUNT_H
 #define PSD_ACCOUNT_H
 
 #include "engine/base/error.h"
 #include "engine/program/program.h"
 
-/* Parts of the duration of an iteration on one worker; their sum is that duration. */
+/* Parts of the duration of an iteration on one worker, seconds. Their sum is the duration. */
 struct psd_parts {
-	double compute_sec; /* time of forward and backward on the device */
-	/* other operations of the device: gradients rebuilt from factors, updates, fixed work of the software stack at
-	 * the end of an iteration */
+	double compute_sec; /* time in which the device executes forward or backward */
+	/* time of the device's other operations: rebuilding gradients from factors, updates, and the fixed work of the
+	 * software stack at the end of an iteration */
 	double other_work_sec;
-	/* time in which the device is idle while data is on its way (see struct psd_account) or queued */
+	/* time in which the device is idle while data are on their way (see struct psd_account) */
 	double exposed_comm_sec;
-	/* time in which the device waits for a slower worker, a processor core or an all-reduce */
+	/* other idle time: the device waits for a slower worker, a processor core or an all-reduce */
 	double other_waiting_sec;
 };
 
-/* Account of the times of all hosts that one interpreter executes. Data is "on its way" while some host copies, sends,
- * receives or sums it, from the begin of that operation to its end; in a synchronous iteration every worker needs all
- * of it. An interpreter of one host sees that host's operations, and messages of other hosts once they begin to arrive.
- * Earlier work of other hosts counts as other waiting. */
+/* Account of all hosts that one interpreter executes. Data are "on their way" while some host copies, sends, receives
+ * or sums them; in a synchronous iteration every worker needs all of these data. An interpreter with a single host
+ * knows only this host's operations, and messages of other hosts from the time when they begin to arrive. Waits for
+ * earlier work of other hosts then count as other_waiting_sec. */
 struct psd_account {
-	struct psd_device_time *devices; /* time of each host's device, one entry per host */
-	/* sums from the start of the run to the end of each iteration; shape (iterations, hosts) */
+	struct psd_device_time *devices; /* time of each host's device; n_hosts entries */
+	/* sums from the start of the run to the end of each iteration; shape (iterations, n_hosts) */
 	struct psd_parts *marks;
 	unsigned n_hosts;
-	unsigned n_on_way;	/* number of operations and messages with data on its way now */
-	double on_way_sec;	/* seconds in which data was on its way, up to the last time when none was */
-	double on_way_from_sec; /* time since which data is on its way, if n_on_way > 0 */
+	unsigned n_on_way;	/* number of operations and messages that have data on their way now */
+	double on_way_sec;	/* sum of the finished intervals in which data were on their way */
+	double on_way_from_sec; /* begin of the present interval; valid if n_on_way > 0 */
 };
 
-/* Makes an empty account, released by psd_account_release(). PSD_ENOMEM. */
+/* Makes an account of n_hosts hosts and n_iterations iterations; psd_account_release() releases it. PSD_ENOMEM. */
 enum psd_status psd_account_init(struct psd_account *account, unsigned n_hosts, uint32_t n_iterations,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_account_release(struct psd_account *account);
 
-/* Records that the operation begins to hold its resource on that host. */
+/* Records that the operation begins to occupy its resource on that host. now_sec, here and in the functions below:
+ * time since the start of the run. */
 void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
-/* Records that the operation has ended and no longer holds its resource on that host. */
+/* Records that the operation has ended on that host, and that its resource is free again. */
 void psd_account_end(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
-/* Sets the seconds of the device's running operation in which the device really works; in the rest the operation waits
- * for a core or an all-reduce. Without this call the whole operation counts as work. If work_sec exceeds the time since
- * the operation's begin, earlier waits of the iteration become work instead. */
+/* Sets the seconds in which the device really works on its present operation. The rest of the operation counts as
+ * waiting for a core or an all-reduce. Without this call the whole operation counts as work. If work_sec is longer
+ * than the time since the operation began, earlier waits in operations of the same iteration are reduced by the
+ * difference. */
 void psd_account_worked(struct psd_account *account, unsigned host, double work_sec);
-/* Records that a message has left its sender, or begins to arrive. */
+/* Records that a message has data on its way: it has left its sender, or begins to arrive. */
 void psd_account_depart(struct psd_account *account, double now_sec);
 /* Records that a message has arrived completely. */
 void psd_account_arrive(struct psd_account *account, double now_sec);
-/* Records that the iteration has ended on all workers, with the sums so far. */
+/* Records that the iteration has ended on all workers, and stores the sums up to now. */
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec);
 
-/* Returns the parts of a host's iterations first to end - 1, averaged over them. These iterations must have ended.
+/* Returns the parts of one iteration on a host: the mean over iterations `first` to `end` - 1, which must have ended.
  * Pure. */
 struct psd_parts psd_account_parts(const struct psd_account *account, unsigned host, uint32_t first, uint32_t end);
 

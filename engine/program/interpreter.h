@@ -1,6 +1,6 @@
-/* Executes a program on one or more hosts: starts the operations that are ready, one at a time on each resource. Clock,
- * work and transfers are functions that an executor provides (struct psd_seam). Estimate, simulation and real run are
- * three such executors of this one interpreter, so operations start in the same order in all of them. */
+/* Executes a program on one or more hosts: it starts the operations that are ready, one at a time on each resource.
+ * Clock, work and transfers are functions of an executor (struct psd_seam). Estimate, simulation and real run are
+ * three executors of this interpreter, so all three start operations in the same order. */
 #ifndef PSD_INTERPRETER_H
 #define PSD_INTERPRETER_H
 
@@ -14,43 +14,44 @@
 #include "engine/program/program.h"
 #include "engine/program/scheduler.h"
 
-/* Functions that an executor provides. None of them may block, or call a function of the interpreter before it
- * returns. */
+/* Functions of an executor, which the interpreter calls. None of them may block. None may call a function of the
+ * interpreter before it returns. */
 struct psd_seam {
-	double (*now)(void *context); /* Returns the time in seconds since the start of the run. */
-	/* True in a real run: work() is called also for operations whose predicted duration is 0. False: such
-	 * operations end at once. */
+	/* Returns the time in seconds since the start of the run. */
+	double (*now)(void *context);
+	/* True in a real run: work() is called even if the predicted duration of an operation is 0. False: such an
+	 * operation ends without a call. */
 	bool does_real_work;
 	/* Number of operations that are passed to the device while it still executes an earlier one, at most
-	 * PSD_MOST_AHEAD. The device executes them in order. They depend only on operations that have ended or were
-	 * passed to the device before. */
+	 * PSD_MOST_AHEAD; 0: none. The device executes them in the order in which they are passed. Such an operation
+	 * waits only for operations that have ended, or that were passed to the device before it. */
 	unsigned n_ahead;
-	/* Starts work of `sec` seconds on a resource of the host. The executor calls psd_interpreter_finished() when
-	 * the work has ended. */
+	/* Starts work of `sec` seconds on a resource of the host. The executor calls psd_interpreter_finished() for
+	 * that resource when the work has ended. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-	/* Starts the messages of a send operation on this host. The executor calls psd_interpreter_finished() for
-	 * PSD_RESOURCE_NIC when the NIC is free again, and psd_interpreter_arrived() for each message that has arrived.
-	 * Returns false when the host has nothing to send: then neither is called. */
+	/* Starts all messages of a send operation of this host. The executor calls psd_interpreter_finished() with
+	 * PSD_RESOURCE_NIC when the NIC is free again, and psd_interpreter_arrived() for each message at its receiver.
+	 * Returns false if the host has nothing to send; then neither is called. */
 	bool (*send)(void *context, unsigned host, struct psd_task task);
-	/* Starts a collective that all its members on these hosts have joined. The executor calls
-	 * psd_interpreter_collective_finished() when the collective has ended. Several may be under way, but only one
-	 * on each host. */
+	/* Starts a collective; all its members among this interpreter's hosts have joined it. The executor calls
+	 * psd_interpreter_collective_finished() when it has ended. Several collectives may run at the same time, but
+	 * at most one on each host. */
 	void (*collective)(void *context, struct psd_task task);
-	/* The next two functions, announce and choose, are NULL if this interpreter executes all hosts, or if
-	 * collectives become ready in the same order on all hosts. Otherwise each interpreter executes some of the
-	 * cluster's hosts. One of the interpreters, the coordinator, is told of every ready member and decides the
+	/* The functions announce and choose are NULL if this interpreter executes all hosts, or if collectives
+	 * become ready in the same order on all hosts. Otherwise each interpreter executes some hosts of the
+	 * cluster. One interpreter, the coordinator, is told of every member that is ready, and decides the
 	 * order of collectives. */
-	/* Tells the coordinator that the collective is ready on one of these hosts: the executor has the coordinator
-	 * call psd_interpreter_announced(). NULL on the coordinator. */
+	/* Tells the coordinator that the collective is ready on one more host of this interpreter. The executor makes
+	 * the coordinator call psd_interpreter_announced(). NULL on the coordinator itself. */
 	void (*announce)(void *context, struct psd_task task);
-	/* Tells all other interpreters which collective is next: the executor has them call psd_interpreter_chosen(),
-	 * in the order of these calls. NULL on all interpreters except the coordinator. The coordinator need not be a
-	 * member of the collective. */
+	/* Tells all other interpreters which collective is next. The executor makes them call
+	 * psd_interpreter_chosen(), in the order of these calls. NULL on all interpreters except the coordinator. The
+	 * coordinator's hosts need not be members of the collective. */
 	void (*choose)(void *context, struct psd_task task);
-	/* Called after an operation has held its resource on the host from start_sec to end_sec, for traces. NULL: not
-	 * called. */
+	/* Called after an operation has occupied its resource on the host from start_sec to end_sec; for traces. NULL:
+	 * not called. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
-	void *context; /* first argument of all these functions */
+	void *context; /* first argument of all functions above */
 };
 
 enum { PSD_MOST_AHEAD = 3 }; /* upper limit of psd_seam.n_ahead */
@@ -62,74 +63,82 @@ struct psd_interpreter {
 	unsigned n_hosts;
 	unsigned n_workers; /* number of workers that this interpreter executes */
 	struct psd_iterations iterations;
-	/* per iteration, from 0: time at which its operation PSD_OP_NEXT ended on the last worker */
+	/* per iteration, from 0: time at which PSD_OP_NEXT ended on the last worker, seconds since the start of the
+	 * run */
 	double *next_sec;
-	uint32_t *n_next_done; /* per iteration: number of workers on which its operation PSD_OP_NEXT has ended */
+	/* Per iteration: number of workers on which PSD_OP_NEXT has ended. */
+	uint32_t *n_next_done;
 	struct psd_account account;
 	struct psd_collective_order order;
-	int64_t n_chosen; /* number of collectives that the coordinator, another interpreter, has chosen so far */
+	/* number of collectives that the coordinator, if it is another interpreter, has chosen so far */
+	int64_t n_chosen;
 };
 
-/* Prepares the execution on n_hosts hosts; duties[h] are those of host h. All arguments are borrowed. PSD_ENOMEM. */
+/* Prepares the execution of a program on n_hosts hosts. duties[h]: the operations of host h, from psd_duties_make().
+ * All arguments are borrowed until psd_interpreter_release(). PSD_ENOMEM. */
 enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program,
 				     unsigned n_hosts, const struct psd_duties *const duties[],
 				     struct psd_iterations iterations, const struct psd_seam *seam,
 				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
-/* Starts the operations that depend on nothing. Called once, after init and any psd_interpreter_set_fence(). */
+/* Starts the operations that wait for nothing. Called once, after psd_interpreter_init() and any
+ * psd_interpreter_set_fence(). */
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
-/* Sets the first fence of one host, as psd_scheduler_set_fence(): from `iteration` on nothing starts before the fence
- * is passed. */
+/* Sets the first fence of one host, see psd_scheduler_set_fence(): operations of `iteration` and later ones wait until
+ * the fence is passed. */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
-/* True if all operations of the host before the fence have ended, as psd_scheduler_is_at_fence(). */
+/* True if all operations of the host before the fence have ended, see psd_scheduler_is_at_fence(). */
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
-/* Passes the host's fence and sets the next one, as psd_scheduler_pass_fence(); operations that become ready start at
- * once. */
+/* Passes the host's fence and sets the next one at iteration `next` (0: none), see psd_scheduler_pass_fence().
+ * Operations that become ready are started before it returns. */
 void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);
-/* Returns the schedule of the iterations in which the host exchanges with other workers. */
+/* Returns the host's schedule of local SGD: the iterations in which it exchanges with other workers. */
 const struct psd_period *psd_interpreter_period(const struct psd_interpreter *interpreter, unsigned host);
-/* Sets the local steps of a window of iterations that has not begun, for all hosts here, as psd_period_set_steps(). */
+/* Sets the local steps of a window of iterations that has not begun, for all hosts of this interpreter; see
+ * psd_period_set_steps(). */
 void psd_interpreter_set_steps(struct psd_interpreter *interpreter, uint32_t window_number, uint32_t steps);
-/* Records that the work on this resource of the host has ended, and starts operations that become ready. */
+/* Records that the work on this resource of the host has ended, and starts the operations that become ready. */
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
-/* Records that data of a message is on its way although the NIC of none of these hosts is sending it: a message of a
- * host elsewhere, or one that has left and has not arrived yet. */
+/* Records that a message is on its way that no host of this interpreter is sending now. It comes from a host of
+ * another interpreter, or it has left its sender but has not arrived. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);
-/* Records that a message of the send operation `send` has arrived at the host, and starts operations that become
+/* Records that a message of send operation `send` has arrived at `host`, and starts the operations that become
  * ready. */
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
-/* Sets the working time of the device's running operation, as psd_account_worked(). */
+/* Sets the seconds in which the device really worked on its present operation, see psd_account_worked(). */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
-/* Records that the collective has ended on all members here, and starts operations that become ready. */
+/* Records that the collective has ended on all its members among this interpreter's hosts, and starts the operations
+ * that become ready. */
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter, struct psd_task collective);
-/* Records that one more member, on a host of another interpreter, is ready for the collective. Called on the
+/* Records that one more member, on a host of another interpreter, is ready for the collective. Only for the
  * coordinator. */
 void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
-/* Records that the coordinator has begun the collective. Called on the other members. */
+/* Records that the coordinator has begun the collective. Only for the other interpreters. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
-/* True if the host has executed all its operations of all iterations. */
+/* True if the host has executed all its operations in all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
-/* Returns the oldest iteration that the host has not completed. Messages for this iteration and for later ones may
- * still arrive. */
+/* Returns the oldest iteration that the host has not completed. Messages of this iteration and of later ones may still
+ * arrive. */
 uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
-/* Checks that all iterations are done on all hosts. PSD_ERUN: the text names the first host that is not done, and an
- * operation that it waits for. */
+/* Checks that all hosts have completed all iterations. PSD_ERUN: the text names the first host that has not, and an
+ * operation for which it still waits. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the mean seconds of the iterations from `first` on. An iteration lasts from one operation PSD_OP_NEXT to the
- * next. */
+/* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
+ * one PSD_OP_NEXT to the next. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
-/* Fills percentiles of the seconds of single iterations from `first` on. Each is the smallest value that this share of
- * the iterations does not exceed. False: out of memory. */
+/* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
+ * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */
 bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first,
 				 double sec[PSD_PERCENTILES]) PSD_MUST_CHECK;
-/* Returns the parts of that mean on the worker that waits least, since the other workers wait for this one; the first
- * among equals. */
+/* Returns the parts of psd_interpreter_iteration_sec() on the worker whose device waits least; the first of them if
+ * several wait equally. The other workers wait for this one. */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
-/* True if the host's NIC was idle immediately before it began the send that it executes now. */
+/* True if the host's NIC was idle immediately before the send that it executes now. */
 bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);
-/* Returns the mean seconds per iteration in which operations held the resource, on the host where that is longest. */
+/* Returns the mean time per iteration in which operations occupied the resource, seconds, on the host where it is
+ * longest. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 
 #endif

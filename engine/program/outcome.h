@@ -7,60 +7,66 @@
 
 #include "engine/program/account.h"
 
-/* Percentiles of the measured iterations: 50, 95 and 99. */
+/* Percentiles of the durations of measured iterations: 50 %, 95 % and 99 %. */
 enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 
-/* Requests that need fewer events than a refused run, beside a larger limit. Later ones include fewer nodes. */
+/* Advice for a user whose run was refused because it needs too many events. A larger limit on events is always
+ * possible; the value says what else is. From LENGTH on, fewer nodes or fewer iterations are possible. */
 enum psd_relief {
-	PSD_RELIEF_NODES,    /* fewer nodes: any executor unrolls as much */
-	PSD_RELIEF_LENGTH,   /* fewer nodes or iterations */
-	PSD_RELIEF_ESTIMATE, /* also an estimate */
-	PSD_RELIEF_FLOW,     /* also flow fidelity */
+	PSD_RELIEF_NODES,    /* only fewer nodes, since any executor makes the same program */
+	PSD_RELIEF_LENGTH,   /* fewer nodes, or fewer iterations */
+	PSD_RELIEF_ESTIMATE, /* the same as LENGTH, or an estimate instead of a simulation */
+	PSD_RELIEF_FLOW,     /* the same as LENGTH, or flow fidelity instead of message fidelity */
 	PSD_RELIEF_FLOW_OR_ESTIMATE,
 };
 
 struct psd_outcome {
-	double iteration_sec;	/* mean duration of the measured iterations */
-	struct psd_parts parts; /* parts of iteration_sec, on the worker whose device waits least */
-	/* per resource: seconds per iteration in which operations hold it, on the host where that is longest */
+	double iteration_sec;	/* mean duration of an iteration, over the measured ones */
+	struct psd_parts parts; /* parts of iteration_sec on the worker whose device waits least */
+	/* per resource: time per iteration in which operations occupy it, on the host where it is longest */
 	double busy_sec[PSD_RESOURCES];
-	/* bytes per iteration that a node sends to other nodes, on the node that sends most */
+	/* bytes per iteration that a node sends to other nodes; of the node that sends most */
 	uint64_t sent_bytes_per_node;
-	/* bytes per iteration that a node receives from other nodes, on the node that receives most */
+	/* bytes per iteration that a node receives from other nodes; of the node that receives most */
 	uint64_t received_bytes_per_node;
-	bool has_percentiles;			 /* iterations differ by random draws */
-	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of single iterations' times, if has_percentiles */
-	uint32_t n_iterations;			 /* number of executed iterations, unmeasured ones included */
-	/* is_estimate: in a sweep this is an estimate, because a simulation would have too many events. is_refused:
-	 * there is no result, because an estimate cannot replace that simulation; relief says what would need fewer. */
+	/* durations of iterations differ by random factors, so percentiles_sec is valid */
+	bool has_percentiles;
+	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of the durations of single iterations */
+	uint32_t n_iterations; /* number of executed iterations, including those that are not measured */
+	/* is_estimate: an estimate replaces a simulation of a sweep, which would have too many events. is_refused:
+	 * there is no result, because an estimate would ignore some keys of the scenario or have too many events, too;
+	 * `relief` has advice for the user. */
 	bool is_estimate, is_refused;
 	enum psd_relief relief;
-	bool takes_factors; /* some gradients are rebuilt from factors of linear layers; set by predictions only */
-	uint64_t n_events;  /* number of events: operations of all hosts, messages, dates */
+	/* Some gradients are rebuilt from factors of linear layers. Set only by predictions. */
+	bool takes_factors;
+	uint64_t n_events; /* number of events: operations of all hosts, messages and timers */
 };
 
-/* Tells whether the program rebuilds gradients from factors. Pure. */
+/* True if the program rebuilds some gradients from factors. Pure. */
 bool psd_outcome_takes_factors(const struct psd_program *program);
 
 /* Length of a run: number of iterations, and number of first iterations that are not measured. With a barrier per
- * iteration and without jitter all iterations are equal, so one is enough. Some systems have first iterations that are
- * not like the later ones: a barrier per layer (they fill the pipeline), sparse all-reduce (the first one has no norms
- * to wait for), late updates (they wait for no gradients). Both numbers are multiples of psd_run_unit(). */
+ * iteration and without jitter all iterations are equal, so one is enough. The first iterations of some systems
+ * differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait for
+ * norms. With late updates they wait for no gradients. n_iterations and first_measured are multiples of
+ * psd_run_unit(). */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
 	uint64_t most_events; /* largest number of events of the run; UINT64_MAX: no limit */
 };
-/* Returns the length of a run that measures `requested` iterations; 0: 1 iteration, 20 with jitter, 2 with a barrier
- * per layer. */
+/* Returns the length of a run that measures `requested` iterations. If requested is 0, it measures 20 iterations with
+ * jitter, otherwise 2 with a barrier per layer, otherwise 1. */
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
 
-/* Returns the number of iterations that have to be measured together, since their durations differ. With local steps it
- * is the number of steps from one exchange to the next. With late updates it is the number of iterations under way at a
- * time. Otherwise it is 1. Pure. */
+/* Returns the number of iterations that form a unit; only whole units are measured, because the iterations of a unit
+ * have different durations. With local steps it is the number of steps from one exchange to the next. With late
+ * updates it is the number of iterations under way at a time. Otherwise it is 1. Pure. */
 uint32_t psd_run_unit(const struct psd_system *system);
 
-/* Makes the error that a system needs more than most_events events, and returns PSD_EINVAL. */
+/* Fills err: the system needs more than most_events events on this number of workers, with the advice `relief`.
+ * Returns PSD_EINVAL. */
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,
 				  enum psd_relief relief, struct psd_error *err) PSD_MUST_CHECK;
 

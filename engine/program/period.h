@@ -5,26 +5,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Schedule of exchanges. Workers exchange after every `steps` iterations, counted from the first iteration of each
- * window, and in the last iteration of each window and of the run. Each window has its own `steps`; the values of two
- * successive windows are kept. */
+/* Schedule of local SGD. Workers exchange after every `steps` iterations, counted from the begin of a window of
+ * iterations. They also exchange in the last iteration of each window and of the run. Each window may have its own
+ * `steps`; those of the last two windows are kept. */
 struct psd_period {
-	uint32_t end;	   /* number of the run's iterations: the last one is end - 1 */
-	uint32_t window;   /* number of iterations of a window; 0: one window for the whole run */
-	uint32_t steps[2]; /* steps of the latest window with an even number, and of the latest with an odd number */
+	uint32_t end;	 /* number of the run's iterations: the last one is end - 1 */
+	uint32_t window; /* number of iterations of a window; 0: one window for the whole run */
+	/* steps of the last window with an even number [0], and of the last with an odd number [1] */
+	uint32_t steps[2];
 };
 
-/* Makes a schedule in which every window has the same `steps`. steps and end: at least 1. */
+/* Makes a schedule in which every window has the same `steps`. window: iterations of a window, 0 for one window; end:
+ * number of iterations of the run. steps and end must be at least 1. */
 struct psd_period psd_period_make(uint32_t steps, uint32_t window, uint32_t end);
 /* Sets the steps of one window; windows are numbered from 0. */
 void psd_period_set_steps(struct psd_period *period, uint32_t window_number, uint32_t steps);
 /* True if workers exchange at the end of that iteration. */
 bool psd_period_exchanges(const struct psd_period *period, uint32_t iteration);
-/* Returns the iteration of the next exchange, which is `iteration` itself or a later one; at most the run's last
- * iteration. */
+/* Returns the iteration of the next exchange: `iteration` itself or a later one, at most the last of the run. */
 uint32_t psd_period_next(const struct psd_period *period, uint32_t iteration);
-/* Returns the last iteration, not later than `iteration`, that follows directly on an exchange or is the first of the
- * run. */
+/* Returns the first iteration of the period that contains `iteration`: the one after the last exchange, or the first
+ * of the run. */
 uint32_t psd_period_first(const struct psd_period *period, uint32_t iteration);
 
 #endif

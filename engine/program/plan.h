@@ -1,5 +1,5 @@
-/* The plan of a system: the buckets of gradient tensors, and the method and number of slices with which each bucket is
- * synchronised. */
+/* The plan of a system on a cluster: the buckets of gradient tensors, and for each bucket the method that synchronises
+ * it and its number of slices. */
 #ifndef PSD_PLAN_H
 #define PSD_PLAN_H
 
@@ -16,114 +16,125 @@
 #include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
 
-/* Item (bucket): consecutive tensors that are synchronised as one. */
+/* Item (bucket): consecutive tensors that are synchronised together. */
 struct psd_plan_item {
-	unsigned layer; /* lowest layer of the item, whose gradient is computed last */
-	unsigned first; /* index of the item's first tensor in the plan's tensors */
+	unsigned layer; /* lowest layer of the item; its gradient is the last of the item's to be computed */
+	unsigned first; /* index in plan->tensors of the item's first tensor */
 	unsigned n_tensors;
-	struct psd_subject subject;	 /* sizes of the item, for the formulas of its cost */
+	struct psd_subject subject;	 /* numbers of values from which the costs of the item are computed */
 	const struct psd_method *method; /* method that synchronises the item */
-	unsigned root;			 /* number of the item's root host, if its method has a root */
-	/* number of slices into which the item is cut; each is sent by an operation of its own */
+	unsigned root;			 /* host number of the item's root; unused if its method has no root */
+	/* number of slices into which the item is divided; each slice has its own send operation */
 	unsigned n_slices;
-	/* number of elements that travel in an iteration; with sparse all-reduce the expected number */
+	/* number of the item's elements that hosts exchange in an iteration; with sparse all-reduce the expected
+	 * number */
 	uint64_t travelling;
-	/* sparse all-reduce: number of the item's first chunk, and number of its chunks */
+	/* sparse all-reduce: number of the item's first chunk, counted over all items, and number of its chunks */
 	uint32_t first_chunk, n_chunks;
-	uint64_t n_blocks; /* one-bit or top-k compression: number of the item's blocks */
-	uint64_t left,
-		/* low-rank compression: numbers of values in the left and in the right matrices of the item's tensors;
-		 * right is 0 if no tensor has low-rank factors */
-		right;
+	uint64_t n_blocks; /* compression (PSD_COMPRESSIONS): number of the item's blocks */
+	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's tensors; right is
+	 * 0 if no tensor has low-rank factors. */
+	uint64_t left, right;
 };
 
 struct psd_plan {
 	const struct psd_graph *graph;	 /* graph of the model, borrowed */
 	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
-	const struct psd_system *system; /* system of the scenario that is planned, borrowed */
+	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
-	const struct psd_method *candidates[PSD_CANDIDATES]; /* methods that are compared for each item */
+	/* methods that are compared for each item, n_candidates entries */
+	const struct psd_method *candidates[PSD_CANDIDATES];
 	unsigned n_candidates;
-	/* rates of the network if the plan's largest number of nodes send to one node at a time */
+	/* rates of the network if as many nodes as any item's method allows send to one node at the same time */
 	struct psd_rates rates;
-	/* rates of the network if all nodes send to a parameter server, used to compare methods */
+	/* rates of the network if all nodes send to one parameter server; used to compare methods */
 	struct psd_rates alone_rates;
-	/* cache: times of transfers at alone_rates, used to compare methods; the input's cache, or the plan's own */
+	/* cache of transfer times at alone_rates, used to compare methods; borrowed unless has_own_prices */
 	struct psd_prices *prices;
-	bool has_own_prices;			   /* the plan owns `prices` */
-	struct psd_machine machine;		   /* key `cluster.machine`: processor cores of a node */
-	uint64_t fuse_bytes;			   /* smallest size of a bucket: the system's, or the best one found */
-	unsigned value_bytes;			   /* bytes of a value in the model's precision */
-	const struct psd_encoding *wire;	   /* encoding of values that travel; fp32: the model's precision */
-	const struct psd_sparse *sparse;	   /* sparse communication; NULL: all chunks of gradients travel */
-	const struct psd_compress *compress;	   /* compression of gradients; NULL: they travel uncompressed */
-	const struct psd_compression *compression; /* compression that `compress` names; NULL without `compress` */
-	struct psd_block block;			   /* length of compressed blocks; unused without `compress` */
-	unsigned low_rank;			   /* rank of low-rank compression; 0: the plan does not use it */
-	/* Local SGD: the change of the parameters since the last exchange travels in place of a gradient. NULL: the
-	 * plan does not use local SGD, so all workers have equal parameters. */
+	bool has_own_prices;	    /* the plan itself owns and releases `prices` */
+	struct psd_machine machine; /* processor cores of the nodes, key `cluster.machine` */
+	uint64_t fuse_bytes;	    /* smallest size of a bucket: the system's, or with `fuse: auto` the fastest one */
+	unsigned value_bytes;	    /* bytes of a value in the model's precision */
+	/* encoding of values that hosts send; with fp32 they keep the model's precision */
+	const struct psd_encoding *wire;
+	const struct psd_sparse *sparse; /* parameters of sparse all-reduce; NULL: all gradients are sent */
+	/* parameters of compression; NULL: gradients are sent uncompressed */
+	const struct psd_compress *compress;
+	/* the compression that `compress` names; NULL if `compress` is NULL */
+	const struct psd_compression *compression;
+	struct psd_block block; /* size of compressed blocks; unused if `compress` is NULL */
+	unsigned low_rank;	/* rank of low-rank compression; 0: not used */
+	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
+	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
-	uint32_t staleness; /* number of iterations by which updates lag; 0 also on a single worker */
-	bool clips;	    /* gradients are clipped by their global norm, so each update depends on all gradients */
-	/* Workers make all updates, because updates lag or gradients are clipped. Then shards send sums of gradients
-	 * back to workers, and keep no parameters. */
+	uint32_t staleness; /* number of iterations by which updates are late; with a single worker it is 0 */
+	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
+	bool clips;
+	/* Workers make all updates, because updates are late or gradients are clipped. Shards then keep no parameters,
+	 * and send the sums of gradients back to the workers. */
 	bool workers_update;
-	bool is_adaptive;  /* the solver keeps a mean of squared gradients, too */
-	uint32_t n_chunks; /* sparse all-reduce: number of chunks of all items */
-	/* The graph's tensors whose parameters change, in generation order: last layer first. */
+	bool is_adaptive;  /* the optimiser is AdamW, which also keeps a mean of squared gradients */
+	uint32_t n_chunks; /* sparse all-reduce: number of chunks of all items together */
+	/* Numbers, in the graph, of the n_tensors tensors that are trained, in the order in which their gradients are
+	 * computed: last layer first. */
 	unsigned *tensors;
 	unsigned n_tensors;
-	/* Items, in the order of their tensors. With sparse all-reduce the last item has no tensors: its elements are
-	 * the norms of all chunks. */
+	/* Items, in the order of their tensors. With sparse all-reduce there is a last item without tensors: its
+	 * elements are the norms of all chunks. */
 	struct psd_plan_item *items;
 	unsigned n_items;
 };
 
-/* Input of a plan; all pointers are borrowed for the life of the plan. */
+/* Input of a plan. All pointers must stay valid as long as the plan. */
 struct psd_plan_input {
 	const struct psd_graph *graph;
 	const struct psd_costs *costs;
 	const struct psd_system *system;
 	const struct psd_network *network;
 	struct psd_layout layout;
-	double link_bps;     /* rate of a node's link, bits per second */
-	uint64_t fuse_bytes; /* smallest size of a bucket: psd_system_fuse_bytes() at the plan's point of the sweep */
-	uint32_t batch;	     /* number of samples per worker */
-	bool is_half;	     /* mixed precision: the model's values travel in 2 bytes */
-	bool is_adaptive;    /* the solver keeps a mean of squared gradients, too */
-	bool clips;	     /* gradients are clipped by their global norm, so each update depends on all gradients */
-	struct psd_machine machine; /* key `cluster.machine`: processor cores of a node */
-	struct psd_prices *prices;  /* prices shared by plans that differ in bucket size; NULL: the plan's own */
+	double link_bps; /* rate of a node's link, bits per second */
+	/* smallest size of a bucket, from psd_system_fuse_bytes() at the plan's point of the sweep */
+	uint64_t fuse_bytes;
+	uint32_t batch;	  /* number of samples per worker */
+	bool is_half;	  /* precision of 16 bits: values of the model are sent in 2 bytes */
+	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
+	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
+	bool clips;
+	struct psd_machine machine; /* processor cores of the nodes, key `cluster.machine` */
+	/* Cache of transfer times, shared by plans that differ only in the size of buckets; NULL: the plan makes its
+	 * own. */
+	struct psd_prices *prices;
 };
 
-/* Chooses buckets, methods and slices. *plan is filled on success and released by psd_plan_release(). PSD_EINVAL: too
- * many slices or bytes, an encoding that a method does not take, or gradients that cannot be clipped; PSD_ENOMEM. */
+/* Chooses buckets, methods and slices. *plan is filled on success and released by psd_plan_release(). PSD_EINVAL:
+ * there are too many slices or bytes, a method does not support the encoding, or gradients cannot be clipped.
+ * PSD_ENOMEM. */
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
 
-/* Returns the number, among the graph's tensors, of tensor i of the item; i < n_tensors. Pure. */
+/* Returns the number, in the graph, of the item's tensor i < n_tensors. Pure. */
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
 /* True if one of the item's tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
-/* Returns the number of slices into which the item's method cuts it; above the largest allowed number, that number plus
- * 1. Pure. */
+/* Returns the number of slices into which the item's method divides it. If this exceeds the largest number of slices
+ * that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* True if hosts need the buffer for the item. The method decides (psd_method.keeps), with these exceptions. With local
- * SGD, devices keep momentum and start values, and shards keep neither. If workers make all updates, devices keep
- * momentum and shards keep none. The velocity exists only if momentum is applied before compression, the mean of
- * squares only if the solver is adaptive. Pure. */
+/* True if hosts need the buffer for the item. The list of its method (psd_method.keeps) decides, with these
+ * exceptions. With local SGD, devices keep momentum and start values, and shards keep neither. If workers make all
+ * updates, devices keep momentum and shards do not. The velocity exists only if momentum is applied before
+ * compression. The mean of squares exists only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
-/* Returns the number of iterations from one exchange to the next: 1 without local SGD; the initial number if the number
- * depends on the loss. Pure. */
+/* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
+ * loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 
-/* Returns the range of the item's elements that a slice covers; elements are counted over the item's tensors in order.
- * slice < n_slices. Pure, any thread. */
+/* Returns the range of the item's elements in a slice < n_slices. Elements are numbered over all tensors of the item,
+ * in order. Pure, any thread. */
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
 
 #endif

@@ -1,6 +1,6 @@
-/* Scheduler of one host: finds the operations that may start now, and the order in which they start on each resource.
- * Has no clock: executors report ends of operations and arrivals of messages. At most program->window iterations are
- * under way at a time. */
+/* Scheduler of one host: finds the operations that may start now, and their order on each resource. It has no clock:
+ * the executor reports ends of operations and arrivals of messages. At most program->window iterations are under way
+ * at the same time. */
 #ifndef PSD_SCHEDULER_H
 #define PSD_SCHEDULER_H
 
@@ -15,44 +15,46 @@
 /* Function that returns the number of messages that a receive operation on `host` waits for. */
 typedef uint32_t (*psd_arrivals_fn)(const void *context, const struct psd_op *receive, unsigned host);
 
-/* Duties of a host: the operations that it executes, and for each the number of dependencies to wait for. Hosts with
- * equal duties may share one struct psd_duties. */
+/* Duties of a host: the operations that it executes, and the number of operations and messages for which each waits.
+ * Hosts with equal duties may share one struct. */
 struct psd_duties {
-	/* For each operation: number of operations of this host for which it waits, plus number of messages;
-	 * PSD_NOT_CARRIED if this host does not execute the operation. `waits` is for iterations in which workers
-	 * exchange, local_waits for the others; both are the same array if workers exchange in all iterations. */
+	/* One entry per operation: number of operations of this host and of messages for which it waits.
+	 * PSD_NOT_CARRIED: this host does not execute the operation. `waits` is for iterations in which workers
+	 * exchange, local_waits for other iterations. Both point to the same array if workers exchange in every
+	 * iteration. */
 	uint32_t *waits, *local_waits;
-	/* number of operations that this host executes in an iteration with an exchange (n_carried) and without
+	/* number of operations that this host executes in an iteration: with an exchange (n_carried), without one
 	 * (n_local) */
 	uint32_t n_carried, n_local;
 };
 #define PSD_NOT_CARRIED UINT32_MAX /* in psd_duties: this host does not execute the operation */
 #define PSD_DONE	UINT32_MAX /* in psd_scheduler.waiting: the operation has ended */
-/* in psd_scheduler.waiting: the operation was passed to a stream and has not ended */
+/* in psd_scheduler.waiting: the operation was passed to a device that executes operations in order, and has not
+ * ended */
 #define PSD_GIVEN (UINT32_MAX - 1)
 
-/* Makes the duties of a host. Calls arrivals(context, ...) for each receive operation that the host executes. *duties
- * is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
+/* Makes the duties of a host. Calls arrivals(context, ...) for each receive operation of the host. *duties is filled
+ * on success and released by psd_duties_release(). PSD_ENOMEM. */
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
-/* Iterations of a run: `first` to `end` - 1. Iterations before `first` are complete; `first` is not 0 if a run resumes
- * from a checkpoint. */
+/* Iterations of a run: `first` to `end` - 1. `first` is above 0 if a run resumes from a checkpoint; earlier iterations
+ * count as completed. */
 struct psd_iterations {
 	uint32_t first, end;
-	/* Local SGD: number of steps in the latest window with an even number and in that with an odd number (struct
-	 * psd_period), if the loss decides it; 0: the plan's number. */
+	/* Local SGD whose number of steps changes with the loss: the steps of the last window with an even number [0]
+	 * and with an odd number [1], see struct psd_period. 0: the plan's number of steps. */
 	uint32_t steps[2];
 };
 
-/* Task: one operation of one iteration. */
+/* Task: one operation in one iteration. */
 struct psd_task {
 	uint32_t iteration;
 	uint32_t op;
 };
 
-/* Entry of a queue: a task that may start, and its turn. */
+/* Entry of a queue of tasks that may start. */
 struct psd_ready {
 	int64_t turn;
 	struct psd_task task;
@@ -69,70 +71,77 @@ struct psd_scheduler {
 	const struct psd_duties *duties;
 	struct psd_iterations iterations;
 	struct psd_period period;
-	/* number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN; shape
-	 * (window, n_ops); iteration i uses row i % window */
+	/* Number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN. Shape
+	 * (program->window, n_ops); iteration i uses row i % window. */
 	uint32_t *waiting;
-	uint32_t *n_left; /* number of operations that have not ended, one entry per row of `waiting` */
-	/* per row of `waiting`: array of the duties (waits or local_waits) for the row's iteration */
+	uint32_t *n_left; /* number of operations that have not ended; one entry per row of `waiting` */
+	/* duties->waits or duties->local_waits, whichever holds for the iteration; one entry per row of `waiting` */
 	const uint32_t **row_waits;
-	uint32_t iteration; /* oldest iteration that is not complete */
-	/* bit r set: operations of resource r take no time, so they start at once and several may run at a time */
+	uint32_t iteration; /* oldest iteration that is not completed */
+	/* Bit r set: operations of resource r take no time. They start as soon as they are ready, without waiting for
+	 * the resource. */
 	unsigned free_resources;
-	/* bit r set: resource r is a queue that executes operations in the order in which they are passed to it, see
-	 * psd_scheduler_give() */
+	/* Bit r set: resource r is a stream. It accepts several operations and executes them in the order in which
+	 * they are passed to it, see psd_scheduler_give(). */
 	unsigned streams;
-	struct psd_task_list
-		instant; /* ready tasks that hold no resource, and collectives; taken by psd_scheduler_take_instant() */
-	uint32_t fence;	 /* iteration from which on nothing starts before psd_scheduler_pass_fence(); 0: no fence */
-	struct psd_task_list fenced; /* tasks that are ready but have to wait for the fence */
-	struct psd_task_list early; /* receive operations of messages that arrived for iterations that have not begun */
-	struct psd_heap queues[PSD_RESOURCES]; /* per resource: ready tasks, ordered by psd_ready_goes_before() */
+	/* ready tasks that need no resource, and ready collectives; psd_scheduler_take_instant() removes them */
+	struct psd_task_list instant;
+	/* Tasks of this iteration and later ones do not start before psd_scheduler_pass_fence(); 0: there is no
+	 * fence. */
+	uint32_t fence;
+	struct psd_task_list fenced; /* ready tasks that wait for the fence */
+	/* receive operations whose messages have arrived before their iteration has begun here */
+	struct psd_task_list early;
+	/* for each resource the ready tasks, in the order of psd_ready_goes_before() */
+	struct psd_heap queues[PSD_RESOURCES];
 	bool is_out_of_memory;
 };
 
-/* Prepares the scheduler of a host. All arguments are borrowed until psd_scheduler_release(). PSD_ENOMEM. */
+/* Prepares the scheduler of a host. All pointers are borrowed until psd_scheduler_release(). PSD_ENOMEM. */
 enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct psd_program *program,
 				   const struct psd_duties *duties, struct psd_iterations iterations,
 				   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scheduler_release(struct psd_scheduler *scheduler);
 
-/* Called once before tasks are taken. Completes all iterations, up to the first fence, in which the host has no
- * operations. */
+/* Called once, before tasks are taken. If the host has no operations in the first iterations, these are completed, up
+ * to the first fence. */
 void psd_scheduler_begin(struct psd_scheduler *scheduler);
-/* Sets the first fence of a run, for a pause such as a checkpoint: from `iteration` on nothing starts before
- * psd_scheduler_pass_fence(). No operation of iteration - 1 may have ended yet. A host that executes no operations has
- * no fences. */
+/* Sets the first fence of a run, for a pause such as a checkpoint: operations of `iteration` and later ones wait for
+ * psd_scheduler_pass_fence(). Must be called before any operation of iteration - 1 has ended. A host without
+ * operations has no fences. */
 void psd_scheduler_set_fence(struct psd_scheduler *scheduler, uint32_t iteration);
-/* True if every task before the fence is done, and the fence has not been passed. */
+/* True if there is a fence, and every task before it is done. */
 bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler);
-/* Removes the fence, so that operations behind it may start, and sets the next fence at iteration `next`; 0: no fence
- * follows. The host must be at the fence (psd_scheduler_is_at_fence()). */
+/* Removes the fence, so that the operations behind it may start, and sets the next fence at iteration `next`; 0: there
+ * is no other fence. psd_scheduler_is_at_fence() must be true. */
 void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next);
-/* Records that the task was passed to its resource, which is a stream. Tasks of the same stream that wait for it become
- * ready, since the stream executes them after it. */
+/* Records that the task was passed to its resource, which is a stream (psd_scheduler.streams). Tasks of the same
+ * stream that wait for this task become ready, because the stream executes them after it. */
 void psd_scheduler_give(struct psd_scheduler *scheduler, struct psd_task task);
-/* Records that the task is done: tasks that waited only for it become ready. */
+/* Records that the task has ended. Tasks that waited only for it become ready. */
 void psd_scheduler_finish(struct psd_scheduler *scheduler, struct psd_task task);
-/* Records that one message of a receive operation has arrived. A message for an iteration that has not begun here is
- * kept until that iteration begins: with local SGD a quick host may send for its next exchange before this host has
+/* Records that one message of a receive operation has arrived. If its iteration has not begun here, the message is
+ * remembered until then. This happens with local SGD: a fast host may send for its next exchange before this host has
  * finished the present one. */
 void psd_scheduler_arrive(struct psd_scheduler *scheduler, struct psd_task receive);
-/* Removes a ready task that needs no resource, or is a collective, and sets *task to it. Returns false if there is
- * none. */
+/* Removes a ready task that needs no resource, or that is a collective, and sets *task to it. Returns false if there
+ * is none. */
 bool psd_scheduler_take_instant(struct psd_scheduler *scheduler, struct psd_task *task);
-/* Removes the ready task that a free resource should start next and sets *task to it: the task with the smallest turn;
- * among equal turns the lowest iteration, then the lowest operation number. Returns false if none is ready. */
+/* Removes the ready task that the free resource should start next, and sets *task to it. It is the task with the
+ * smallest turn. Among equal turns it is the one of the lowest iteration, then of the lowest operation number. Returns
+ * false if no task is ready. */
 bool psd_scheduler_take(struct psd_scheduler *scheduler, enum psd_resource resource, struct psd_task *task);
-/* Returns the number of operations and messages for which an operation of the oldest incomplete iteration still waits;
- * PSD_DONE if the operation has ended. */
+/* Returns the number of operations and messages for which operation `op` still waits in the oldest iteration that is
+ * not completed; PSD_DONE: it has ended. */
 uint32_t psd_scheduler_waiting(const struct psd_scheduler *scheduler, uint32_t op);
-/* True when every iteration is done. */
+/* True if every iteration is completed. */
 bool psd_scheduler_is_complete(const struct psd_scheduler *scheduler);
 
-/* Order of ready tasks: true if a starts before b. Two different tasks are never equal, so runs repeat exactly. */
+/* True if ready task a starts before ready task b. Two different tasks never count as equal, so runs repeat
+ * exactly. */
 bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b);
-/* Adds a ready task to a queue. Returns false when memory runs out. Turns are small integers, so the heap's key, a
- * double, is exact. */
+/* Adds a ready task to a queue. Returns false if memory runs out. The heap's key is a double; it is exact because
+ * turns are small integers. */
 bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry);
 /* Removes the first ready task from a queue and sets *entry to it. Returns false when the queue is empty. */
 bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry);

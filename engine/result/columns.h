@@ -1,5 +1,5 @@
-/* The columns of results, once: names, units and order, for CSV and JSON, for people's tables and for the reference in
- * engine/result/README.md. In CSV names and order are a promise: a new column goes behind the last. */
+/* The columns of results: name, unit and order of each. CSV, JSON, tables for people and engine/result/README.md are
+ * made from them. Names and order in CSV never change: a new column is added behind the last. */
 #ifndef PSD_COLUMNS_H
 #define PSD_COLUMNS_H
 
@@ -7,26 +7,28 @@
 #include "engine/base/text.h"
 #include "engine/result/result.h"
 
-/* Value of one column in a result; texts are borrowed. */
+/* Value of one column of a result; strings are borrowed. */
 struct psd_field {
 	const char *name;
-	const char *text; /* text of the column; NULL: it is a number or a flag, or absent words */
+	/* text of the column; NULL: the value is a number or flag, or it is a text that is absent */
+	const char *text;
 	struct psd_result_value number;
-	int digits;   /* number of significant digits; 0: a whole number */
-	bool is_flag; /* the number is 1 for yes, 0 for no */
+	int digits;   /* number of significant digits; 0: the number is whole */
+	bool is_flag; /* the value is a flag: 1 means yes, 0 no */
 	bool is_words;
 };
-/* Fills in the value of a column, counted in their order; false behind the last column. */
+/* Sets *field to the value of a column, counted from 0. Returns false if there are `column` columns or fewer. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* Add the head and a row of CSV by RFC 4180, but with "\n" line ends; an absent value is empty. A refused result has no
- * row. */
+/* Append the line of column names, or a line with the values of a result, as CSV by RFC 4180 with "\n" at the end of
+ * lines. An absent value is an empty field. Nothing is appended for a refused result. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
-/* Adds a table for people, one block per point if there are several. results: systems outermost, as in a report. */
+/* Appends a table for people, with a block of rows for each point of the sweep. results[s * n_points + p]: system s at
+ * point p. */
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
 			   unsigned n_points);
-/* Appends the meaning of each column of the CSV. PSD_EINVAL: no column matches the topic. */
+/* Appends the explanations of the CSV's columns that match how->topic. PSD_EINVAL: no column matches. */
 enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how,
 					  struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Results that people compare, made from an outcome: throughput, speedup, the parts of an iteration, and the error
- * against published values. The same for predictions and for real runs. */
+/* Results for people to compare, made from an outcome: throughput, speedup, the parts of an iteration, and the error
+ * against published values. Predictions and real runs have the same results. */
 #ifndef PSD_RESULT_H
 #define PSD_RESULT_H
 
@@ -11,7 +11,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* Number in a result that may be absent. */
+/* A number of a result that may be absent. */
 struct psd_result_value {
 	bool is_there;
 	double value;
@@ -19,56 +19,73 @@ struct psd_result_value {
 
 enum { PSD_RESULT_LIMIT_MAX = 32 };
 
-/* Result of a system at a point of the sweep; texts are borrowed. */
+/* Result of a system at a point of the sweep; strings are borrowed. */
 struct psd_result {
 	const char *scenario, *system_name, *executor;
-	const struct psd_system *system; /* system of the scenario; NULL: none */
+	const struct psd_system *system; /* the system, borrowed from the scenario; NULL: none */
 	struct psd_point point;
-	struct psd_result_value fuse_bytes;    /* smallest size of the system's buckets, if the scenario gives one */
-	struct psd_result_value bandwidth_bps; /* bandwidth of the links, if they have the one of the scenario */
+	/* smallest size of the system's buckets; absent if the scenario gives none */
+	struct psd_result_value fuse_bytes;
+	/* bandwidth of the nodes' links; absent if they are not those of the scenario */
+	struct psd_result_value bandwidth_bps;
 	struct psd_outcome outcome;
-	double images_per_sec;			/* throughput of all workers together */
-	struct psd_result_value tokens_per_sec; /* throughput of all workers together, in tokens of sequences */
+	double images_per_sec; /* throughput of all workers together, samples per second */
+	/* throughput of all workers together, tokens per second; absent if samples are not sequences */
+	struct psd_result_value tokens_per_sec;
 	struct psd_result_value speedup;
 	struct psd_result_value percentiles_sec[PSD_PERCENTILES];
 	struct psd_result_value published_images_per_sec, published_speedup;
-	struct psd_result_value error_ratio; /* error against published throughput, or else against published speedup */
-	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
-	bool is_refused;		     /* no executor may take the case: it has no row */
-	char limit[PSD_RESULT_LIMIT_MAX];    /* resource that limits a prediction, as the columns say; "": not known */
-	struct psd_result_value low, high;   /* band of a prediction's images per second, by its stack's record */
-	/* The values below are for people only, not for CSV. */
-	const char *beyond; /* parts of the point beyond the calibration, see psd_result_beyond(); NULL: none */
-	struct psd_result_value last_loss, accuracy_ratio; /* only in training; NaN: training has diverged */
-	struct psd_result_value dilation_ratio,
-		busy_ratio; /* a replay's dilation, and share of the machine's time that it used */
+	/* Error against the published throughput or, if there is none, the published speedup: value / published value
+	 * - 1. */
+	struct psd_result_value error_ratio;
+	struct psd_result_value is_fitted; /* 1: a constant was fitted to the published value; 0: none was */
+	bool is_refused; /* the case needs too many events for any executor, so it has no row in the output */
+	/* Resource that limits the speed of a prediction, as text of the column `limit`; "": not known. */
+	char limit[PSD_RESULT_LIMIT_MAX];
+	/* lower and upper end of the band of a prediction's images_per_sec, from the record of its stack */
+	struct psd_result_value low, high;
+	/* The values below are only in tables, not in CSV. */
+	/* Kinds of values of the point that are beyond the scenario's calibration, see psd_result_beyond(); NULL:
+	 * none. */
+	const char *beyond;
+	/* only of training: loss of the last iteration, and share of correct test samples; NaN: training has
+	 * diverged */
+	struct psd_result_value last_loss, accuracy_ratio;
+	/* only of a replay: factor by which the cluster was slowed down, and share of the machine's time in
+	 * use */
+	struct psd_result_value dilation_ratio, busy_ratio;
 };
 
-/* Input of all results of a scenario; all pointers are borrowed. */
+/* Values that all results of a scenario have in common. Pointers are borrowed. */
 struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
-	const struct psd_published *published; /* published results to compare with, or NULL */
+	const struct psd_published *published; /* published results to compare with; NULL: none */
 	uint64_t tokens; /* number of tokens of a sample; 0: the model's input is not a sequence */
-	bool has_band;	 /* results are predictions, with the bands of their stacks */
+	bool has_band;	 /* results are predictions, which get the bands (low, high) of their stacks */
 };
 
-/* Throughput: workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */
+/* Returns the throughput of all workers, samples per second: workers * batch_per_worker / iteration_sec. Pure, any
+ * thread, as all functions below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec);
-/* Makes a result from an outcome. baseline_images_per_sec: throughput at speedup 1; 0: not known. */
+/* Makes a result from an outcome. baseline_images_per_sec: throughput that counts as speedup 1; 0: not known, so there
+ * is no speedup. */
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,
 				  struct psd_point point, const struct psd_outcome *outcome,
 				  double baseline_images_per_sec);
 
-/* Part of a point that lies beyond the scenario's calibration: "workers", "link" or "both"; NULL: none. */
+/* Returns the kinds of values of a point that are beyond the calibration: "workers" (more than measured), "link"
+ * (another bandwidth), "both"; NULL: none. */
 const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point);
 
-/* Appends a note for each reason why the system trains with other values than exact averages of gradients. */
+/* Appends a note for each setting of the system by which it trains with other values than the exact mean of
+ * gradients. */
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system);
-/* Appends a note if a library executes the system's sums: the collective whose steps are assumed. */
+/* If a library executes the system's all-reduces, appends a note about the steps that predictions assume. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 
-/* Writes a point's name, "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
+/* Writes the name of a point to text, which has `room` bytes: "8 nodes", "1 node", "4 nodes (16 workers)". Returns
+ * text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);
 
 #endif

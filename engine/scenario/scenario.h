@@ -1,6 +1,6 @@
-/* A scenario file read, checked and sealed: what to train, on which cluster, by which systems, over which sweep. Knows
- * every key; an unknown key, a wrong unit or an impossible value is an error with file:line:column. Reads no file but
- * the scenario itself. */
+/* A scenario file that was read, checked and sealed: the model to train, the cluster, the systems to compare, and the
+ * sweep. This module knows every key. An unknown key, a wrong unit or an impossible value is an error with
+ * file:line:column. It opens no other file than the scenario, and Caffe's solver if asked to. */
 #ifndef PSD_SCENARIO_H
 #define PSD_SCENARIO_H
 
@@ -18,7 +18,8 @@
 enum {
 	PSD_MAX_NODES = 65536,
 	PSD_MAX_WORKERS_PER_NODE = 64,
-	PSD_MAX_HOSTS = 1 << 20, /* largest number of workers and separate servers of one case */
+	/* largest number of workers and separate servers together, at one point of the sweep */
+	PSD_MAX_HOSTS = 1 << 20,
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
@@ -30,7 +31,7 @@ enum {
 };
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE, PSD_SCHEDULE_CLOCKED };
-/* Methods that a system may name; hybrids choose one for each tensor. */
+/* Methods that a system may name. HYBRID and SACP choose between two methods for each tensor. */
 enum psd_sync {
 	PSD_SYNC_PS,
 	PSD_SYNC_TWO_LEVEL_PS,
@@ -38,158 +39,205 @@ enum psd_sync {
 	PSD_SYNC_ADAM,
 	PSD_SYNC_HYBRID,
 	PSD_SYNC_SACP,
-	PSD_SYNC_ALL_REDUCE, /* first of psd_all_reduces; the others have the next numbers */
-	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* any all-reduce, chosen for each tensor */
-	PSD_SYNC_LIBRARY, /* first of PSD_LIBRARIES; the others have the next numbers */
+	PSD_SYNC_ALL_REDUCE, /* the all-reduces: psd_all_reduces[i] is PSD_SYNC_ALL_REDUCE + i */
+	/* the fastest of psd_all_reduces, chosen for each tensor */
+	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES,
+	PSD_SYNC_LIBRARY, /* the libraries: psd_libraries[i] is PSD_SYNC_LIBRARY + i */
 };
-enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* quantity by which hybrids choose: the smallest wins */
+/* Quantity by which a system that chooses between methods compares them: bytes sent, by published rules, or predicted
+ * seconds. The method with the smaller number wins. */
+enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* gradients in one exchange */
-enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* added part of a held-back gradient */
+/* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
+enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
+/* Part of a held-back gradient that is added in the next iteration (error feedback): the momentum times the gradient,
+ * or the full gradient. */
+enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL };
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_fabric { PSD_FABRIC_ETHERNET, PSD_FABRIC_INFINIBAND };
-enum psd_placement { PSD_PLACEMENT_RANGES, PSD_PLACEMENT_TENSORS }; /* parts of a tensor, or tensors, on each server */
+/* Parameters on each server: an equal range of every tensor, or whole tensors. */
+enum psd_placement { PSD_PLACEMENT_RANGES, PSD_PLACEMENT_TENSORS };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
-/* Cost of a collective in one size class: within all bounds. A ring of P workers with n = 2(P-1) steps takes call_sec +
- * n step_sec + n/P bytes / min(transport, link / slowdown_ratio), and both latencies for each step. */
+/* Costs of a collective, for one size class. The first entry of a list whose three bounds all hold is used. A ring of
+ * P workers has n = 2(P-1) steps. It takes call_sec + n * step_sec + n/P * message bits / min(transport_bps, link rate
+ * / slowdown_ratio), and in each step the latency of the network and of the host. */
 struct psd_collective_class {
-	uint64_t up_to_bytes; /* bound on the message's size; 0: no bound, as in the next two */
-	uint64_t chunk_bytes; /* bound on a worker's share of the message */
-	unsigned workers;     /* bound on the number of workers of the collective */
+	uint64_t up_to_bytes; /* largest message, bytes; 0: no bound */
+	uint64_t chunk_bytes; /* largest message, divided by the number of workers; 0: no bound */
+	unsigned workers;     /* largest number of workers of the collective; 0: no bound */
 	double call_sec;
 	double step_sec;
-	double slowdown_ratio; /* factor by which the link is slower, >= 1 */
+	double slowdown_ratio; /* factor on the time that bytes take on the links, >= 1 */
 };
 
-/* Costs of a software stack on a host. A rate of 0 costs nothing. */
+/* Costs of the software on a host that moves and sums gradients. Work with a rate of 0 takes no time. Rates are bits
+ * per second. */
 struct psd_host_costs {
-	double copy_bps;	   /* rate of copies between device and host, if the device has its own memory */
-	double reduce_bps;	   /* rate at which a server sums and applies gradients, bits per second */
-	double update_bps;	   /* rate at which a worker applies gradients to whole tensors, bits per second */
-	double transport_bps;	   /* rate of the stack into or out of a node, each direction */
-	double local_bps;	   /* rate of the stack into or out of a worker, inside its node */
-	double incast_ratio;	   /* slowdown by each sender: rate = transport / (1 + ratio * senders) */
-	double latency_sec;	   /* time that both ends add to a message between nodes */
-	double iteration_sec;	   /* time of the software at the end of each iteration */
-	double agree_sec;	   /* time before a wait-free all-reduce, until all workers are known to be ready */
-	double tensor_sec;	   /* time of a worker's device for each tensor whose sum it applies */
-	double device_share_ratio; /* share of a worker's device that an all-reduce takes while it runs */
-	double share_ratio;	   /* share of a link's rate that the stack reaches at most; 0: all of it */
-	double streams_ratio;	   /* share of a link's rate that several streams reach where transport_bps is less */
-	double convert_bps;	   /* rate at which a device reads and writes values that it converts; 0: update_bps */
-	unsigned requests;	   /* number of parts in which a sender pushes a tensor to one shard; 0: 1 */
-	double request_sec;	   /* time of a shard's processor for each of these parts */
+	double copy_bps; /* rate of copies between the memories of device and host, each direction */
+	/* rate at which a server sums and applies gradients, or the first worker of a node sums them */
+	double reduce_bps;
+	double update_bps;    /* rate at which a worker applies gradients, where no server does */
+	double transport_bps; /* largest rate of the software into or out of a node, each direction */
+	/* largest rate of the software into or out of a worker, for traffic inside its node */
+	double local_bps;
+	/* slowdown for each sender to the same receiver: rate = transport_bps / (1 + incast_ratio * senders) */
+	double incast_ratio;
+	/* time that the software of sender and receiver together adds to a message between nodes */
+	double latency_sec;
+	double iteration_sec; /* time that the software needs at the end of each iteration */
+	/* time before each all-reduce of a wait-free schedule, in which workers agree that all are ready */
+	double agree_sec;
+	/* fixed time of a worker's device for each tensor to which it applies a sum of gradients */
+	double tensor_sec;
+	/* share of a worker's device that an all-reduce occupies while it runs, 0 to less than 1 */
+	double device_share_ratio;
+	double share_ratio; /* largest share of a link's rate that the software reaches; 0: the whole rate */
+	/* Share of a link's rate that several streams reach together, used where it is more than transport_bps. 0: not
+	 * used. */
+	double streams_ratio;
+	/* Rate at which a device reads and writes bytes when it casts or compresses values; 0: update_bps. */
+	double convert_bps;
+	unsigned requests;  /* number of requests in which a worker pushes a tensor to one shard; 0 means 1 */
+	double request_sec; /* processor time of a shard for each of these requests */
 	bool is_copy_free, is_reduce_free, is_update_free, is_convert_free, is_transport_free, is_local_free;
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
-	unsigned n_collective_classes; /* number of size classes; 0: a ring step costs its latency alone */
+	/* Number of entries of `collective`. 0: a collective takes only the time of its bytes and latencies. */
+	unsigned n_collective_classes;
 };
 
 struct psd_network {
 	enum psd_topology topology;
 	enum psd_fabric fabric;
-	double bandwidth_bps;	 /* bandwidth of a node's link, each direction */
-	double payload_ratio;	 /* share of a link's rate that packet headers leave to tensors */
-	double latency_sec;	 /* one-way latency of the links from node to node, see struct psd_host_costs */
-	unsigned nodes_per_rack; /* racks and fat tree only: number of nodes below one leaf switch */
-	/* racks, fat tree: bandwidth of a leaf's node links over that of its uplinks; >= 1 */
+	double bandwidth_bps; /* bandwidth of a node's link, each direction */
+	/* share of a link's rate that remains for tensors beside packet headers, up to 1 */
+	double payload_ratio;
+	/* one-way latency of the network between two nodes, without the host's (psd_host_costs.latency_sec) */
+	double latency_sec;
+	/* topologies racks and fat-tree: number of worker nodes below one leaf switch */
+	unsigned nodes_per_rack;
+	/* Topologies racks and fat-tree: bandwidth of all node links below a leaf switch, divided by the bandwidth of
+	 * its uplinks; >= 1. */
 	double oversubscription_ratio;
-	/* racks, fat tree: rack of each separate server; the list is repeated if there are more servers */
+	/* Topologies racks and fat-tree: server i is in rack servers_in[i % n_servers_in]. */
 	uint64_t servers_in[PSD_MAX_SERVER_RACKS];
-	unsigned n_servers_in;	   /* number of entries of servers_in; 0: evenly over the racks of workers */
+	/* number of entries of servers_in; 0: servers are spread evenly over the racks of workers */
+	unsigned n_servers_in;
 	const char *platform_path; /* topology platform only: file of SimGrid XML, relative to the working directory */
-	double local_bps;	   /* bandwidth of a worker's own link inside its node; 0: unlimited */
-	double local_latency_sec;  /* latency between workers of one node */
-	unsigned local_switches;   /* number of switches in a node, with equal numbers of workers; 0: none */
-	double between_bps;	   /* bandwidth of a switch's uplink in a node; 0: as local_bps */
+	double local_bps;	   /* bandwidth of a worker's link inside its node, each direction; 0: unlimited */
+	double local_latency_sec;  /* one-way latency between two workers of a node */
+	/* number of PCIe switches in a node, each with equally many workers; 0: one that never blocks */
+	unsigned local_switches;
+	double between_bps; /* bandwidth of the uplink of a PCIe switch, each direction; 0: local_bps */
 };
 
-/* Machines whose cores compute layers, sum, update and serve sockets: nodes without accelerators, or nodes that one
- * machine emulates. As in psd-run, each worker has its own share of the cores where there are enough; otherwise all
- * share all. */
+/* Hardware on whose processor cores layers, sums, updates and sockets run: a node without accelerators, or one
+ * computer that emulates several nodes. If it has at least as many cores as workers and servers, each of them has its
+ * own share of the cores. Otherwise all share all cores. */
 struct psd_machine {
-	unsigned cores;	    /* cores of one machine; 0: layers compute elsewhere, and sockets cost nothing */
-	unsigned nodes;	    /* number of nodes on one machine; 0: all of them */
-	unsigned threads;   /* largest number of cores that a layer uses, from train.threads */
-	double bytes_bps;   /* rate of an idle core, bits of bytes sent plus received per second; 0: unlimited */
-	double message_sec; /* core's time at each end of a message; 0 if it directly follows one of its sender */
+	/* cores of one machine; 0: not modelled, so layers use devices and sockets take no processor time */
+	unsigned cores;
+	unsigned nodes;	  /* number of nodes that share one machine; 0: all nodes of the cluster */
+	unsigned threads; /* largest number of cores that a layer uses, copied from train.threads */
+	/* rate at which one idle core moves bytes through sockets, sent plus received, bits per second; 0:
+	 * unlimited */
+	double bytes_bps;
+	/* Processor time at each end of a message, beside the time of its bytes. A message that directly follows
+	 * another one of the same sender does not cost it. */
+	double message_sec;
 };
 
-/* Bounds of the measurements to which the constants were fitted. Points beyond them are extrapolated. */
+/* Cluster on which the scenario's constants were measured. Predictions for more workers, or for another bandwidth, are
+ * marked as extrapolated. */
 struct psd_calibrated {
-	unsigned workers; /* largest measured number of workers; 0: not calibrated, or without links */
+	/* number of workers that were measured at most; 0: not calibrated, or calibrated without links */
+	unsigned workers;
 	double bandwidth_bps;
-	double spread_ratio; /* largest spread of a measurement divided by its value; 0: not known */
+	/* largest spread among the measurements, relative: spread of a value divided by the value; 0: not known */
+	double spread_ratio;
 };
 
 #define PSD_MOST_SPREAD_RATIO 1000.0
 
-/* Slow node: shares of its full speed from from_sec to until_sec (infinity: for ever). */
+/* A node that is slower, from from_sec to until_sec after the start of the run (infinity: until its end). */
 struct psd_slowdown {
 	unsigned node;
-	double compute_ratio; /* share of its compute speed; 0.5: half the speed; 1: unchanged */
+	double compute_ratio; /* compute speed of the node, divided by its normal speed; 0.5 is half as fast */
 	double link_ratio;
 	double from_sec, until_sec;
 };
 
-/* Traffic of another job: `bytes` bytes go from one node to another every period_sec, during the whole run. */
+/* Traffic of another job: a transfer of `bytes` bytes between two nodes, every period_sec seconds during the whole
+ * run. */
 struct psd_background {
 	unsigned from_node, to_node;
 	uint64_t bytes;
-	double period_sec; /* interval of transfers; 0: a transfer begins when the one before is over */
+	/* time from one transfer to the next; 0: each transfer begins when the one before has ended */
+	double period_sec;
 };
 
-/* Work of a worker in an iteration, and its speed. In a system, 0 or NULL: the scenario's value holds. */
+/* Batch and compute speed of a worker. In struct psd_system, 0 or NULL means that the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision_name; /* arithmetic, one of psd_precision_names */
-	const char *profile_path;   /* path of a measured profile of the layers, or NULL */
-	const char *device_name;    /* name of a modelled device, or NULL; exactly one of the two is given */
-	double samples_per_sec;	    /* throughput measured on one worker, to which the costs are scaled; 0: not given */
-	double mfu_ratio; /* share of the device's peak, to which the costs are scaled instead; 0: not given */
+	const char *precision_name; /* arithmetic of layers, one of psd_precision_names */
+	const char *profile_path;   /* file of measured layer times; NULL: a device is given */
+	const char *device_name;    /* device whose layer times are computed; NULL: a profile is given */
+	/* Measured throughput of one worker, to which the times of all layers are scaled; 0: times are not scaled to
+	 * it. */
+	double samples_per_sec;
+	/* Share of the device's peak FLOPs that a worker achieves (MFU), to which the times of all layers are scaled;
+	 * 0: times are not scaled to it. */
+	double mfu_ratio;
 };
 
-/* Coarse-grained sparse communication: only the chunks of gradients with the largest norms travel. Source: Sun et al.
- * 2019 (arXiv 1902.06855), section 3.2. */
+/* Sparse communication of chunks (coarse-grained): in each iteration workers exchange only the chunks of gradients
+ * with the largest norms. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
 struct psd_sparse {
-	double sparsity;	    /* share of chunks that are held back; less than 1 */
-	uint64_t chunk_elements;    /* number of values in a chunk; the last of an exchange may have fewer */
-	uint64_t warmup_iterations; /* number of iterations in which the share rises from 0 */
+	double sparsity;	 /* share of chunks that are not sent in an iteration; less than 1 */
+	uint64_t chunk_elements; /* number of values in a chunk; the last chunk of a bucket may have fewer */
+	/* number of iterations in which the share of chunks that are not sent rises from 0 to `sparsity` */
+	uint64_t warmup_iterations;
 	enum psd_feedback feedback;
 };
 
-/* Local SGD: workers update their own parameters and average them every few iterations. Steps that depend on the loss:
- * Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
+/* Local SGD: each worker updates its own parameters, and after every few iterations workers average their parameters.
+ * `window` is for a number of iterations that adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
-	uint64_t steps;	 /* number of iterations from one exchange to the next; at the beginning, if the loss decides */
-	uint64_t window; /* number of iterations after which the loss decides anew; 0: never */
-	double gap_ratio; /* allowed rise of the loss above the lowest loss of a window; 0: no bound */
+	/* number of iterations from one exchange to the next; the initial number if `window` is set */
+	uint64_t steps;
+	/* length of a window in iterations; after each window the loss decides `steps` anew; 0: `steps` is constant */
+	uint64_t window;
+	/* Allowed relative rise of a window's loss above the lowest loss so far. After a larger rise workers exchange
+	 * in each iteration. 0: no bound. */
+	double gap_ratio;
 };
 
 enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };
 enum psd_momentum { PSD_MOMENTUM_AFTER, PSD_MOMENTUM_BEFORE };
 
-/* Lossy compression of gradients on their way to the shards and of their sums on the way back; losses are added to the
- * next ones (error feedback). Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv
- * 1905.05957); momentum before compression: Lin et al. 2018 (arXiv 1712.01887), section 3.2. */
+/* Lossy compression of gradients on their way to the shards, and of the sums on the way back. The values lost by
+ * compression are added to the next gradient or sum (error feedback). Sources: Seide et al. 2014 (1-bit SGD); Tang et
+ * al. 2019, DoubleSqueeze (arXiv 1905.05957); for momentum before compression, Lin et al. 2018 (arXiv 1712.01887),
+ * section 3.2. */
 struct psd_compress {
-	unsigned by;		 /* number of the compression in PSD_COMPRESSIONS */
-	uint64_t block_elements; /* number of values that are compressed together */
-	double kept_ratio;	 /* top-k only: share of a block's values that travels */
+	unsigned by;		 /* index in psd_compressions */
+	uint64_t block_elements; /* number of values in a block, which are compressed together */
+	double kept_ratio;	 /* top-k only: share of a block's values that is sent */
 	enum psd_compressed tensors;
-	enum psd_momentum momentum; /* applied to the sum, or to each worker's gradient before compression */
+	/* momentum is applied to the sum (AFTER), or to each worker's gradient before compression (BEFORE) */
+	enum psd_momentum momentum;
 };
 
-/* Low-rank compression: gradients travel as products of two narrow matrices. Source: Vogels et al. 2019, PowerSGD
- * (arXiv 1905.13727). */
+/* Low-rank compression: workers send two narrow matrices whose product approximates the gradient. Source: Vogels et
+ * al. 2019, PowerSGD (arXiv 1905.13727). */
 struct psd_low_rank {
 	unsigned rank; /* number of columns of one matrix and of rows of the other; 1 to PSD_MOST_RANK */
 };
 
 enum { PSD_MOST_STALENESS = 16 };
 
-struct psd_stack_row; /* engine/scenario/stack.h */
+struct psd_stack_row; /* defined in engine/scenario/stack.h */
 
 struct psd_system {
 	const char *name;
@@ -199,68 +247,87 @@ struct psd_system {
 	enum psd_barrier barrier;
 	enum psd_priority priority;
 	enum psd_unit unit;
-	unsigned servers;    /* number of separate server nodes; 0: one shard on every worker node */
-	uint64_t pair_bytes; /* smallest size of a shard's part of a slice */
-	uint64_t fuse_bytes; /* smallest size of a bucket; 0: tensors are not fused into buckets */
-	bool finds_fuse;     /* the smallest size of a bucket is the quickest on the cluster, in place of fuse_bytes */
-	uint64_t pipeline_bytes; /* largest part that an all-reduce copies and sums at a time; 0: no limit */
-	uint64_t slice_bytes;	 /* largest size of a slice, where pair_bytes allows it */
-	unsigned staleness;	 /* number of iterations by which updates lag, up to PSD_MOST_STALENESS */
-	unsigned wire;		 /* number of the encoding of values that travel, in PSD_ENCODINGS */
+	unsigned servers; /* number of separate server nodes; 0: one shard on every worker node */
+	/* smallest size of the part of a slice (psd_plan_slice()) that one shard receives */
+	uint64_t pair_bytes;
+	/* smallest size of a bucket of tensors; 0: each exchange has a single layer or tensor */
+	uint64_t fuse_bytes;
+	/* Key `fuse` is `auto`: the plan uses the fastest size of buckets instead of fuse_bytes. */
+	bool finds_fuse;
+	/* largest part that an all-reduce sums while the next part is copied from the device; 0: no parts */
+	uint64_t pipeline_bytes;
+	/* largest size of a slice; exceeded where each shard's part would be less than pair_bytes */
+	uint64_t slice_bytes;
+	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
+	unsigned staleness;
+	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
 	bool is_sparse;
-	struct psd_sparse sparse; /* parameters of sparse communication, if used */
+	struct psd_sparse sparse; /* parameters of sparse communication, if is_sparse */
 	bool is_compressed;
-	struct psd_compress compress; /* parameters of compression, if used */
+	struct psd_compress compress; /* parameters of compression, if is_compressed */
 	bool is_low_rank;
-	struct psd_low_rank low_rank; /* parameters of low-rank compression, if used */
+	struct psd_low_rank low_rank; /* parameters of low-rank compression, if is_low_rank */
 	bool is_local;
-	struct psd_local_sgd local_sgd; /* parameters of local SGD, if used */
+	struct psd_local_sgd local_sgd; /* parameters of local SGD, if is_local */
 	enum psd_placement placement;
-	const char *stack_name;		   /* the stack that the system names; NULL: none */
-	const struct psd_stack_row *stack; /* its stack: named here or by the cluster, or the default */
-	struct psd_host_costs host; /* costs of its software; for each key the system's value or else the cluster's */
-	unsigned number;	    /* index among the scenario's systems */
-	struct psd_workload own;    /* values that replace the scenario's, see psd_scenario_workload() */
+	const char *stack_name; /* software stack that the system itself names; NULL: none */
+	/* software stack in use: the system's, else the cluster's, else the default */
+	const struct psd_stack_row *stack;
+	/* costs in use: for each key the system's value, else the cluster's, else the stack's */
+	struct psd_host_costs host;
+	unsigned number; /* index among the scenario's systems */
+	/* values in place of the scenario's, see psd_scenario_workload(); 0 and NULL: the scenario's holds */
+	struct psd_workload own;
 	struct psd_place at;
 };
 
 enum { PSD_MOST_DILATION = 1000000 };
 
-/* Replay: operations are waits of the predicted length, while messages are really sent. A small machine can emulate the
- * whole cluster slowed down. For psd-run; predictions are for the cluster itself. */
+/* Replay: psd-run waits for the predicted time of each operation instead of computing, but really sends all messages.
+ * A small computer can emulate a large cluster if everything, links too, is slowed down by one factor. Predictions
+ * ignore this struct and describe the cluster at full speed. */
 struct psd_replay {
 	double dilation_ratio; /* factor by which the whole cluster is slowed down; 1 to PSD_MOST_DILATION */
-	bool finds_dilation;   /* key `dilation` is `auto`: the run finds the factor */
-	double payload_ratio;  /* sent share of each message's bytes, over equally slower links; > 0, <= 1 */
-	/* Number of workers that compute while the others replay. They are the first ones; 0: none. Needs whole
-	 * messages and dilation 1. */
+	/* key `dilation` is `auto`: psd-run finds the smallest usable factor and ignores dilation_ratio */
+	bool finds_dilation;
+	/* Share of each message's bytes that is sent, > 0 and <= 1. Links are slower by the same ratio, so that each
+	 * message takes the same time. */
+	double payload_ratio;
+	/* Number of workers that really compute: the first ones. The others replay. 0: all replay. A value above 0
+	 * requires payload_ratio 1 and dilation_ratio 1. */
 	unsigned real_workers;
 };
 
-/* Smallest and largest link rate that psd-run can give a worker. */
+/* Smallest and largest link rate that psd-run can emulate for a worker, bits per second. */
 #define PSD_RUN_MIN_BPS 1e5
 #define PSD_RUN_MAX_BPS 400e9
 
-/* Spread of a worker's whole iterations, beside that of its layers. In each iteration a factor scales all work of its
- * device. */
+/* Random factor on all work of a worker's device in one iteration, in addition to the jitter of single layers. */
 struct psd_spread {
-	double ratio;		  /* standard deviation of the factor, whose mean is 1; 0: none */
-	double tail_chance_ratio; /* share of iterations that take tail_factor times as long; 0: none */
-	double tail_factor;	  /* factor of the slow iterations, 1 or more */
+	double ratio;		  /* standard deviation of the factor, which has the mean 1; 0: no such factor */
+	double tail_chance_ratio; /* share of iterations that are slow as a whole; 0: none */
+	double tail_factor;	  /* factor on the device's times in these slow iterations, >= 1 */
 };
 
 struct psd_scenario {
 	const char *path;
 	const char *title;
-	const char *graph_path; /* path of the model, relative to the working directory, like every path here */
-	unsigned sequence;	/* number of tokens of a sample; 0: the model's */
+	/* path of the model file; this path and all others are relative to the working directory */
+	const char *graph_path;
+	unsigned sequence; /* number of tokens of a sample; 0: as the model file says */
 	uint32_t batch_per_worker;
 	enum psd_precision precision;
-	const char *profile_path; /* path of a measured profile of the layers, or NULL */
-	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
-	double samples_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
-	double mfu_ratio;	  /* share of the device's peak, to which the costs are scaled instead; 0: not given */
-	double jitter_ratio;	  /* spread of a layer's compute time over its mean, per node and iteration; 0: none */
+	const char *profile_path; /* file of measured layer times; NULL: device_name is given */
+	const char *device_name;  /* device whose layer times are computed; NULL: profile_path is given */
+	/* Measured throughput of one worker, to which the times of all layers are scaled; 0: times are not scaled to
+	 * it. */
+	double samples_per_sec;
+	/* Share of the device's peak FLOPs that a worker achieves (MFU), to which the times of all layers are scaled;
+	 * 0: times are not scaled to it. */
+	double mfu_ratio;
+	/* Standard deviation of the random factor on each layer's compute time, drawn per worker and iteration; 0:
+	 * none. */
+	double jitter_ratio;
 	struct psd_spread spread;
 	bool has_replay;
 	struct psd_replay replay;
@@ -268,7 +335,7 @@ struct psd_scenario {
 	unsigned workers_per_node;
 	struct psd_network network;
 	struct psd_machine machine;
-	const char *stack_name; /* the stack of systems that name none; NULL: the default of each */
+	const char *stack_name; /* software stack of the systems that name none; NULL: each system's default */
 	struct psd_host_costs host;
 	struct psd_slowdown slowdowns[PSD_MAX_EVENTS];
 	unsigned n_slowdowns;
@@ -278,77 +345,87 @@ struct psd_scenario {
 	unsigned n_systems;
 	uint64_t sweep_nodes[PSD_MAX_SWEEP];
 	unsigned n_sweep_nodes;
-	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total numbers of workers; excludes sweep_nodes */
+	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total numbers of workers, instead of sweep_nodes */
 	unsigned n_sweep_workers;
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;
-	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP]; /* smallest sizes of buckets, for systems that fuse by a given size */
+	/* smallest sizes of buckets, for the systems that fuse tensors by a given size */
+	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP];
 	unsigned n_sweep_fuses;
 	enum psd_fidelity fidelity;
-	unsigned iterations;  /* number of measured iterations; 0: the executor chooses */
-	uint64_t most_events; /* limit on the events of all cases of a prediction */
+	/* number of measured iterations; 0: the program that executes the scenario chooses */
+	unsigned iterations;
+	uint64_t most_events; /* largest number of simulated events, in all cases of a prediction together */
 	uint64_t seed;
-	const char *baseline;	    /* baseline of speedups: a system's name, or "compute" */
-	int baseline_system;	    /* index of the baseline's system; -1: the compute time of one worker alone */
-	const char *published_path; /* path of published results, or NULL */
+	const char *baseline; /* system whose throughput has speedup 1: its name, or "compute" */
+	/* index of that system; -1 for "compute": one worker that only computes has speedup 1 */
+	int baseline_system;
+	const char *published_path; /* path of a file of published results, for comparison; NULL: none */
 	struct psd_calibrated calibration;
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
-	const struct psd_node *root;   /* tree of the file that was read, with --set values */
-	struct psd_document *document; /* document that owns the strings */
-	void *owned;		       /* owner of further strings (joined paths); private */
+	const struct psd_node *root;   /* tree of the file, with the values of --set */
+	struct psd_document *document; /* document that owns most of the strings here */
+	void *owned;		       /* owner of the other strings, such as joined paths; private */
 };
 
-/* Reads and checks a file (or text, named path in messages). *scenario is filled on success, released by
- * psd_scenario_release(). `settings`: NULL-terminated "key.path=value" strings from --set that replace or add scalars,
- * checked the same way (place: "--set key.path"). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+/* psd_scenario_load() reads and checks the file `path`; psd_scenario_parse() does it with length bytes of text, which
+ * messages call `path`. *scenario is filled on success and released by psd_scenario_release(). `settings`:
+ * "key.path=value" strings of the options --set, NULL-terminated. They replace or add values and are checked in the
+ * same way; messages name "--set key.path" as their place. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *path, const char *const settings[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
-/* Appends all effective values as a scenario with equal values; its paths are relative to the working directory. */
+/* Appends all values in use, defaults included, as a scenario file that reads back to equal values. Its paths are
+ * relative to the working directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
-/* Appends the explanations of the scenario keys that match how->topic. PSD_EINVAL: none matches. */
+/* Appends the explanations of the scenario keys that match how->topic. PSD_EINVAL: no key matches. */
 enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
 					   struct psd_error *err) PSD_MUST_CHECK;
-/* Replaces the solver that `train` names, if any, by the values in its file, see psd_train_load_solver(); its seed
- * becomes the scenario's. Statuses as there. */
+/* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
+ * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
+ * psd_train_load_solver(). */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Finds the index of the system with that name. PSD_EINVAL, with all names: there is none. */
+/* Sets *index to the index of the system with that name. PSD_EINVAL if there is none; the text lists all names. */
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
 					 struct psd_error *err) PSD_MUST_CHECK;
 
-/* Work of one worker in the system: for each key the system's value or else the scenario's. If the system has a device
- * or profile, the scenario's samples_per_sec and mfu do not count. Pure, any thread. */
+/* Returns the batch and compute speed of the system's workers: for each key the system's value, or else the
+ * scenario's. If the system names a device or profile, samples_per_sec and mfu of the scenario are ignored. Pure, any
+ * thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
-/* Returns the precision of a workload that psd_scenario_workload() has made. */
+/* Returns the precision that workload->precision_name names. workload: a result of psd_scenario_workload(). */
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);
-/* Tells whether gradients travel as values of 16 bits. */
+/* True if gradients are sent as values of 16 bits because of the workload's precision. */
 bool psd_workload_is_half(const struct psd_workload *workload);
-/* True if the system replaces a value of the scenario's workload. */
+/* True if the system has its own value of a workload's key, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);
 
-/* One point of the sweep: values that differ from the scenario's cluster. */
+/* One point of the sweep: its values replace those of the scenario's cluster. */
 struct psd_point {
 	unsigned nodes;		   /* number of worker nodes */
 	unsigned workers_per_node; /* number of workers on a node, at most `workers` */
-	unsigned workers;	   /* total number of workers; the last node may have fewer than the others */
+	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer */
+	unsigned workers;
 	double bandwidth_bps;
-	uint64_t fuse_bytes; /* smallest size of buckets for the systems that fuse by a given size; 0: their own */
+	/* Smallest size of buckets for the systems that fuse tensors by a given size; 0: the size in each system. */
+	uint64_t fuse_bytes;
 };
 
-/* Number of points of the sweep, at least 1. Next: point i; sizes of buckets change slowest, then bandwidths, in file
- * order. */
+/* Return the number of points of the sweep, at least 1, and point i. Numbers of nodes or workers change fastest from
+ * point to point, then bandwidths, then sizes of buckets; each in the order of the file. */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
-/* Smallest size of the system's buckets at the point; 0 if it fuses nothing, or finds the size itself. Pure, any
- * thread. */
+/* Returns the smallest size of the system's buckets at the point. 0: the system fuses no tensors, or the plan finds
+ * the size. Pure, any thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
 extern const char *const psd_schedule_names[]; /* values "sequential", "wait-free", "clocked", NULL */
-extern const char *const psd_sync_names[];     /* names of enum psd_sync, then NULL */
+/* names of enum psd_sync in its order, libraries included; NULL ends the array */
+extern const char *const psd_sync_names[];
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */

@@ -1,5 +1,5 @@
-/* Values that all hosts of a run must have in common: effective values of the keys whose rows say so, as text that
- * hosts compare when they join. */
+/* Values that all hosts of a run must have in common, as text that hosts compare when they join: the values in use of
+ * all keys that are marked PSD_AGREED. */
 #ifndef PSD_SCENARIO_AGREE_H
 #define PSD_SCENARIO_AGREE_H
 
@@ -8,22 +8,22 @@
 #include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 
-/* Value of a key that does not come from the scenario: from an option, or the contents of a file in place of its path.
- */
+/* Value that takes the place of a key's value in the scenario: the value of an option, or the contents of the file
+ * that the key names. */
 struct psd_agreed_value {
 	const char *path; /* path of the key, such as "train.iterations" */
 	const char *text; /* value as text; NULL: no value */
 };
 
-/* Appends a line "key: value" for each key that hosts agree on ("-": no value), so that two texts of one version have
- * equal keys. The system's keys come first, then all others, then those of the system's host. `instead` replaces the
- * values of some paths. */
+/* Appends a line "key: value" for each key that must be equal on all hosts ("-": no value). Two texts from one version
+ * of psd have the same keys in the same order: first the system's keys, then all others, then the costs of the
+ * system's host. `instead`: n_instead values that replace those of the scenario. */
 void psd_scenario_add_agreed(struct psd_text *text, const struct psd_scenario *scenario,
 			     const struct psd_system *system, const struct psd_agreed_value instead[],
 			     unsigned n_instead);
 
-/* Returns true if two such texts differ, and describes the first difference: "'train.iterations' is 4 here, 5 there".
- * Accepts any texts. */
+/* Compares two texts of psd_scenario_add_agreed(). Returns true if they differ, and appends the first difference to
+ * `words`: "'train.iterations' is 4 here, 5 there". The texts may be damaged or from another version. */
 bool psd_agreed_find_difference(const char *here, const char *there, struct psd_text *words);
 
 #endif

@@ -1,4 +1,5 @@
-/* Keys that an executor heeds, from their rows: keys that it must refuse, and keys that it reports as unheeded. */
+/* Keys that an executor (simulation, estimate, training or replay) uses: it heeds them. It refuses some of the other
+ * keys in a file, and reports the rest. The rows of the keys decide. */
 #ifndef PSD_SCENARIO_HEED_H
 #define PSD_SCENARIO_HEED_H
 
@@ -6,21 +7,22 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 
-/* Checks that the executor heeds every key of the file that changes its results. PSD_EINVAL: the first one that it does
- * not; the text names the programs that do. executor: one of PSD_BY_SIMULATION, PSD_BY_ESTIMATE, PSD_BY_RUN,
- * PSD_BY_REPLAY; PSD_BY_PSD_RUN: a run in which some workers train and some replay. */
+/* Checks that the file has no key that would change the results but that this executor ignores. PSD_EINVAL: it has;
+ * the text names the first such key, and the programs that heed it. executor: PSD_BY_SIMULATION, PSD_BY_ESTIMATE,
+ * PSD_BY_RUN or PSD_BY_REPLAY; PSD_BY_PSD_RUN is a run in which some workers train and some replay. */
 enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, enum psd_use executor,
 					  struct psd_error *err) PSD_MUST_CHECK;
-/* Appends the keys of the file that the executor ignores, if they differ from their defaults: "heeded only by psd-sim:
- * 'fidelity' 'published'". There is a line for each set of executors that has one of `others`; nothing if it heeds all
- * keys. */
+/* Appends the keys of the file that this executor ignores and that differ from their defaults, in lines such as
+ * "heeded only by psd-sim: 'fidelity' 'published'". A line has the keys of one set of executors; only sets with at
+ * least one of the executors in `others` are listed. Appends nothing if there are no such keys. */
 void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor,
 			       enum psd_use others);
 
-/* Writes the names of executors: "psd-sim and replays"; "nobody" for a key that no executor heeds. */
+/* Writes the names of the executors in `uses` (bits of enum psd_use) to `text` and returns it: "psd-sim and replays".
+ * It is "nobody" for a key that no executor heeds. */
 enum { PSD_USERS_TEXT_MAX = 48 };
 char *psd_scenario_write_users(unsigned uses, char text[PSD_USERS_TEXT_MAX]);
-/* True if the system chooses its methods by seconds: then every executor heeds costs. */
+/* True if the system chooses its methods by predicted seconds. Then costs matter to every executor. */
 bool psd_scenario_chooses_by_seconds(const struct psd_system *system);
 
 #endif

@@ -1,37 +1,41 @@
-/* Rows of a scenario's keys, a table for each section. A row holds all that is known of its key, also which programs
- * heed it. */
+/* Tables of a scenario's keys, one for each section, with a row for each key. A row has all that is known about the
+ * key: its name, type, default, help text, and the programs that heed it. */
 #ifndef PSD_SCENARIO_KEYS_H
 #define PSD_SCENARIO_KEYS_H
 
 #include "engine/document/schema.h"
 #include "engine/scenario/scenario.h"
 
-/* Executors that heed a key, as bits of psd_key.uses. */
+/* Executors that heed a key, which means that they use its value. Bits of psd_key.uses. */
 enum psd_use {
 	PSD_BY_SIMULATION = 1,
 	PSD_BY_ESTIMATE = 32,
-	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, by simulation or estimate */
-	PSD_BY_RUN = 2,					  /* psd-run when it trains */
-	PSD_BY_REPLAY = 4,				  /* psd-run when it replays */
-	PSD_BY_CHOICE = 8,				  /* the choice of methods by seconds, in any executor */
-	PSD_AGREED = 16, /* the value must be equal on all hosts; with PSD_BY_CHOICE: if a system chooses by seconds */
+	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, in simulations and estimates */
+	PSD_BY_RUN = 2,					  /* psd-run in training */
+	PSD_BY_REPLAY = 4,				  /* psd-run in a replay */
+	PSD_BY_CHOICE = 8, /* the choice of methods by predicted seconds, in any executor */
+	/* The value must be equal on all hosts of a run. Together with PSD_BY_CHOICE: only if a system chooses methods
+	 * by seconds. */
+	PSD_AGREED = 16,
 	PSD_BY_PSD_RUN = PSD_BY_RUN | PSD_BY_REPLAY,
 	PSD_BY_ALL = PSD_BY_SIM | PSD_BY_PSD_RUN,
 };
 
-/* Root of the keys of a whole scenario, which fill struct psd_scenario. */
+/* Row whose section is a whole scenario, stored as struct psd_scenario. */
 extern const struct psd_key psd_scenario_root;
 
-/* Sections of a scenario; each table has the keys of one section. */
+/* Sections of a scenario, each with the table of its keys. */
 extern const struct psd_section psd_scenario_cluster;
-extern const struct psd_section psd_scenario_host;   /* keys that fill struct psd_host_costs */
-extern const struct psd_section psd_scenario_system; /* keys that fill struct psd_system */
+extern const struct psd_section psd_scenario_host;   /* keys stored in struct psd_host_costs */
+extern const struct psd_section psd_scenario_system; /* keys stored in struct psd_system */
 extern const struct psd_section psd_scenario_sweep;
-extern const struct psd_section psd_scenario_train; /* keys that fill struct psd_train */
+extern const struct psd_section psd_scenario_train; /* keys stored in struct psd_train */
 
-/* Checks the path of "path=value". PSD_EINVAL: it begins with no key of a scenario, but whole paths end like it. */
+/* Checks the path in "path=value". PSD_EINVAL: the path does not begin with a key of a scenario, but some keys' whole
+ * paths end with it; the text suggests them. Other wrong paths are left to the reader of the scenario. */
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills costs of a system's host that neither its entry nor the cluster names, from its stack. */
+/* Sets the costs of the system's host that neither the system's entry nor the cluster gives, from the system's
+ * software stack. entry: node of the system in the file. */
 void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_system *system,
 			       const struct psd_node *entry);
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,

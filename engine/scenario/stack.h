@@ -1,5 +1,5 @@
-/* Software stacks that a scenario may name: what each delivers of a link, and what it costs, beside its record: the
- * published values that it was compared with. */
+/* Software stacks that a scenario may name, such as NCCL over TCP: the rates that each reaches, its costs, and its
+ * record. The record is a comparison of predictions with published values. */
 #ifndef PSD_SCENARIO_STACK_H
 #define PSD_SCENARIO_STACK_H
 
@@ -10,35 +10,40 @@
 
 struct psd_stack_row {
 	const char *name;
-	const char *about;	    /* software and network, in a few words */
-	const char *source;	    /* origin of the constants: fitted, measured or borrowed */
-	const char *runs;	    /* record of runs on this program's side; NULL: published values are its record */
-	struct psd_host_costs host; /* rates of 0 are free */
-	bool is_on_device;	    /* devices sum, so that `reduce` follows from their memory */
-	bool frees_device;	    /* devices convert, update and launch at no cost, too */
+	const char *about; /* names of the software and the network */
+	/* source of the constants: fitted to values, measured, or borrowed from another stack */
+	const char *source;
+	/* Record of a stack that was measured with real runs of psd, in words; NULL: the record compares with
+	 * published values. */
+	const char *runs;
+	struct psd_host_costs host; /* costs of the stack; a rate of 0 means that the work takes no time */
+	bool is_on_device; /* devices sum gradients, so the rate of sums is computed from the device's memory */
+	bool frees_device; /* devices convert, update and launch kernels in no time */
 };
 
 extern const char *const psd_stack_names[]; /* names of all stacks, NULL-terminated */
-/* Returns the row of a name; NULL: no such stack. */
+/* Returns the row of the stack with that name; NULL: there is none. */
 const struct psd_stack_row *psd_stack_find(const char *name);
 
-/* A published value, and the prediction with the stack; both samples per second, or both speedups. */
+/* A published value and the prediction for the same case. Both are samples per second, or both are speedups. */
 struct psd_stack_point {
 	const char *stack;
-	const char *where; /* scenario, system and number of workers */
+	const char *where; /* scenario, system and number of workers of the case, as text */
 	double published, predicted;
-	bool is_fitted; /* a constant of the stack or of the scenario was fitted to the value */
+	/* a constant of the stack or scenario was fitted to this value, so it does not test the prediction */
+	bool is_fitted;
 };
 
-/* Returns point i of the stack's record; NULL behind the last. */
+/* Returns entry i of the stack's record; NULL if the record has i entries or fewer. */
 const struct psd_stack_point *psd_stack_point(const struct psd_stack_row *stack, unsigned i);
 
-/* Errors of a stack's record. */
+/* Errors of a stack's predictions in its record. Only checked entries count: those to which no constant was fitted. */
 struct psd_stack_record {
-	unsigned n_fitted, n_checked; /* numbers of points that constants were fitted to, and of others */
-	/* Median and largest |predicted / published - 1| of the others. */
+	/* numbers of entries that constants were fitted to, and of checked entries */
+	unsigned n_fitted, n_checked;
+	/* Median and maximum of |predicted / published - 1| over the checked entries. */
 	double median_ratio, worst_ratio;
-	/* 10th and 90th percentile of published / predicted of the others; only with has_band. */
+	/* 10th and 90th percentile of published / predicted over the checked entries; valid if has_band. */
 	bool has_band;
 	double low_ratio, high_ratio;
 };
@@ -47,9 +52,9 @@ struct psd_stack_record psd_stack_record(const struct psd_stack_row *stack);
 
 /* Appends one line: the stack's name, and its record in words. */
 void psd_stack_add_line(struct psd_text *text, const struct psd_stack_row *stack);
-/* Appends a line for each stack. */
+/* Appends one line for each stack, as psd_stack_add_line(). */
 void psd_stack_add_list(struct psd_text *text);
-/* Appends source, constants and points of a stack. */
+/* Appends the source, the constants and the record's entries of a stack. */
 void psd_stack_add_details(struct psd_text *text, const struct psd_stack_row *stack);
 
 #endif

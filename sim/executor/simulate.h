@@ -11,9 +11,9 @@
 /* Returns the platform (nodes, links and rates) that psd_network_open() needs for the case. */
 struct psd_platform psd_simulate_platform(const struct psd_case *simulated);
 
-/* Simulates the case and fills *outcome on success. Calls span(context, ...) for each operation and message, for a
- * trace; span NULL: not called. PSD_EINVAL: the platform cannot be used; PSD_ERUN: a worker did not finish; the text
- * names the worker and the operation that it waits for; PSD_ENOMEM. */
+/* Simulates the case and fills *outcome on success. span(context, ...) is called for each operation and each message,
+ * for a trace; span may be NULL. PSD_EINVAL: the platform cannot be used, or there are too many events. PSD_ERUN: a
+ * worker did not finish; the text names the worker, and an operation for which it waits. PSD_ENOMEM. */
 enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
 

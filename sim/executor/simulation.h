@@ -1,4 +1,5 @@
-/* State of the simulation executor, private to it, and the tags by which the network reports events. */
+/* State of the simulation executor, and the kinds of events that the network reports to it. Private to
+ * sim/executor/. */
 #ifndef PSD_SIM_SIMULATION_H
 #define PSD_SIM_SIMULATION_H
 
@@ -8,10 +9,11 @@
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
 
-/* Kinds of event. The tag of an event has the kind and the numbers that the comment lists. */
+/* Kinds of event. The tag of an event (engine/program/event_tag.h) has the kind, and the numbers that the comment
+ * lists after "tag:". */
 enum psd_wake {
 	PSD_WAKE_WORK,	  /* the work of an operation has ended; tag: host, resource */
-	PSD_WAKE_FLOW,	  /* a message has been sent; tag: from, to */
+	PSD_WAKE_FLOW,	  /* a flow has arrived; tag: sending host, receiving host */
 	PSD_WAKE_ARRIVAL, /* a message has arrived; tag: host, task of the send */
 	/* Flow fidelity: a flow of a stepwise transfer has arrived, or the host at one of its ends has finished its
 	 * processor work; tag: first member of the transfer. */
@@ -24,46 +26,50 @@ enum psd_wake {
 	/* message fidelity: one part of a message (its bytes, or the processor work at one end) has ended; tag: host */
 	PSD_WAKE_STEP_SENT,
 	PSD_WAKE_STEP_ARRIVED,	  /* message fidelity: a message has arrived; tag: host */
-	PSD_WAKE_LINK,		  /* the speed of a node's link changes; tag: node */
+	PSD_WAKE_LINK,		  /* the speed of a node's link may change; tag: node */
 	PSD_WAKE_BACKGROUND_SENT, /* a transfer of background traffic has ended; tag: its index in the scenario */
 	PSD_WAKE_BACKGROUND_DUE,  /* the next transfer of background traffic is due; tag: its index in the scenario */
 	PSD_WAKE_POOL,		  /* some work on a pool of processor cores may have ended; tag: pool */
-	PSD_WAKE_CROSSING,	  /* one part of a crossing has ended; tag: index of the crossing */
+	/* One of the three parts of a crossing (struct psd_crossing) has ended; tag: index of the crossing. */
+	PSD_WAKE_CROSSING,
 };
 
-/* Send operation under way on a host. */
+/* A send operation that a host executes now. */
 struct psd_sending {
 	struct psd_task task;
-	/* numbers of receiving hosts on other nodes [0] and on the sender's node [1]; 0: not counted yet */
+	/* numbers of receiving hosts: on other nodes [0], on the sender's node [1]; 0: not counted yet */
 	unsigned n_receivers[2];
-	unsigned n_flows_left; /* number of its flows that have not ended */
-	double start_sec;      /* time at which it began */
+	unsigned n_flows_left; /* number of the operation's flows that have not ended */
+	double start_sec;      /* time at which the operation began, seconds of the simulation */
 };
 
 /* Crossing: a message for which sender and receiver spend processor time. It has ended when its three parts have: the
  * bytes, and the processor work at both ends. */
 struct psd_crossing {
 	unsigned from, to;     /* sending and receiving host */
-	unsigned n_parts_left; /* number of parts that have not ended */
-	unsigned next_free;    /* index of the next unused crossing, if this one is unused */
+	unsigned n_parts_left; /* number of the message's parts that have not ended, 0 to 3 */
+	/* index of the next unused crossing in the list of unused ones; valid if this one is unused */
+	unsigned next_free;
 };
 
-/* Progress of one host, a member, through the simulated steps of a stepwise transfer. The first member's also holds the
- * state of the whole transfer, in both fidelities. */
+/* State of one host, a member, in a stepwise transfer whose steps are simulated. The entry of the first member also
+ * has the state of the whole transfer; flow fidelity uses only this one. */
 struct psd_transfer {
 	struct psd_task task;
-	/* only of the first member: number of members that have not finished (message fidelity), or of flows and
-	 * processor work at their ends that have not ended (flow fidelity) */
+	/* Only of the first member. Message fidelity: number of members that have not finished. Flow fidelity: number
+	 * of flows, and of processor work at their ends, that have not ended. */
 	unsigned n_left;
-	unsigned next_send, next_receive; /* step of the next message to send, and of the next one to receive */
+	/* number of the step whose message is sent next, and of the step whose message is received next */
+	unsigned next_send, next_receive;
 	unsigned n_steps;
-	/* the member's next step with an even number, and with an odd number, kept so that each is computed once */
+	/* step of the member with the next even number [0] and with the next odd number [1], so that each step is
+	 * computed once */
 	struct psd_step steps[2];
-	unsigned at_step[2]; /* step numbers of these two */
-	/* number of parts of the current message that have not ended: bytes, and processor work at both ends; 0: there
-	 * is no message */
+	unsigned at_step[2]; /* numbers of the steps in `steps` */
+	/* number of parts of the message being sent that have not ended: bytes, processor work of sender and of
+	 * receiver; 0: no message is being sent */
 	unsigned n_parts_left;
-	unsigned to;  /* receiver of the current message */
+	unsigned to;  /* receiver of the message being sent */
 	bool is_over; /* the member has executed all its steps */
 };
 
@@ -73,26 +79,28 @@ struct psd_simulation {
 	const struct psd_program *program;
 	const struct psd_layout *layout;
 	struct psd_interpreter interpreter;
-	bool is_message_fidelity; /* each message is simulated; false: a flow stands for many messages */
-	/* largest number of flows of a host in an exchange of all with all, see psd_sim_shift_flows() */
+	/* every message is simulated; false: one flow is simulated for many messages */
+	bool is_message_fidelity;
+	/* largest number of flows of a host in an exchange of all hosts with all hosts, see psd_sim_shift_flows() */
 	unsigned n_shift_flows;
-	/* Number of such flows, over all senders, that have ended for each operation; shape (program->window,
-	 * n_ops). */
+	/* Number of flows of all senders that have ended, in exchanges of all hosts with all hosts. Shape
+	 * (program->window, n_ops); iteration i uses row i % window. */
 	uint32_t *n_shift_flows_done;
 	psd_span_fn span;
-	void *span_context;	   /* first argument of span() */
-	struct psd_duties *duties; /* the distinct duties of hosts; hosts with equal duties share one entry */
+	void *span_context; /* first argument of span() */
+	/* different duties of hosts, n_duties entries; hosts with equal duties share an entry */
+	struct psd_duties *duties;
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host; /* duties of each host, pointers into `duties`; one entry per host */
-	struct psd_sending *sendings;		  /* send in progress on each host, one entry per host */
-	struct psd_transfer *transfers;		  /* progress in a stepwise transfer, one entry per host */
-	/* mean latency of a message between members on different nodes that are neighbours in rank */
+	struct psd_sending *sendings;		  /* send operation that each host executes now, one entry per host */
+	struct psd_transfer *transfers;		  /* state of each host in its stepwise transfer, one entry per host */
+	/* mean latency of a message between two members with consecutive ranks on different nodes */
 	double hop_latency_sec;
 	/* per operation: sum of the latencies of all steps of its transfer; NaN: not computed yet */
 	double *delays_sec;
-	uint64_t *sent_bytes; /* payload bytes that each node has sent, one entry per node */
+	uint64_t *sent_bytes; /* payload bytes that each node has sent to other nodes, one entry per node */
 	uint64_t *received_bytes;
-	/* pools of processor cores; NULL: the scenario does not set `cluster.machine`, so pools, places, timers_sec and
+	/* pools of processor cores; NULL: the scenario has no `cluster.machine`, and pools, places, timers_sec and
 	 * crossings are not used */
 	struct psd_pool *pools;
 	unsigned n_pools;
@@ -101,12 +109,13 @@ struct psd_simulation {
 	struct psd_device_share *device_shares; /* device of each host; NULL: all-reduces do not slow devices down */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
-	unsigned free_crossing; /* index of the first unused crossing; n_crossings: none */
-	/* per entry of the scenario's background traffic: number of transfers that are under way or waiting */
+	unsigned free_crossing; /* index of the first unused crossing; n_crossings: all are in use */
+	/* per entry of the scenario's background traffic: number of transfers that have become due but have not
+	 * ended */
 	uint64_t n_due[PSD_MAX_EVENTS];
 	bool is_out_of_memory;
 	uint64_t n_events;
-	/* number of the first host that may not have finished; all hosts with lower numbers have */
+	/* number of the first host that may not have finished; all hosts before it have finished */
 	unsigned first_incomplete;
 };
 
@@ -117,15 +126,16 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 
 /* ---- transfers.c: transfers that send all messages at once ---- */
 
-/* Returns the largest number of flows that one host's messages become in an exchange of all hosts with all hosts, in
- * flow fidelity; if there are more messages, several share a flow. */
+/* Returns the largest number of flows by which one host's messages are simulated in an exchange of all hosts with all
+ * hosts, in flow fidelity. If a host has more messages, several of them share a flow. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
-/* returns the number of arrivals that a receive operation waits for; a psd_arrivals_fn */
+/* Returns the number of arrivals for which a receive operation waits. It is the psd_arrivals_fn of the simulation. */
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host);
-/* Returns the cost of simulating an operation's messages, in events. If many messages are under way at a time, each
- * costs more than one event. */
+/* Returns the cost of simulating the messages of an operation, in events. It is more than one event per message if
+ * many messages are under way at the same time. */
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op);
-bool psd_sim_send(void *context, unsigned host, struct psd_task task); /* called as psd_seam.send */
+/* Starts all messages of a send operation of a host; called as psd_seam.send. */
+bool psd_sim_send(void *context, unsigned host, struct psd_task task);
 /* Called when a flow from host `from` to host `to` has arrived. */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
@@ -134,27 +144,28 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 /* ---- steps.c: stepwise transfers ---- */
 
-/* True if every message of a stepwise transfer is simulated: in message fidelity; and in flow fidelity where racks
- * share uplinks and the collective has as many messages as flows. */
+/* True if every message of a stepwise transfer is simulated. This is so in message fidelity. It is also so in flow
+ * fidelity if racks share uplinks and the collective has as many messages as flows. */
 bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload);
 
-/* Sets sim->hop_latency_sec. */
+/* Computes sim->hop_latency_sec. */
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
-void psd_sim_steps_start(void *context, struct psd_task task); /* called as psd_seam.collective */
-/* Ends a stepwise transfer on all its members. */
+/* Starts a stepwise transfer; called as psd_seam.collective. */
+void psd_sim_steps_start(void *context, struct psd_task task);
+/* Ends a stepwise transfer on all its members. first: its first member, here and in the functions below. */
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
-/* Flow fidelity: one flow, or the processor work at one of its ends, has ended. */
+/* Called in flow fidelity when a flow, or the processor work at one of its ends, has ended. */
 void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first);
-/* where psd_sim_walks_steps(): begins the steps of all members */
+/* Begins the steps of all members; only if psd_sim_walks_steps(). */
 void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);
-/* Where psd_sim_walks_steps(): one part of the host's current message has ended. */
+/* Called when one part of the message that the host is sending has ended; only if psd_sim_walks_steps(). */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
-/* Message fidelity: a message has arrived at the host. */
+/* Called when a message of a stepwise transfer has arrived at the host; only if psd_sim_walks_steps(). */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);
 
 /* ---- processors.c ---- */
 
-/* Makes the pools of processor cores, if the scenario sets `cluster.machine`. PSD_ENOMEM. */
+/* Makes the pools of processor cores, if the scenario has `cluster.machine`. PSD_ENOMEM. */
 enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 void psd_sim_close_processors(struct psd_simulation *sim);
 /* True if layers, sums and the sending and receiving of messages share processor cores (`cluster.machine`). */
@@ -162,40 +173,40 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 /* Begins processor work on a host that takes `sec` seconds of one core and can use at most most_cores cores; an event
  * with this tag reports its end. */
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t tag);
-/* Called when some work of a pool may have ended: reports the ends and sets the next timer. */
+/* Called when some work of a pool may have ended. Ends the operations whose work has ended, and sets the next
+ * timer. */
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* Returns the processor work, at one end, of n_messages messages from one host to another with `bytes` bytes together,
- * see psd_cost_socket_work(). */
+/* Returns the processor work of the sender, or equally of the receiver, for n_messages messages from host `from` to
+ * host `to` with `bytes` bytes in total; see psd_cost_socket_work(). */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 					   double n_messages);
 
-/* Makes the state of the hosts' devices, if all-reduces slow devices down. PSD_ENOMEM. */
+/* Makes the state of the hosts' devices if all-reduces slow devices down; otherwise does nothing. PSD_ENOMEM. */
 enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 /* Begins work on a host's device that takes `sec` seconds if no all-reduce runs. */
 void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec);
-/* Called at an event of the resource. Returns true if its work has ended; otherwise sets the next timer and returns
- * false. */
+/* Called at an event of the host's resource. Returns true if the work on the resource has ended. Otherwise sets the
+ * next timer and returns false. */
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource);
 /* Records that an all-reduce begins (is_beside true) or ends (false) on a host's device. */
 void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside);
 
 /* ---- simulate.c ---- */
 
-/* Handles an event of the network, by its tag. */
+/* Handles an event of the network. tag: the event's tag, see enum psd_wake. */
 void psd_sim_wake(struct psd_simulation *sim, uint64_t tag);
 
 /* ---- disturbances.c: slowdowns, background traffic ---- */
 
-/* Returns the seconds, from now on, for which work lasts on this node with its slowdowns; sec: its duration at full
- * speed. */
+/* Returns the duration, from now on, of work on a node with its slowdowns, seconds. sec: duration at full speed. */
 double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec);
-/* Starts background traffic, and the timers for changes of links' speeds. */
+/* Starts background traffic, and sets timers for all changes of links' speeds. */
 void psd_sim_start_disturbances(struct psd_simulation *sim);
-/* Sets the speed that the node's link has at the present time. */
+/* Sets the rate of the node's link for the present time, by the scenario's slowdowns. */
 void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node);
-/* Handles PSD_WAKE_BACKGROUND_DUE. */
+/* Handles PSD_WAKE_BACKGROUND_DUE for entry `index` of the scenario's background traffic. */
 void psd_sim_background_due(struct psd_simulation *sim, unsigned index);
-/* Handles PSD_WAKE_BACKGROUND_SENT. */
+/* Handles PSD_WAKE_BACKGROUND_SENT for entry `index` of the scenario's background traffic. */
 void psd_sim_background_sent(struct psd_simulation *sim, unsigned index);
 
 #endif

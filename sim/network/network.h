@@ -1,8 +1,8 @@
-/* Network of the simulation, which hides SimGrid: hosts, transfers that share links max-min fairly, timers, a clock. A
- * process can have only one network, because SimGrid is a singleton, so callers fork for each simulation. Everything
- * runs in one thread. Callbacks report completions and may start transfers and timers. Events at the same time have a
- * fixed order, so that runs repeat exactly: first timers in the order in which they were set, then transfers in the
- * order in which they began. */
+/* Network of the simulation: hosts, transfers that share links max-min fairly, timers, and a clock. It hides SimGrid.
+ * A process can have only one network, because SimGrid exists once per process, so callers fork for each simulation.
+ * Everything happens in one thread. A function of the caller is told when a transfer or timer ends, and may start
+ * others. Events at the same time have a fixed order, so that runs repeat exactly: first timers in the order in which
+ * they were set, then transfers in the order in which they began. */
 #ifndef PSD_SIM_NETWORK_H
 #define PSD_SIM_NETWORK_H
 
@@ -11,14 +11,15 @@
 
 #include "engine/base/error.h"
 
-/* Platform of a cluster to generate. Worker w is host w and is on node w / workers_per_node. Server s, if separate, is
- * host n_workers + s on its own node n_nodes + s. */
+/* Platform to generate: a cluster. Worker w is host w, on node w / workers_per_node. Separate server s is host
+ * `workers` + s, on node `nodes` + s, which has no other host. */
 struct psd_platform {
 	unsigned topology; /* shape of the network, an enum psd_topology */
 	unsigned nodes;	   /* number of worker nodes */
 	unsigned workers_per_node;
-	unsigned workers; /* total number of workers; the last node may have fewer than the others */
-	unsigned servers; /* number of separate server nodes; 0: none */
+	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer */
+	unsigned workers;
+	unsigned servers; /* number of separate server nodes; 0: shards are on worker nodes */
 	/* rate at which a node can send, bits per second: the smaller of link rate * payload ratio and transport
 	 * rate */
 	double send_bps;
@@ -33,52 +34,58 @@ struct psd_platform {
 	double host_latency_sec;
 	/* rate of a worker's link inside its node in each direction, bits per second; 0: unlimited */
 	double local_bps;
-	double local_latency_sec;    /* latency between workers of a node, seconds; callers add it as a delay */
-	unsigned workers_per_switch; /* number of workers behind a switch inside a node; 0: a node has no switches */
-	/* rate of a switch's uplink in each direction, bits per second; data that leaves the node passes this link as
-	 * well */
+	double local_latency_sec; /* latency between workers of a node, seconds; callers add it as a delay */
+	/* number of workers behind each PCIe switch of a node; 0: nodes have no such switches */
+	unsigned workers_per_switch;
+	/* rate of the uplink of a PCIe switch, each direction, bits per second; data to and from other nodes also pass
+	 * this uplink */
 	double between_bps;
-	unsigned nodes_per_rack;       /* number of nodes per rack; for topologies with racks */
-	double oversubscription_ratio; /* rates of a rack's nodes together, divided by the rate of its uplinks; >= 1 */
-	const uint64_t *servers_in;    /* rack of each separate server, as in struct psd_layout */
-	unsigned n_servers_in;	       /* number of entries of servers_in */
+	unsigned nodes_per_rack; /* number of worker nodes per rack; only for topologies with racks */
+	/* rates of all node links of a rack together, divided by the rate of the rack's uplinks; >= 1 */
+	double oversubscription_ratio;
+	/* server s is in rack servers_in[s % n_servers_in], as in struct psd_layout */
+	const uint64_t *servers_in;
+	unsigned n_servers_in; /* number of entries of servers_in */
 	/* rate of a node's link for payload, bits per second; the rates of uplinks of racks and fat trees are computed
 	 * from it */
 	double link_bps;
-	const char *path; /* path of a user's SimGrid XML, for PSD_TOPOLOGY_PLATFORM */
+	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
-/* Function that the network calls when a transfer or timer has ended; tag: number that was given at its start. */
+/* Function that the network calls when a transfer or timer has ended. tag: number that was given when it was
+ * started. */
 typedef void (*psd_wake_fn)(void *context, uint64_t tag);
 
 /* Starts SimGrid with this platform. wake(context, tag) is called at the end of each transfer and timer. Hosts of a
- * user's file are numbered in the natural order of their names (n2 before n10). The caller may free *platform
- * afterwards, but not its path. PSD_EINVAL: the platform cannot be used; the text is one line of SimGrid's message.
- * PSD_ERUN: SimGrid fails. SimGrid may abort() on bad XML, so psd_platform_check() must be called before. */
+ * user's file are numbered in the natural order of their names (n2 before n10). Afterwards the caller may free
+ * *platform, but not platform->path. PSD_EINVAL: the platform cannot be used; the text is one line of SimGrid's
+ * message. PSD_ERUN: SimGrid fails. SimGrid may call abort() on wrong XML, so psd_platform_check() must be called
+ * before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the time of the simulation, seconds since its start. */
+/* Returns the time of the simulation, in simulated seconds since its start. */
 double psd_network_now_sec(void);
-/* Begins to send bytes from host `from` to host `to` != `from`. Calls wake when the last byte has arrived; latency is
- * not included. 0 bytes arrive at once. If the route is missing or down, psd_network_run() returns PSD_ERUN. */
+/* Begins to send `bytes` bytes from host `from` to another host `to`. wake is called with `tag` when the last byte has
+ * arrived; latency is not included. 0 bytes arrive at the present time. If the route is missing or down,
+ * psd_network_run() returns PSD_ERUN. */
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag);
-/* Sets a timer: wake is called after delay_sec seconds, >= 0. */
+/* Sets a timer: wake is called with `tag` after delay_sec >= 0 seconds. */
 void psd_network_timer(double delay_sec, uint64_t tag);
 /* Returns the one-way latency between two hosts, seconds: 0 if they are equal, local_latency_sec inside a node, and
  * latency_sec + host_latency_sec between nodes. On a user's platform, the latency of the route in the file takes the
  * place of latency_sec and local_latency_sec. */
 double psd_network_latency_sec(unsigned from, unsigned to);
-/* Changes the rate of a node's link, in both directions, to `ratio` (> 0) times its rate at the start. Transfers under
- * way change speed as well, but not beyond the speed that their links allow at ratio 1. On a user's platform this
- * changes the first and the last link of the routes of the node's first host. */
+/* Sets the rate of a node's link, in both directions, to ratio > 0 times its rate at the start. Transfers that are
+ * already running change their speed as well, but never above the speed that their links allowed at ratio 1. On a
+ * user's platform it changes the first and the last link of the routes of the node's first host. */
 void psd_network_scale_link(unsigned node, double ratio);
-/* Runs the simulation until no transfers and timers are left, or until wake() calls psd_network_stop(); may be called
- * again. PSD_ERUN: a transfer or SimGrid has failed. */
+/* Runs the simulation until there are no more transfers and timers, or until wake() calls psd_network_stop(). It may
+ * then be called again. PSD_ERUN: a transfer or SimGrid has failed. */
 enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
-/* Stops psd_network_run() after the present call of wake(); wake() is not called again before the next
+/* Makes psd_network_run() return after the present call of wake(). wake() is not called again before the next
  * psd_network_run(). */
 void psd_network_stop(void);
-/* Returns the work that SimGrid has spent on computing rates of transfers so far, in the unit of events
+/* Returns a measure of the time that SimGrid has spent on computing the rates of transfers so far, in events
  * (psd_run_length.most_events). */
 uint64_t psd_network_work(void);
 
@@ -87,10 +94,10 @@ uint64_t psd_network_work(void);
  * a generated one. */
 enum psd_status psd_platform_check(const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes a generated platform as SimGrid XML, for the command `psd-sim platform`. Half of a latency is on the sending
- * node's link, half on the receiving node's. The file lists the route of each pair of hosts, except for a star with one
- * worker per node. Returns PSD_EINVAL for a user's platform and for more than 512 hosts with listed routes, PSD_EFILE
- * if `out` cannot be written. */
+/* Writes a generated platform as SimGrid XML, for the command `psd-sim platform`. A latency between nodes is divided
+ * between the sending node's link and the receiving node's. The file lists the route of each pair of hosts, except for
+ * a star with one worker per node. Returns PSD_EINVAL for a user's platform, and for more than 512 hosts if routes are
+ * listed; PSD_EFILE if `out` cannot be written. */
 enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

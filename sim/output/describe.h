@@ -1,4 +1,4 @@
-/* Output of `psd-sim describe`: a model's layer graph as a table for people. */
+/* Output of `psd-sim describe`: the layers of a model, as a table for people. */
 #ifndef PSD_DESCRIBE_H
 #define PSD_DESCRIBE_H
 
@@ -6,8 +6,8 @@
 
 #include "engine/model/graph.h"
 
-/* Writes one line per layer (name, kind, output shape, parameters, forward MFLOPs and activation bytes of one sample),
- * then totals. Write errors set the error flag of `out`, see ferror(). Called by the thread that uses `out`. */
+/* Writes a line for each layer (name, kind, output shape, parameters, and for one sample forward MFLOPs and activation
+ * bytes), then a line of totals. Write errors set the error flag of `out`, see ferror(). */
 void psd_describe(FILE *out, const struct psd_graph *graph);
 
 #endif

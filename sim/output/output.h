@@ -1,5 +1,5 @@
-/* psd-sim's standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON); the functions for each
- * are in a source file of their own. Write errors set the error flag of `out`, which callers check by ferror(). */
+/* Writes psd-sim's results to standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON).
+ * Write errors set the error flag of `out`, see ferror(). */
 #ifndef PSD_SIM_OUTPUT_H
 #define PSD_SIM_OUTPUT_H
 
@@ -12,33 +12,34 @@
 #include "sim/output/json.h"
 #include "sim/sweep/sweep.h"
 
-/* Writes the table of results with its head, the notes, and one sentence about the bottleneck of each system.
+/* Writes the head, the table of results, the notes, and one sentence about the bottleneck of each system.
  * PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the column `limit` of each result: the resource, or the number of the slower node, that bounds its speed. */
+/* Sets `limit` of each result, the text of the column of that name: the resource that limits its speed, or the number
+ * of a slower node. */
 void psd_output_find_limits(struct psd_report *report);
-/* Writes one sentence about the bottleneck of each system, for the system's largest point of the sweep. */
+/* Writes one sentence about the bottleneck of each system, at its point of the sweep with the most workers. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* Returns PSD_OK if every case of the sweep has a result. Otherwise returns PSD_ERUN; the text names the cases that
  * were refused, and ways to get results for them. */
 enum psd_status psd_output_refused(const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes lines "note: ..." about values of the table that are approximate, and about costs that predictions leave
- * out. */
+/* Writes lines "note: ..." about values of the table that are approximate, and about costs that predictions do not
+ * include. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* Writes the results as lines of CSV, without the line of column names. PSD_ENOMEM. */
+/* Writes a line of CSV for each result, without the line of column names. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
 /* Writes `text` to out, then releases it. PSD_ENOMEM: memory ran out when the text was made; it is incomplete and is
  * not written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes one JSON object for each result to the array that is open in `json`. PSD_ENOMEM, and statuses of
- * psd_case_make(). */
+/* Writes a JSON object for each result, as an element of the array that is open in `json`. PSD_ENOMEM, and the
+ * statuses of psd_case_make(). */
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the plan of one case (a system at a point of the sweep) with the reason of each choice. point_words: text for
- * the head, such as "point 6 of 6". PSD_ENOMEM. */
+/* Writes the plan of one case, with the reason for each choice. point_words: text about the point for the head, such
+ * as "point 6 of 6". PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 

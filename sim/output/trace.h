@@ -1,4 +1,4 @@
-/* Trace of one simulated case, as Chrome trace events. */
+/* Writes the trace of one simulated case, as Chrome trace events. */
 #ifndef PSD_SIM_TRACE_H
 #define PSD_SIM_TRACE_H
 
@@ -8,8 +8,8 @@
 #include "engine/case/case.h"
 #include "engine/result/trace.h"
 
-/* Simulates one system at one point in a child process, and writes its trace to `out`. *signal_number and statuses as
- * psd_children_run(). */
+/* Simulates one system at one point of the sweep in a child process, and writes its trace to `out`. Statuses and
+ * *signal_number are those of psd_children_run(). */
 enum psd_status psd_trace_run(FILE *out, const struct psd_costed_model *costed, const struct psd_system *system,
 			      struct psd_point point, int *signal_number, struct psd_error *err) PSD_MUST_CHECK;
 

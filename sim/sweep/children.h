@@ -1,5 +1,5 @@
-/* Runs jobs in child processes: a process can use SimGrid only once, and SimGrid may abort(), so each simulation needs
- * a child. Results are in the order of the jobs, not in that in which they end. */
+/* Executes jobs in child processes. Each simulation needs its own process, because a process can use SimGrid only
+ * once, and because SimGrid may call abort(). Results are in the order of the jobs. */
 #ifndef PSD_SIM_CHILDREN_H
 #define PSD_SIM_CHILDREN_H
 
@@ -9,8 +9,8 @@
 #include "engine/base/error.h"
 #include "engine/program/outcome.h"
 
-/* Function that executes job number `job` in the child, and fills *outcome on success. Output that it prints is
- * discarded, unless the child crashes: then it is a part of the error message. */
+/* Function that executes job number `job` in a child process, and fills *outcome on success. Output that it prints is
+ * discarded, unless the child crashes: then the output is a part of the error message. */
 typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_outcome *outcome,
 					struct psd_error *err);
 /* Function that writes the name of a job, for messages, to `text`, which has `room` bytes. */
@@ -21,15 +21,16 @@ struct psd_children {
 	psd_child_name_fn name;
 	void *context; /* first argument of work() and name() */
 	unsigned n_jobs;
-	unsigned n_at_once; /* number of concurrent children, >= 1 */
-	bool has_progress;  /* progress is shown in a line on standard error, which is overwritten at each change */
+	unsigned n_at_once; /* largest number of children that run at the same time, >= 1 */
+	/* a line on standard error shows how many jobs are done; it is overwritten when this changes */
+	bool has_progress;
 };
 
-/* Runs all jobs, and sets outcomes[job] of each job that succeeds. If jobs fail, err is filled by the failed job with
- * the lowest number. An input error keeps its status and text; the job's name is added to other errors. A crash of a
- * child is PSD_ERUN, with the signal and the child's output. SIGINT, SIGTERM and SIGHUP end all children; then
- * *signal_number is the signal, otherwise 0. On return no child is left; children also end if this process is killed.
- * May be called by one thread only. Returns PSD_ENOMEM, PSD_ERUN, or the status of a job. */
+/* Executes all jobs, and sets outcomes[job] of each job that succeeds. If jobs fail, err has the error of the failed
+ * job with the lowest number. An input error keeps its status and text; other errors also name the job. A crash of a
+ * child is PSD_ERUN, with the signal and the child's output. SIGINT, SIGTERM and SIGHUP end all children;
+ * *signal_number is then the signal, otherwise 0. When this function returns, no child is left; children also end if
+ * this process is killed. Only one thread may call it. PSD_ENOMEM, PSD_ERUN, or the status of a job. */
 enum psd_status psd_children_run(const struct psd_children *children, struct psd_outcome outcomes[], int *signal_number,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

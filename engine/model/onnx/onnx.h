@@ -1,19 +1,20 @@
-/* Reader of ONNX networks (https://onnx.ai), as PyTorch and others export them.
+/* Reader of ONNX networks (https://onnx.ai), as PyTorch and other programs export them.
  *
  * A node becomes the layer that computes the same. Reshapes and transposes change only the view of a layer's output
- * (view.h), unless a layer needs another order. Elementwise nodes are collected and recognised as one function
- * (expression.c); normalisation, rotation (fusion.c) and attention (attention.c) are recognised in several nodes. Nodes
- * of constants and shapes alone are computed (fold.c).
+ * (view.h), unless a layer needs its input in another order. Consecutive elementwise nodes are joined to one function
+ * (expression.c). A normalisation, a rotary position encoding (fusion.c) and an attention (attention.c) are recognised
+ * in their several nodes. Nodes whose inputs are constants or shapes are computed when the file is read (fold.c).
  *
- * The first input is the network's; its first axis is the batch, of size 1 if open. An input that only a loss reads is
- * the labels. Only the first output and the nodes that it needs are read. If the file has no loss and the output has
- * several values, a softmax with the multinomial loss is added, in place of a softmax at the end.
+ * The first input of the file is the network's input. Its first axis is the batch; if its size is not fixed, it counts
+ * as 1. An input that only a loss reads has the labels. Only the first output is read, with the nodes that it needs. If
+ * the file has no loss and the output has more than one value, a softmax with the multinomial loss is added. It
+ * replaces a softmax at the end of the network.
  *
- * Parameters are initializers of several values that are combined with data. Two layers share a matrix by which both
- * multiply; they do not share vectors, because exporters merge equal ones.
+ * Parameters are initializers with more than one value that are combined with data. Two layers share a matrix if both
+ * multiply by it. They do not share vectors, because exporters merge equal vectors of different layers.
  *
- * Dropout of attention probabilities and stochastic depth are ignored. Outside the engine: for the numbers of a file.
- * */
+ * Dropout of attention probabilities and stochastic depth are ignored. Code outside the engine uses this file for the
+ * values of parameters. */
 #ifndef PSD_ONNX_H
 #define PSD_ONNX_H
 
@@ -23,25 +24,25 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* Largest size of a file, a limit of protocol buffers. */
+/* Largest size of a file, bytes: a limit of protocol buffers. */
 #define PSD_ONNX_BYTES_MAX ((size_t)1 << 31)
 
-/* Reads a graph from length bytes of a file; path: its name in errors, and the folder of external data. As
- * psd_graph_load(); errors name the node. */
+/* Reads a graph from length bytes of a file. path: name of the file in messages; external data are in its folder.
+ * Result and statuses are those of psd_graph_load(); messages name the node. */
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
-/* A graph together with the parameter values in its file. */
+/* A graph, together with the values of its parameters in the file. */
 struct psd_onnx_file;
 
-/* Opens a file. *file is filled on success, and closed by the caller; path is borrowed until then. */
+/* Opens a file. On success *file is set, and the caller closes it by psd_onnx_close(). path is borrowed until then. */
 enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file); /* graph of the file, borrowed */
-/* Reads the values of a tensor or state of that graph, in psd's order. values: array of tensor->elements, or NULL to
- * set only *is_there, which is false if the file has no values for it. PSD_EINVAL: the file has the tensor without
- * numbers. */
+/* Reads the values of a tensor or state of that graph, in the order of psd's tensors. values: array of
+ * tensor->elements entries; NULL: only *is_there is set. *is_there: the file has values for the tensor. PSD_EINVAL:
+ * the file has the tensor, but its numbers are missing. */
 enum psd_status psd_onnx_values(struct psd_onnx_file *file, const struct psd_tensor *tensor, float values[],
 				bool *is_there, struct psd_error *err) PSD_MUST_CHECK;
-void psd_onnx_close(struct psd_onnx_file *file); /* closes a file; NULL is allowed */
+void psd_onnx_close(struct psd_onnx_file *file); /* closes a file; does nothing if file is NULL */
 
 #endif

@@ -1,5 +1,5 @@
-/* Internals that the files of the ONNX reader share. A function that returns an error status has set *onnx->err, with
- * the name of the node that is being converted. */
+/* Functions that the files of the ONNX reader share. A function that returns an error status has filled *onnx->err;
+ * the message names the node that is being converted. */
 #ifndef PSD_ONNX_PARTS_H
 #define PSD_ONNX_PARTS_H
 
@@ -13,15 +13,16 @@
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "engine/model/onnx/view.h"
 
-/* Largest number of values in one constant: a mask for sequences of 4,096 tokens. */
+/* Largest number of values in one constant: enough for the mask of a sequence of 4096 tokens. */
 #define PSD_ONNX_NUMBERS_MAX (UINT64_C(1) << 24)
-/* Largest number of values in all constants of a file; small files have a lower limit. */
+/* Largest number of values in all constants of a file together; for small files the limit is lower. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
-/* Number of lists of known layouts; a layer's layouts are in list (layer number % this). */
+/* Number of lists of known layouts (psd_onnx.layouts). The known layouts of layer i's output are in list i %
+ * PSD_ONNX_LAYOUTS. */
 #define PSD_ONNX_LAYOUTS 256u
 
-/* Types of values, numbered as in the file. */
+/* Types of values, with the numbers of the ONNX format. */
 enum psd_onnx_type {
 	PSD_ONNX_FLOAT = 1,
 	PSD_ONNX_UINT8,
@@ -40,14 +41,15 @@ enum psd_onnx_type {
 };
 
 enum psd_onnx_kind {
-	PSD_ONNX_ABSENT,   /* optional input that is absent */
-	PSD_ONNX_CONSTANT, /* constant: numbers independent of the samples, parameters included */
-	PSD_ONNX_DATA,	   /* output of a layer, with an elementwise expression that is not yet a layer */
-	PSD_ONNX_SCORES,   /* attention scores; their product with the values is still to come */
-	PSD_ONNX_NOISE,	   /* random numbers or a random mask, for dropout */
+	PSD_ONNX_ABSENT,   /* an optional input of a node that is not given */
+	PSD_ONNX_CONSTANT, /* constant: numbers that do not depend on the samples; parameters are included */
+	PSD_ONNX_DATA,	   /* output of a layer, to which an elementwise function may still have to be applied */
+	PSD_ONNX_SCORES,   /* attention scores, until they are multiplied by the values and become a layer */
+	PSD_ONNX_NOISE,	   /* random numbers or a random mask; only dropout can use them */
 	PSD_ONNX_LABELS,   /* labels of the loss */
-	PSD_ONNX_SEQUENCE, /* several pieces of data or of a constant, made by SplitToSequence */
-	PSD_ONNX_FALSE,	   /* false everywhere, such as the result of IsNaN */
+	/* sequence of parts of data or of a constant, made by the operator SplitToSequence */
+	PSD_ONNX_SEQUENCE,
+	PSD_ONNX_FALSE, /* false for all samples, such as the result of IsNaN */
 };
 
 struct psd_onnx_expr;
@@ -55,219 +57,252 @@ struct psd_onnx_scores;
 struct psd_onnx_layout;
 struct psd_onnx_weight;
 
-/* A value of the file. Except for `kind`, each comment begins with the kinds of value for which the member is valid. */
+/* A value of the file: an input or output of nodes. The comment of each member begins with the kinds of value for
+ * which the member is valid. */
 struct psd_onnx_value {
 	enum psd_onnx_kind kind;
 	unsigned n_dims; /* constant, noise: number of dimensions */
 	uint64_t dims[PSD_ONNX_AXES_MAX];
-	const double *numbers;	    /* constant: its numbers row by row; NULL until they are read */
-	const Onnx__Tensor *origin; /* constant: tensor of the file that the view is of; NULL: computed */
-	const double *computed;	    /* constant: computed numbers that the view selects from */
-	bool is_gathered; /* constant: its rows are those of a parameter in any order, which no view expresses */
-	bool is_real;	  /* constant: its type has fractions, like float */
-	bool is_integer;  /* data: whole numbers, as in the network's input */
-	struct psd_onnx_view view;    /* constant, data: part and order of the values */
-	const Onnx__Node *split_node; /* sequence: node SplitToSequence that made it */
-	struct psd_onnx_expr *expr;   /* data: elementwise function applied to the layer's output, not yet a layer */
+	const double *numbers; /* constant: its numbers, row by row; NULL until psd_onnx_read_numbers() */
+	/* constant: tensor of the file from which `view` selects; NULL: from `computed` */
+	const Onnx__Tensor *origin;
+	const double *computed; /* constant: computed numbers from which `view` selects; NULL: from `origin` */
+	/* Constant: rows of a parameter in an arbitrary order, which `view` cannot express. */
+	bool is_gathered;
+	bool is_real;	 /* constant: its type has fractions, such as float */
+	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
+	/* data: selection and order of the layer's values; constant: those of the numbers in `origin` or `computed` */
+	struct psd_onnx_view view;
+	const Onnx__Node *split_node; /* sequence: the SplitToSequence node that made it */
+	/* data: elementwise function that is still to be applied to the layer's output */
+	struct psd_onnx_expr *expr;
 	struct psd_onnx_scores *scores;
-	double rotary_base; /* data: base of a rotation that attention still has to apply; 0: none */
-	double keep_ratio;  /* noise: share of values that the mask keeps; 0: unknown */
+	/* data: base of a rotary position encoding that attention still has to apply; 0: none */
+	double rotary_base;
+	double keep_ratio; /* noise: share of values that the mask keeps; 0: not known */
 };
 
-/* State of the reader. Arrays are indexed by value number, except those whose comment says "per node". */
+/* State of the reader. Arrays are indexed by the number of a value, except those whose comment says "per node". */
 struct psd_onnx {
 	const char *path;
 	const Onnx__Graph *graph;
 	const Onnx__Node *node; /* node of the file that is being converted */
 	struct psd_arena arena;
-	uint64_t n_numbers; /* number of numbers of all constants in the arena */
+	uint64_t n_numbers; /* number of values of all constants in the arena */
 	uint64_t most_numbers;
 	struct psd_graph_build build;
 	struct psd_names names; /* map from value names to value numbers */
 	struct psd_onnx_value *values;
-	unsigned *n_consumers; /* per value: number of inputs of needed nodes that are this value */
-	unsigned *consumers;   /* per value: first node that needs it */
-	unsigned *producers;   /* per value: 1 + number of the node that makes it; 0: none */
-	bool *is_done;	       /* per node: it needs no conversion, or none any more */
+	unsigned *n_consumers; /* per value: number of inputs of needed nodes that have this value */
+	unsigned *consumers;   /* per value: number of the first node that needs it */
+	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
+	bool *is_done;	       /* per node: it was converted, or needs no conversion */
 	bool has_loss;
-	bool has_1d_windows;	  /* a window was seen that moves along a single axis */
-	struct psd_names owners;  /* map from weight names to the first layer with that weight */
-	struct psd_names repeats; /* map from layer names to the number of layers that wanted the name */
+	bool has_1d_windows; /* some window of the network moves along a single axis */
+	/* map from names of weights to the number of the first layer with that weight */
+	struct psd_names owners;
+	/* Map from a layer name that several layers want to the number at the end of the newest one's name, such as 3
+	 * for "name-3". */
+	struct psd_names repeats;
 	const struct psd_onnx_weight *weights;
-	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS]; /* known layouts of layers, in lists by layer number */
-	int64_t version;					 /* version of ONNX's operators in the file */
+	/* Known layouts: views of layers' outputs for which layers were added that put the values in another order.
+	 * They are kept so that such layers are added only once. Each entry is the begin of a list. */
+	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS];
+	int64_t version; /* version of ONNX's set of operators that the file uses */
 	struct psd_error *err;
 };
 
-/* Function that tries one interpretation of the node. *is_done is false, with PSD_OK, if it does not apply. */
+/* Function that tries to convert the node in one way. *is_done is false, with PSD_OK, if this way does not fit the
+ * node. */
 typedef enum psd_status psd_onnx_try_fn(struct psd_onnx *onnx, bool *is_done);
 
 /* ---- nodes (nodes.c) ---- */
 
-/* Fills onnx->err with "path: node 'name' (Op) ..."; returns PSD_EINVAL. */
+/* Fills onnx->err with "path: node 'name' (Op) ", followed by the formatted text. Returns PSD_EINVAL. */
 enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx);
 
-bool psd_onnx_is_foreign(const Onnx__Node *node); /* true if the node's operator is not in ONNX's own domain */
-/* Number of the value with that name; 0, whose kind is PSD_ONNX_ABSENT, if there is none. */
+/* true if the operator is not one of ONNX's standard operators */
+bool psd_onnx_is_foreign(const Onnx__Node *node);
+/* Returns the number of the value with that name. Returns 0 if there is none; value 0 has the kind PSD_ONNX_ABSENT. */
 unsigned psd_onnx_number_of(const struct psd_onnx *onnx, const char *name);
 struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *name);
-/* Returns input i of the node; next: output i. A value of kind PSD_ONNX_ABSENT if the node has fewer. */
+/* Return input i, or output i, of the node onnx->node. If the node has i or fewer, the value has the kind
+ * PSD_ONNX_ABSENT. */
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
 
-const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name); /* by its name; NULL if absent */
+/* attribute of the node with that name; NULL: the node does not have it */
+const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name);
 int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise);
 double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise);
-bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text); /* attribute; false if absent */
-/* Reads up to `most` whole numbers from an attribute or, without one, from input i > 0; *n is 0 if both are absent. */
+/* true if the node has the attribute and it is that text */
+bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text);
+/* Reads up to `most` whole numbers from the attribute `name` or, if it is absent, from input i > 0. *n: their number;
+ * 0 if both are absent. */
 enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
 				  unsigned most, unsigned *n) PSD_MUST_CHECK;
-/* Checks the number of an axis and sets *axis; a negative number counts from the end. */
+/* Sets *axis to the axis with that number, of n_axes; a negative number counts from the end. PSD_EINVAL: there is no
+ * such axis. */
 enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes,
 			      unsigned *axis) PSD_MUST_CHECK;
-/* Marks the axes listed in 'axes', *n of them. are_added: these axes are new ones, and are counted with the others. */
+/* Sets is_marked[] for the axes in the node's attribute or input 'axes', and *n to their number. are_added: these axes
+ * do not exist yet, and their numbers count them together with the n_axes existing ones. */
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n) PSD_MUST_CHECK;
 
 /* ---- constants (constant.c) ---- */
 
-bool psd_onnx_is_real(int32_t type); /* true if the type has fractions, like float */
-/* Makes a constant from a tensor of the file, without reading its numbers. */
+bool psd_onnx_is_real(int32_t type); /* true if the type has fractions, such as float */
+/* Sets *value to a constant that has the numbers of a tensor in the file, without reading the numbers. */
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor,
 				     struct psd_onnx_value *value) PSD_MUST_CHECK;
 uint64_t psd_onnx_elements(const struct psd_onnx_value *constant);
-/* Allocates memory for all of the constant's numbers. */
+/* Sets *numbers to memory for all numbers of the constant, owned by the arena. */
 enum psd_status psd_onnx_alloc_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant,
 				       double **numbers) PSD_MUST_CHECK;
-/* Reads the constant's numbers into constant->numbers, unless they are there. */
+/* Sets constant->numbers. Does nothing if they were read before. */
 enum psd_status psd_onnx_read_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant) PSD_MUST_CHECK;
-/* Sets *view to all numbers of the constant, row by row. False: a dimension is 0. */
+/* Sets *view to all numbers of the constant, row by row. False: a dimension is 0, so there are no numbers. */
 bool psd_onnx_by_rows(const struct psd_onnx_value *constant, struct psd_onnx_view *view);
-/* Offset of element e of a view, if elements are counted along its axes. */
+/* Returns the distance from the tensor's first number to element e of the view, in numbers. Elements are counted along
+ * the axes of the view. */
 uint64_t psd_onnx_offset(const struct psd_onnx_view *view, uint64_t e);
-/* Access to the numbers of a tensor in the file, by offset. */
+/* Access to the numbers of a tensor in the file, by their index. */
 struct psd_onnx_source {
 	const Onnx__Tensor *tensor;
-	const uint8_t *raw; /* bytes of the numbers; NULL: they are in a typed field */
+	/* bytes of the numbers; NULL: they are in a field of their type, such as float_data */
+	const uint8_t *raw;
 	uint8_t *owned;
 	unsigned field;
 };
-/* Opens the numbers of a tensor. On success the caller closes the source. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
+/* Opens the numbers of a tensor; the caller closes *source after success. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struct psd_onnx *onnx,
 				     const Onnx__Tensor *tensor) PSD_MUST_CHECK;
 double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t offset);
 void psd_onnx_source_close(struct psd_onnx_source *source);
-/* Registers the tensor's file of external data, if it has one, as an input of the process. PSD_EINVAL. */
+/* If the tensor's numbers are in an external file, records that this process reads the file, see psd_inputs_note().
+ * PSD_EINVAL. */
 enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor) PSD_MUST_CHECK;
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
-/* Checks a scale or shift of a layer. It must be a parameter with a value for each channel (*is_learned), or absent, or
- * filled with the neutral number. */
+/* Checks a scale or shift of a layer. It must be a parameter with one value for each channel (*is_learned becomes
+ * true), or be absent, or have the value `neutral` everywhere (*is_learned becomes false). */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
-/* True if the constant is a tensor of the file with fractions; next: if it also has several values (is learned). */
+/* True if the constant is a tensor of the file whose type has fractions. psd_onnx_is_learned(): true if it also has
+ * more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
 
 /* ---- constant folding (fold.c) ---- */
 
-/* Tries to compute all outputs of a node whose inputs are constants. */
+/* Tries to compute all outputs of the node from its inputs; this way fits nodes with only constant inputs. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_fold;
 
 /* ---- shapes (shapes.c) ---- */
 
-/* Tries to convert a node whose outputs are views of its input. */
+/* Tries to convert the node without a layer; this way fits nodes whose outputs are views of their input. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_view;
-/* Sets *view to that of the node's first input. PSD_EINVAL if it has none. */
+/* Sets *view to the view of the node's first input. PSD_EINVAL: the input is not a value with a view. */
 enum psd_status psd_onnx_read_view(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
-/* Sets output number `output` of the node to the value `of`, seen through `view`. */
+/* Sets output number `output` of the node to the value `of`, with the view `view`. */
 enum psd_status psd_onnx_put_view(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
 				  unsigned output) PSD_MUST_CHECK;
-/* Sets the first output to the first input, seen through `view`, which is reshaped to these dims. */
+/* Sets the node's first output to its first input, with the view `view` reshaped to n dimensions dims[]. */
 enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t dims[],
 				    unsigned n) PSD_MUST_CHECK;
-/* Limits a position along an axis to 0..dim; a negative one counts from the end. */
+/* Returns the position along an axis of size dim, limited to 0..dim; a negative position counts from the end. */
 int64_t psd_onnx_clamp(int64_t position, int64_t dim);
 
 /* ---- layers (layers.c) ---- */
 
-/* Name of a parameter in the file; NULL if it has none, or if other nodes read it too. */
+/* Returns the name of a parameter in the file; NULL: it is not a tensor of the file, or other nodes read it as
+ * well. */
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
-/* Adds a layer. Its name is that of the weight or, with NULL, of the node. spec->inputs are set. */
+/* Adds a layer, whose spec->inputs are set, and sets *number to its number. weight: name of the file's tensor after
+ * which the layer is named; NULL: it is named after the node. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
 			     unsigned *number) PSD_MUST_CHECK;
-/* Adds a further layer for the node, named after the node and the kind. */
+/* Adds one more layer for the node, and sets *number to its number. Its name is that of the node followed by the
+ * kind. */
 enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 				    unsigned *number) PSD_MUST_CHECK;
-/* Adds a further layer that reads *layer, and sets *layer to its number. */
+/* Adds a layer whose only input is layer *layer, and sets *layer to its number. */
 enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 			      union psd_layer_settings settings, unsigned *layer) PSD_MUST_CHECK;
-/* Adds a layer of one input, named after the node. settings: NULL for the kind's defaults. */
+/* Adds a layer whose only input is layer `input`, named after the node, and sets *number to its number. settings: NULL
+ * for the kind's defaults. */
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				    const union psd_layer_settings *settings, unsigned input,
 				    unsigned *number) PSD_MUST_CHECK;
-/* Adds a layer above data and sets the node's output to it, with the same axes. The data must be in the layer's order.
- * weight: as for psd_onnx_add(). */
+/* Adds a layer that reads `data`, and sets the node's output to the layer's output, with the axes of `data`. The data
+ * must be a whole layer in its own order. weight: as for psd_onnx_add(). */
 enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
 				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				   const char *weight) PSD_MUST_CHECK;
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
 uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
-/* Checks that the axis does not contain the batch. PSD_EINVAL: it does. */
+/* Checks that the axis does not contain the batch. PSD_EINVAL: it contains the batch. */
 enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
 				     unsigned axis) PSD_MUST_CHECK;
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
 
 /* ---- order of values (layout.c) ---- */
 
-/* Sorts the digits of a view by stride, the largest first, without those of the batch. Returns their number. */
+/* Sets order[] to the indices of a view's digits, without those of the batch: the digit with the largest stride first.
+ * Returns the number of digits. */
 unsigned psd_onnx_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX]);
-/* Makes *view a view of a whole layer, in any order; adds slice layers if necessary. */
+/* Makes *view a view of all values of some layer, in any order; adds slice layers if necessary. */
 enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
-/* Order of axes in a layer: n[0] axes in axes[0] become channels, then rows, columns. All but the batch occur. */
+/* Order of a view's axes in a layer. The n[0] axes in axes[0] become the channels, those in axes[1] the rows, those in
+ * axes[2] the columns. All axes except the batch must be listed. */
 struct psd_onnx_order {
 	unsigned n[3];
 	unsigned axes[3][PSD_ONNX_AXES_MAX];
 };
-/* Makes *view a view of a layer with that order of axes; adds layers if necessary. is_flat: the shape may differ if the
- * values have that order. */
+/* Makes *view a view of a layer in which the axes have that order; adds layers if necessary. is_flat: only the order
+ * of values matters, so the layer may have another shape. */
 enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
 				 bool is_flat) PSD_MUST_CHECK;
-/* Makes both views views of whole layers of one shape with values in the same order. *do_match is false if their dims
- * differ. */
+/* Makes both views views of whole layers with one shape, with their values in the same order; adds layers if
+ * necessary. *do_match is false if the dimensions of the views differ. */
 enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
 			       bool *do_match) PSD_MUST_CHECK;
-/* Makes data the output of a layer with `axis` as channels and the other axes as rows and columns. */
+/* Makes `data` the output of a layer with `axis` as channels, and the other axes as rows and columns; adds layers if
+ * necessary. */
 enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_value *data,
 					unsigned axis) PSD_MUST_CHECK;
-/* Sets *result to the output of a layer that reads data laid out by psd_onnx_channels_first(). It has the axes of `of`,
- * except that `axis` has the layer's channels. */
+/* Sets *result to the output of layer `layer`, which reads data laid out by psd_onnx_channels_first(). The result has
+ * the axes of view `of`, but along `axis` the channels of the layer. */
 void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,
 			      unsigned layer, struct psd_onnx_value *result);
 
 /* ---- elementwise expressions (expression.c) ---- */
 
-struct psd_onnx_expr *psd_onnx_expr_new(struct psd_onnx *onnx); /* x, the identity; NULL when memory runs out */
-/* Tries to convert a node that is an elementwise function of one input to an expression. */
+/* new expression for the function f(x) = x; NULL: out of memory */
+struct psd_onnx_expr *psd_onnx_expr_new(struct psd_onnx *onnx);
+/* Tries to extend the expression of the node's input; this way fits nodes that are an elementwise function of one
+ * input. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_function;
-/* Adds the layers that compute the value's expression; the value becomes the output of the last one. */
+/* Adds the layers that compute the data's expression. Afterwards `data` is the output of the last of them. */
 enum psd_status psd_onnx_materialize(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
-/* Replaces x by -x, or by 1 / x if is_quotient. */
+/* Replaces the data x by -x; by 1 / x if is_quotient. */
 enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data, bool is_quotient) PSD_MUST_CHECK;
-/* True if the first value is the square of the second. */
+/* True if value `square` is the square of value `of`. */
 bool psd_onnx_is_square(const struct psd_onnx_value *square, const struct psd_onnx_value *of);
-/* True if the expression is x * *factor. */
+/* True if the expression is x multiplied by a constant; *factor is set to the constant. */
 bool psd_onnx_expr_is_product(const struct psd_onnx_expr *expr, double *factor);
 
 /* ---- attention (attention.c) ---- */
 
-/* Begin and end attention scores: the product of data with data, and the product with the values. */
+/* Begin attention scores, as the product of queries and keys, and end them, by the product with the values, which adds
+ * the attention layer. */
 enum psd_status psd_onnx_begin_scores(struct psd_onnx *onnx, const struct psd_onnx_value *queries,
 				      const struct psd_onnx_value *keys, struct psd_onnx_value *result) PSD_MUST_CHECK;
 enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores, double factor,
 				      struct psd_onnx_value *result) PSD_MUST_CHECK;
-/* Meaning of a mask's value for a pair of positions: summand of the score, or true to show or to hide it. */
+/* Meaning of a mask's values. ADDS: each is added to a score; SHOWS: true keeps a score; HIDES: true removes it. */
 enum psd_onnx_mask { PSD_ONNX_MASK_ADDS, PSD_ONNX_MASK_SHOWS, PSD_ONNX_MASK_HIDES };
 enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				     struct psd_onnx_value *mask, enum psd_onnx_mask meaning,
@@ -280,25 +315,29 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 
 /* ---- fusion of several nodes (fusion.c) ---- */
 
-/* Tries to fuse the node, a mean, and those after it to a normalisation layer. */
+/* Tries to convert the node and those after it to one normalisation layer; this way fits a mean that begins a
+ * normalisation. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_match_norm;
-/* Tries to fuse the node, a product, and those after it to a rotation of queries or keys. */
+/* Tries to convert the node and those after it to a rotary position encoding; this way fits a product of queries or
+ * keys. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_match_rotation;
 
 /* ---- values of parameters (weights.c) ---- */
 
-/* Records that a tensor or state of a layer has the values of a constant. role: its name without the layer's, in static
- * storage. order: order of the constant's axes in the tensor; NULL: unchanged. */
+/* Records that a tensor or state of a layer has the values of a constant. role: name of the tensor without the
+ * layer's, such as "weight", in static storage. order: axis of the constant for each axis of the tensor; NULL: the
+ * same axes. */
 enum psd_status psd_onnx_bind(struct psd_onnx *onnx, unsigned layer, const char *role,
 			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
-/* Records the same for a constant that is broadcast to data, in the order of the data's layer. */
+/* The same as psd_onnx_bind(), for a constant that is broadcast to `data`; its values are put in the order of the
+ * data's layer. */
 enum psd_status psd_onnx_bind_broadcast(struct psd_onnx *onnx, unsigned layer, const char *role,
 					const struct psd_onnx_value *value,
 					const struct psd_onnx_view *data) PSD_MUST_CHECK;
-/* True if the tensor was bound to the same values of the file before. */
+/* True if psd_onnx_bind() was called before for this tensor with the same values of the file. */
 bool psd_onnx_is_bound(const struct psd_onnx *onnx, unsigned layer, const char *role,
 		       const struct psd_onnx_value *value, const unsigned order[]);
-/* Reads the values of a tensor of a sealed graph, as psd_onnx_values(). */
+/* Reads the values of a tensor of the graph, after the graph was sealed, as psd_onnx_values() does. */
 enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
 				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;
 
@@ -306,30 +345,33 @@ enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct p
 
 typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
 
-/* Converts the node by its operator, with the functions below. */
+/* Converts the node onnx->node, by one of the functions below. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_convert;
-/* Axis of the classes in an output: the last one of a sequence; the channels of maps, or after 1-D windows. */
+/* Returns the number of the axis with the classes in an output of the network. It is the last axis of a sequence. It
+ * is the channels of a map, also if the network has windows along a single axis. */
 unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_value *data);
-/* Adds a loss to an output of the network; axis: the axis of its classes. */
+/* Adds a loss that reads `data`, an output of the network. axis: number of the axis with the classes. */
 enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
 
-/* Convert nodes that select parts (slices.c); psd_onnx_gather takes constant indices. */
+/* Convert nodes that select a part of their input (slices.c). psd_onnx_gather() requires constant indices. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_slice, psd_onnx_split, psd_onnx_gather, psd_onnx_split_to_sequence,
 	psd_onnx_sequence_at;
-/* Convert nodes on maps: pooling, means, resizing (maps.c). */
+/* Convert nodes that work on maps: pooling, means and resizing (maps.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_pool, psd_onnx_global_pool, psd_onnx_mean, psd_onnx_resize;
-/* Converts the operator Attention (attention.c). */
+/* Converts a node of the operator Attention (attention.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_attention;
-/* Convert arithmetic, comparisons and dropout (arithmetic.c). */
+/* Convert nodes of arithmetic, comparison and dropout (arithmetic.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_arithmetic, psd_onnx_compare, psd_onnx_where, psd_onnx_noise,
 	psd_onnx_dropout;
-/* Convert convolutions, products and embeddings (products.c). */
+/* Convert convolutions, matrix products and embeddings (products.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_conv, psd_onnx_deconv, psd_onnx_gemm, psd_onnx_matmul, psd_onnx_embed;
-/* Adds a layer for a learned factor or summand per position of one axis, or for a learned summand per value. */
+/* Adds a layer that multiplies `data` by the parameter `learned` (is_factor) or adds it. The parameter has one value
+ * for each position along one axis; as a summand it may also have one for each value of a sample. */
 enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *data,
 				const struct psd_onnx_value *learned, bool is_factor) PSD_MUST_CHECK;
-/* Reads the node's window and lays out the data for it. kernel: size for nodes without 'kernel_shape'. *result becomes
- * data; psd_onnx_put_map() then sets it to the output of a layer, which the node's output becomes. */
+/* Reads the node's window, and makes `data` the output of a layer in the order that windows need. kernel: size of the
+ * window if the node has no 'kernel_shape'. *result is prepared for psd_onnx_put_map(), which sets it and the node's
+ * output to the output of the layer that the caller adds. */
 enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_sides kernel,
 				struct psd_window *window, struct psd_onnx_value *result) PSD_MUST_CHECK;
 void psd_onnx_put_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result);
