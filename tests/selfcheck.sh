@@ -197,6 +197,26 @@ EOF
 chmod +x "$work/doubled/psd-sim"
 must_reject "estimates on racks that take twice as long" "ring .* 100.00" tests/racks.sh "$work/doubled"
 
+# sources BARS: a table of one source with these bars of median, mean and worst
+sources() {
+	echo "poseidon-2015 scenarios/poseidon-2015/*.yaml $1" >"$work/sources.txt"
+}
+# must_miss WHAT PATTERN
+must_miss() { must_reject "$1" "$2" env SOURCES="$work/sources.txt" tests/validate.sh check "$build" selfcheck; }
+
+sources "10 - -"
+must_miss "a source above the bar of its median" "poseidon-2015: median error 11.0 %, above its bar of 10 %"
+sources "- - 12"
+must_miss "a source above the bar of its worst value" "poseidon-2015: worst error 12.1 %, above its bar of 12 %"
+sources "- 5 -"
+must_miss "a source above the bar of its mean" "poseidon-2015: mean error 11.0 %, above its bar of 5 %"
+sources "20 20 20"
+must_miss "a record of stacks that lacks values" "the record of the stacks differs"
+sources "20"
+must_miss "a source without its bars" "sources.txt:1: a source has 3 words"
+echo "gone scenarios/gone/*.yaml 9 9 9" >"$work/sources.txt"
+must_miss "a source without scenarios" "gone has no 'scenarios/gone/"
+
 # must_refuse_record WHAT PATTERN
 must_refuse_record() { must_reject "$1" "$2" env MEASURED_DIR="$work/measured" tests/accuracy.sh "$work"; }
 
