@@ -30,6 +30,7 @@ struct psd_plan_item {
 	uint64_t travelling;
 	/* sparse all-reduce: number of the item's first chunk, and number of its chunks */
 	uint32_t first_chunk, n_chunks;
+	unsigned n_narrow; /* low-rank compression: number of the item's tensors that travel as narrow matrices */
 	uint64_t n_blocks; /* one-bit or top-k compression: number of the item's blocks */
 	uint64_t left,
 		/* low-rank compression: numbers of values in the left and in the right matrices of the item's tensors;

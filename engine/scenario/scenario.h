@@ -79,6 +79,7 @@ struct psd_host_costs {
 	double share_ratio;	   /* share of a link's rate that the stack reaches at most; 0: all of it */
 	double streams_ratio;	   /* share of a link's rate that several streams reach where transport_bps is less */
 	double convert_bps;	   /* rate at which a device reads and writes values that it converts; 0: update_bps */
+	double launch_sec;	   /* time in which a device with its own memory launches a kernel that converts */
 	unsigned requests;	   /* number of parts in which a sender pushes a tensor to one shard; 0: 1 */
 	double request_sec;	   /* time of a shard's processor for each of these parts */
 	bool is_copy_free, is_reduce_free, is_update_free, is_convert_free, is_transport_free, is_local_free;
