@@ -191,7 +191,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .SUFFIXES:
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
-	fuzz racks bench bench-tools compare accuracy published validate stacks golden docs gpu-check \
+	fuzz racks bench bench-tools compare accuracy published validate stacks break-even golden docs gpu-check \
 	gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
 	check-budget check-references check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
@@ -511,6 +511,9 @@ validate: deps ## predict every published value, by source, stack and method, SO
 stacks: $(BUILD)/psd-sim
 stacks: deps ## predict published values again; write the record of stacks, and the plot in README.md
 	@tests/validate.sh write $(BUILD)
+
+break-even: $(BUILD)/psd-sim ## the bandwidths from which compression of gradients pays no more
+	@tests/break-even.sh $(BUILD)
 
 docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
 	@tests/docs.sh write $(BUILD)
