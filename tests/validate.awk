@@ -89,7 +89,8 @@ FNR == 1 { read_head("source scenario system stack method workers published pred
 	if (field[at["low"]] != "" && !is_fitted) {
 		n_of_band[stack]++
 		n_of_bands++
-		is_inside = published >= field[at["low"]] * (1 - 1e-6) && published <= field[at["high"]] * (1 + 1e-6)
+		# The record, of which bands are made, has five digits.
+		is_inside = published >= field[at["low"]] * (1 - 1e-4) && published <= field[at["high"]] * (1 + 1e-4)
 		n_inside[stack] += is_inside
 		n_all_inside += is_inside
 	}
