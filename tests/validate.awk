@@ -73,8 +73,8 @@ FNR == 1 { read_head("source scenario system stack method workers published pred
 	source = field[at["source"]]
 	stack = field[at["stack"]]
 	method = field[at["method"]]
-	published = field[at["published"]]
-	predicted = field[at["predicted"]]
+	published = field[at["published"]] + 0 # otherwise text, which compares as such
+	predicted = field[at["predicted"]] + 0
 	is_fitted = field[at["use"]] == "fit"
 	if (!(source in number))
 		complain("source '" source "' is not in the table of sources")
