@@ -214,6 +214,8 @@ sources "20 20 20"
 must_miss "a record of stacks that lacks values" "the record of the stacks differs"
 sources "20"
 must_miss "a source without its bars" "sources.txt:1: a source has 3 words"
+echo "horovod-2017 scenarios/published/horovod-2017/*.yaml - - -" >"$work/sources.txt"
+must_miss "bands that hold two thirds of the values" "bands must hold 70 to 90 %"
 echo "gone scenarios/gone/*.yaml 9 9 9" >"$work/sources.txt"
 must_miss "a source without scenarios" "gone has no 'scenarios/gone/"
 
