@@ -191,10 +191,9 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .SUFFIXES:
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
-	fuzz racks bench bench-tools compare accuracy published stacks golden docs gpu-check gpu-check-programs \
-	check-static \
-	check-static-of check-layers check-headers check-scripts check-words check-budget check-references \
-	check-docs check-stacks check-corpora selfcheck extremes format-check install clean FORCE
+	fuzz racks bench bench-tools compare accuracy published validate stacks break-even golden docs gpu-check \
+	gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
+	check-budget check-references check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -505,11 +504,16 @@ accuracy: $(BUILD)/psd-sim
 accuracy: ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see a constant's worth
 	@tests/accuracy.sh $(BUILD) $(SET)
 
-check-stacks: $(BUILD)/psd-sim ## the record of each stack is what psd-sim predicts now
-	@tests/stacks.sh compare $(BUILD)
+validate: $(BUILD)/psd-sim
+validate: deps ## predict every published value, by source, stack and method, SOURCE=horovod-2017 to see each one of it
+	@tests/validate.sh check $(BUILD) $(SOURCE)
 
-stacks: $(BUILD)/psd-sim ## predict published values by stacks again, and write their record
-	@tests/stacks.sh write $(BUILD)
+stacks: $(BUILD)/psd-sim
+stacks: deps ## predict published values again; write the record of stacks, and the plot in README.md
+	@tests/validate.sh write $(BUILD)
+
+break-even: $(BUILD)/psd-sim ## the bandwidths from which compression of gradients pays no more
+	@tests/break-even.sh $(BUILD)
 
 docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
 	@tests/docs.sh write $(BUILD)

@@ -45,6 +45,7 @@ keys() {
 }
 
 part scenarios/README.md keys keys
+part scenarios/README.md break-even tests/break-even.sh "$build"
 part engine/result/README.md columns "$build/psd-sim" --markdown --columns
 part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
 part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options

@@ -1,11 +1,11 @@
 #!/bin/sh
-# tests/published.sh BUILD: predicts every throughput of scenarios/published/single-gpu.csv by the table of devices
-# alone, and prints the errors. Each model becomes a scenario in BUILD/published/ with a system for each row, which
-# `psd-sim FILE` compares with its published value. All rows are in BUILD/published/errors.csv.
+# tests/published.sh BUILD: predicts every throughput of scenarios/published/one-gpu/single-gpu.csv by the table of
+# devices alone, and prints the errors. Each model becomes a scenario in BUILD/published/ with a system for each row,
+# which `psd-sim FILE` compares with its published value. All rows are in BUILD/published/errors.csv.
 set -eu
 export LC_ALL=C
 build=$1
-rows=scenarios/published/single-gpu.csv
+rows=scenarios/published/one-gpu/single-gpu.csv
 out=$build/published
 rm -rf "$out"
 mkdir -p "$out"

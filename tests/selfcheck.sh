@@ -197,6 +197,28 @@ EOF
 chmod +x "$work/doubled/psd-sim"
 must_reject "estimates on racks that take twice as long" "ring .* 100.00" tests/racks.sh "$work/doubled"
 
+# sources BARS: a table of one source with these bars of median, mean and worst
+sources() {
+	echo "poseidon-2015 scenarios/poseidon-2015/*.yaml $1" >"$work/sources.txt"
+}
+# must_miss WHAT PATTERN
+must_miss() { must_reject "$1" "$2" env SOURCES="$work/sources.txt" tests/validate.sh check "$build" selfcheck; }
+
+sources "10 - -"
+must_miss "a source above the bar of its median" "poseidon-2015: median error 11.0 %, above its bar of 10 %"
+sources "- - 12"
+must_miss "a source above the bar of its worst value" "poseidon-2015: worst error 12.1 %, above its bar of 12 %"
+sources "- 5 -"
+must_miss "a source above the bar of its mean" "poseidon-2015: mean error 11.0 %, above its bar of 5 %"
+sources "20 20 20"
+must_miss "a record of stacks that lacks values" "the record of the stacks differs"
+sources "20"
+must_miss "a source without its bars" "sources.txt:1: a source has 3 words"
+echo "horovod-2017 scenarios/published/horovod-2017/*.yaml - - -" >"$work/sources.txt"
+must_miss "bands that hold two thirds of the values" "bands must hold 70 to 90 %"
+echo "gone scenarios/gone/*.yaml 9 9 9" >"$work/sources.txt"
+must_miss "a source without scenarios" "gone has no 'scenarios/gone/"
+
 # must_refuse_record WHAT PATTERN
 must_refuse_record() { must_reject "$1" "$2" env MEASURED_DIR="$work/measured" tests/accuracy.sh "$work"; }
 
@@ -236,6 +258,9 @@ mkdir -p "$work/docs/scenarios"
 sed 's/| `title` |/| `name` |/' scenarios/README.md >"$work/docs/scenarios/README.md"
 for part in engine plots; do cp -r "$part" "$work/docs/"; done
 must_reject "a reference that is old" "scenarios/README.md: 'keys' is not what is printed now" \
+	env DOCS="$work/docs" tests/docs.sh check "$build"
+sed 's/| fp16 | [0-9.]* ms/| fp16 | 9 ms/' scenarios/README.md >"$work/docs/scenarios/README.md"
+must_reject "a table of compression that is old" "scenarios/README.md: 'break-even' is not what is printed now" \
 	env DOCS="$work/docs" tests/docs.sh check "$build"
 echo '/* as in engine/gone.h */' >"$work/tree/real/a.c"
 must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.h'" tests/check-docs.sh "$work/tree"

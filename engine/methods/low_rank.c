@@ -4,13 +4,15 @@
  * 2019, PowerSGD (arXiv 1905.13727). */
 #include "engine/program/program_builder.h"
 
-/* The cost of an operation. Making the left matrix orthonormal is neglected: it costs little unless the rank is near
- * the number of columns. */
+/* The cost of an operation. Making the left matrix orthonormal has few bytes and products, unless the rank is near the
+ * number of columns: its launches alone count. */
 struct work {
 	enum psd_op_kind kind;
 	enum psd_buffer source, target;
 	bool has_gradient, has_residual; /* the operation reads or writes the item's */
 	double products;		 /* multiply-adds of an element for each rank */
+	unsigned launches;		 /* number of kernels for each matrix */
+	unsigned launches_of_rank;	 /* number of kernels for each column of the left matrix */
 };
 
 static unsigned element_bytes(const struct psd_plan *plan, const struct work *work)
@@ -19,18 +21,21 @@ static unsigned element_bytes(const struct psd_plan *plan, const struct work *wo
 	       (work->has_residual ? psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL) : 0);
 }
 
-/* Seconds follow from the rates of an update, which counts the bytes of gradients alone, and of matrix products. */
+/* Seconds follow from the rates of a conversion, which counts the bytes of gradients alone, and of matrix products, and
+ * from the launches. */
 static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, const struct work *work, uint32_t before)
 {
 	const struct psd_plan *plan = b->plan;
 	const double elements = (double)stage->item->subject.elements;
+	const double launches = work->launches + (double)work->launches_of_rank * plan->low_rank;
 	struct psd_op op = psd_stage_op(stage, work->kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
 
 	op.source = work->source;
 	op.target = work->target;
 	op.bytes = stage->item->subject.elements * element_bytes(plan, work);
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, psd_cost_convert_bps(&plan->system->host)) +
-		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec;
+		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec +
+		      stage->item->n_narrow * launches * plan->system->host.launch_sec;
 	const uint32_t added = psd_builder_add_op(b, &op);
 	psd_builder_after(b, added, before);
 	return added;
@@ -57,9 +62,28 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 {
-	static const struct work project = {PSD_OP_PROJECT, PSD_BUFFER_GRADIENT, PSD_BUFFER_LEFT, true, true, 1.0};
-	static const struct work fit = {PSD_OP_FIT, PSD_BUFFER_LEFT, PSD_BUFFER_RIGHT, false, true, 2.0};
-	static const struct work expand = {PSD_OP_EXPAND, PSD_BUFFER_RIGHT, PSD_BUFFER_GRADIENT, true, false, 1.0};
+	/* Kernels: add the residual and multiply. Remove earlier columns from each column, take its norm and divide;
+	 * multiply twice and subtract. Multiply. */
+	static const struct work project = {.kind = PSD_OP_PROJECT,
+					    .source = PSD_BUFFER_GRADIENT,
+					    .target = PSD_BUFFER_LEFT,
+					    .has_gradient = true,
+					    .has_residual = true,
+					    .products = 1.0,
+					    .launches = 2};
+	static const struct work fit = {.kind = PSD_OP_FIT,
+					.source = PSD_BUFFER_LEFT,
+					.target = PSD_BUFFER_RIGHT,
+					.has_residual = true,
+					.products = 2.0,
+					.launches = 3,
+					.launches_of_rank = 3};
+	static const struct work expand = {.kind = PSD_OP_EXPAND,
+					   .source = PSD_BUFFER_RIGHT,
+					   .target = PSD_BUFFER_GRADIENT,
+					   .has_gradient = true,
+					   .products = 1.0,
+					   .launches = 1};
 	const uint32_t projected = add_work(b, stage, &project, stage->gradient);
 
 	hurry(b, projected);

@@ -18,14 +18,15 @@ static uint64_t packed_bytes(const struct psd_builder *b, const struct psd_stage
 	return stage->item->n_blocks * psd_plan_value_bytes(b->plan, PSD_BUFFER_PACKED);
 }
 
-/* Work on the device at the rate of an update, which counts the bytes of gradients alone. */
+/* Work on the device, of one kernel, at the rate of conversions, which counts the bytes of gradients alone. */
 static struct psd_op device_op(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 			       uint64_t bytes)
 {
 	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
 
 	op.bytes = bytes;
-	op.work_sec = psd_cost_bytes_sec((double)bytes, psd_cost_convert_bps(&b->plan->system->host));
+	op.work_sec = psd_cost_bytes_sec((double)bytes, psd_cost_convert_bps(&b->plan->system->host)) +
+		      b->plan->system->host.launch_sec;
 	return op;
 }
 

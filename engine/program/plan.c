@@ -42,6 +42,7 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 	if (plan->low_rank) {
 		item->left += psd_low_rank_left(tensor, plan->low_rank);
 		item->right += psd_low_rank_right(tensor, plan->low_rank);
+		item->n_narrow += psd_low_rank_right(tensor, plan->low_rank) > 0;
 	}
 	if (tensor->rows == 0 && is_one_layer)
 		return;

@@ -31,6 +31,7 @@ struct psd_plan_item {
 	uint64_t travelling;
 	/* sparse all-reduce: number of the item's first chunk, counted over all items, and number of its chunks */
 	uint32_t first_chunk, n_chunks;
+	unsigned n_narrow; /* low-rank compression: number of the item's tensors that travel as low-rank factors */
 	uint64_t n_blocks; /* compression (PSD_COMPRESSIONS): number of the item's blocks */
 	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's tensors; right is
 	 * 0 if no tensor has low-rank factors. */

@@ -69,6 +69,8 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, is_there ? psd_cost_convert_bps(host) : host->reduce_bps);
+	if (is_there)
+		op.work_sec += host->launch_sec;
 	const uint32_t convert = psd_builder_add_op(b, &op);
 	psd_builder_after(b, convert, before);
 	return convert;

@@ -1,7 +1,7 @@
 /* The table of devices. Peaks, multiprocessors and bandwidths are the makers' figures. Shares are constants of a
- * generation and its library, fitted to published throughputs of single GPUs: scenarios/published/ has them all, with
- * the errors. Each source names its extrapolations. A profile or `samples_per_sec` replaces all of this wherever
- * something was measured. */
+ * generation and its library, fitted to published throughputs of single GPUs: scenarios/published/one-gpu/ has them
+ * all, with the errors. Each source names its extrapolations. A profile or `samples_per_sec` replaces all of this
+ * wherever something was measured. */
 #include <string.h>
 
 #include "engine/scenario/device.h"

@@ -99,6 +99,7 @@ struct psd_host_costs {
 	double streams_ratio;
 	/* Rate at which a device reads and writes bytes when it casts or compresses values; 0: update_bps. */
 	double convert_bps;
+	double launch_sec;  /* time in which a device with its own memory launches a kernel that casts or compresses */
 	unsigned requests;  /* number of requests in which a worker pushes a tensor to one shard; 0 means 1 */
 	double request_sec; /* processor time of a shard for each of these requests */
 	bool is_copy_free, is_reduce_free, is_update_free, is_convert_free, is_transport_free, is_local_free;

@@ -12,6 +12,12 @@ enum { PASSES_OF_UPDATE = 5, PASSES_OF_SUM = 3 };
 
 static const double launch_sec = 10e-6; /* time of a kernel's launch: arXiv 1902.06855 has 30 us for three or four */
 
+static bool has_launches(const struct psd_scenario *scenario, const struct psd_stack_row *stack,
+			 const struct psd_device_row *device)
+{
+	return !stack->frees_device && scenario->machine.cores == 0 && !(device && device->shares_memory);
+}
+
 /* The device that computes layers; NULL: a profile has their seconds. */
 static const struct psd_device_row *device_of(const struct psd_scenario *scenario, const struct psd_system *system)
 {
@@ -81,5 +87,7 @@ void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_s
 		   workload.samples_per_sec > 0.0 || workload.mfu_ratio > 0.0);
 	leave_out(&host, scenario);
 	psd_schema_fill(&system->host, &host, &psd_scenario_host, said, 2);
+	if (has_launches(scenario, stack, device_of(scenario, system)))
+		system->host.launch_sec = launch_sec;
 	system->stack = stack;
 }

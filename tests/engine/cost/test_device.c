@@ -1,5 +1,6 @@
-/* The table of devices against published figures of single GPUs: throughputs in scenarios/published/single-gpu.csv, and
- * times of one direction here. `build/psd-tests --filter 'device/meets*' --verbose` prints both tables. */
+/* The table of devices against published figures of single GPUs: throughputs in
+ * scenarios/published/one-gpu/single-gpu.csv, and times of one direction here. `build/psd-tests --filter
+ * 'device/meets*' --verbose` prints both tables. */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "engine/model/model.h"
 
 enum column { MODEL, SEQUENCE, DEVICE, PRECISION, BATCH, RATE, LOWEST, HIGHEST, RUNS, USE, SOURCE, N_COLUMNS };
-static const char path[] = "scenarios/published/single-gpu.csv";
+static const char path[] = "scenarios/published/one-gpu/single-gpu.csv";
 static const char header[] = "model,sequence,device,precision,batch,samples_per_sec,lowest,highest,runs,use,source";
 
 struct point {

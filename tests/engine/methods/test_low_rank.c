@@ -246,6 +246,29 @@ Test(low_rank, operations_take_their_values_and_products)
 	expect_all_work("tests/data/wide_layer.yaml", 4 * elements, false);
 }
 
+/* A launch takes 10 us. Two kernels make the left matrix; three for each of 2 columns and three more the right one. */
+Test(low_rank, each_kernel_is_launched)
+{
+	static const char model[] = "tests/data/wide_layer.yaml";
+	static const struct {
+		enum psd_op_kind kind;
+		enum psd_buffer source;
+		unsigned launches;
+	} expected[] = {{PSD_OP_PROJECT, PSD_BUFFER_GRADIENT, 2},
+			{PSD_OP_FIT, PSD_BUFFER_LEFT, 9},
+			{PSD_OP_EXPAND, PSD_BUFFER_RIGHT, 1}};
+	struct one_item priced, unpriced;
+
+	open_item(&priced, model, 3, "sync: ring, low_rank: {rank: 2}, stack: ideal, host: {convert: 4GBps}", true);
+	open_item(&unpriced, model, 3, "sync: ring, low_rank: {rank: 2}, host: {convert: 4GBps}", true);
+	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		cr_expect_float_eq(find_op(&priced, expected[i].kind, expected[i].source)->work_sec -
+					   find_op(&unpriced, expected[i].kind, expected[i].source)->work_sec,
+				   10e-6 * expected[i].launches, 1e-12);
+	close_item(&priced);
+	close_item(&unpriced);
+}
+
 /* Gradients have 2 bytes, what is lost 4. */
 TEST_ROW(low_rank, mixed_precision_keeps_what_is_lost_in_4_bytes,
 	 expect_all_work("tests/data/wide_layer.yaml, precision: mixed", 2 * elements, true))

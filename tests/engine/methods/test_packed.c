@@ -193,6 +193,28 @@ Test(packed, operations_take_what_they_read_and_write)
 	close_item(&item);
 }
 
+static void expect_launch(const char *system, enum psd_op_kind kind)
+{
+	struct one_item priced, unpriced;
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s, host: {convert: 4GBps}", system);
+	open_matrix(&unpriced, text, true);
+	snprintf(text, sizeof(text), "%s, host: {convert: 4GBps}, stack: ideal", system);
+	open_matrix(&priced, text, true);
+	cr_expect_float_eq(find_op(&priced, kind)->work_sec - find_op(&unpriced, kind)->work_sec, 10e-6, 1e-12,
+			   "%s: %s", system, psd_op_kind_names[kind]);
+	close_item(&priced);
+	close_item(&unpriced);
+}
+
+Test(packed, each_conversion_on_a_device_is_launched)
+{
+	expect_launch("sync: ps, compress: {by: one-bit}", PSD_OP_PACK);
+	expect_launch("sync: ps, compress: {by: top-k}", PSD_OP_UNPACK);
+	expect_launch("sync: ring, wire: fp16", PSD_OP_CONVERT);
+}
+
 /* With top-k a shard touches only the values that travel, 11 of a block with their positions. */
 Test(packed, sums_of_few_values_take_those)
 {

@@ -85,6 +85,7 @@ Test(stack, never_frees_a_device)
 	cr_expect_float_eq(scenario.systems[0].host.convert_bps / memory_bps, 1.0, ROUNDING);
 	cr_expect_float_eq(scenario.systems[0].host.update_bps / memory_bps, 1.0 / 5, ROUNDING);
 	cr_expect_eq(scenario.systems[0].host.tensor_sec, 10e-6);
+	cr_expect_eq(scenario.systems[0].host.launch_sec, 10e-6);
 	cr_expect_eq(scenario.systems[0].host.transport_bps, 0.0);
 	psd_scenario_release(&scenario);
 	load(&scenario, "v100", "", "sync: ring");
@@ -113,7 +114,7 @@ Test(stack, none_costs_nothing)
 	const struct psd_host_costs *host = &scenario.systems[0].host;
 	cr_expect_eq(host->copy_bps + host->reduce_bps + host->update_bps + host->convert_bps + host->transport_bps,
 		     0.0);
-	cr_expect_eq(host->tensor_sec + host->iteration_sec + host->request_sec, 0.0);
+	cr_expect_eq(host->tensor_sec + host->launch_sec + host->iteration_sec + host->request_sec, 0.0);
 	psd_scenario_release(&scenario);
 }
 
