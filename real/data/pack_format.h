@@ -43,7 +43,7 @@ struct psd_pack {
 	uint64_t n_samples;
 	uint32_t classes;
 	uint32_t height, width;
-	/* mean of red, green and blue over all pixels, in units of 1/65536; a color value is 0 to 255 */
+	/* mean of red, green and blue over all pixels, in units of 1/65536; colour values are from 0 to 255 */
 	uint32_t mean[3];
 	uint64_t names_checksum; /* checksum of the class names */
 };
@@ -56,17 +56,17 @@ struct psd_pack_record {
 	uint32_t label;	     /* number of the class */
 };
 
-/* Checks header and index of a mapped file, and fills *pack, which is valid as long as the mapping. PSD_EINVAL: they
- * are damaged; the text has the byte offset. */
+/* Checks header and index of a mapped file, and fills *pack, which is valid until the mapping is closed. PSD_EINVAL:
+ * header or index are damaged; the text has the byte offset. */
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Sets *record to a sample (sample < n_samples), and verifies the checksum of its JPEG. PSD_EINVAL: it differs; the
- * text has the byte offset. */
+/* Sets *record to sample number `sample` (below n_samples), and verifies the checksum of its JPEG. PSD_EINVAL: the
+ * checksum differs; the text has the byte offset. */
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the header of a file of n_file_bytes bytes to `header`, PSD_PACK_HEADER_BYTES long; the file's index must
- * follow it in memory, because the header has its checksum. pack->file is not used. */
+/* Writes the header of a file of n_file_bytes bytes to `header`, PSD_PACK_HEADER_BYTES long. The index of the file must
+ * follow the header in memory, because the header contains a checksum of it. pack->file is not used. */
 void psd_pack_write_header(uint8_t *header, const struct psd_pack *pack, uint64_t n_file_bytes);
 /* Writes the index entry of a record, with the checksum of its JPEG. */
 void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_pack_record *record);

@@ -15,7 +15,8 @@
 /* Memory into which one message is received, as a list of segments. With `added` set, received values are added to the
  * values in this memory. */
 struct psd_destination {
-	/* Total length: that of the message in bytes. If is_of_floats: 4 bytes for each value of the message. */
+	/* Segments of the memory. Their total length is the length of the message in bytes; if is_of_floats, it is 4
+	 * bytes for each value of the message. */
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
 	/* Encoding of the received values; they are added to the values in the memory. NULL: received bytes replace the

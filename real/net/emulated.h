@@ -24,9 +24,9 @@ struct psd_emulated_links {
 	double had_latency_sec;
 };
 
-/* Puts callbacks of its own before those of the owner in *options, so that messages are delayed. If has_rate, it also replaces
- * the carriers by carriers with a rate limit. carriers: n_connections for each of n_peers peers. The caller closes
- * *emulated after the connections. If there is nothing to emulate, *emulated is NULL and nothing is changed.
+/* Puts callbacks of its own before those of the owner in *options, so that messages are delayed. If has_rate, it also
+ * replaces the carriers by carriers with a rate limit. carriers: n_connections for each of n_peers peers. The caller
+ * closes *emulated after the connections. If there is nothing to emulate, *emulated is NULL and nothing is changed.
  * PSD_ENOMEM. */
 enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
 				  struct psd_connections_options *options, struct psd_carrier carriers[],

@@ -78,7 +78,7 @@ struct psd_delay {
 };
 
 void psd_delay_release(struct psd_delay *delay);
-/* Adds a message to the queue. Of two messages with equal due_sec, the one that was added first is delivered first.
+/* Adds a message to the queue. If two messages have equal due_sec, the one that was added first is delivered first.
  * Fast if due_sec grows from message to message, as it mostly does. Returns false if memory runs out. */
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival);
 /* Returns the message with the smallest due_sec, borrowed until the next call; NULL: the queue is empty. */
