@@ -1,27 +1,27 @@
-/* The packed record format: a whole set of labelled JPEGs of one size in one file, read without unpacking. All integers
- * are little-endian and unsigned.
+/* The packed record format: a whole set of labelled JPEGs of one size in one file, which is read without unpacking. All
+ * integers are little-endian and unsigned. Offset, length in bytes and content of each field:
  *
  *   header, 72 bytes
- *      0   8  magic 89 'P' 'S' 'D' 'P' 'K' 0d 0a (so that a transfer as text, which changes line ends, is noticed)
+ *      0   8  magic bytes 89 'P' 'S' 'D' 'P' 'K' 0d 0a (a transfer as text changes line ends, which these bytes show)
  *      8   4  version, 1
- *     12   4  classes, 1 or more
- *     16   8  samples, 1 or more
+ *     12   4  number of classes, 1 or more
+ *     16   8  number of samples, 1 or more
  *     24   4  height of every image in pixels, 1 to 4096
  *     28   4  width of every image in pixels, equal to the height
- *     32  12  mean of red, green, blue over all pixels, each 0 to 255, in units of 1/65536
+ *     32  12  mean of red, green and blue over all pixels, each 0 to 255, in units of 1/65536
  *     44   4  zero
- *     48   8  bytes of the whole file
- *     56   8  checksum of the class names, each with its terminating zero byte, in the order of their numbers
- *     64   8  checksum of bytes 0 to 63 and the index
+ *     48   8  number of bytes of the whole file
+ *     56   8  checksum of the class names, each with its terminating zero byte, in the order of the class numbers
+ *     64   8  checksum of bytes 0 to 63 and of the index
  *   index, 24 bytes for each sample
- *      0   8  offset of its JPEG in the file: the end of the JPEG before it, or of the index
+ *      0   8  offset of its JPEG in the file: the end of the previous JPEG, or of the index
  *      8   4  length of its JPEG in bytes, 1 or more
- *     12   4  label, below classes
+ *     12   4  label: number of its class, below the number of classes
  *     16   8  checksum of its JPEG
- *   JPEGs, one behind the other; the file ends with the last one
+ *   JPEGs, without gaps; the file ends with the last one
  *
- * A checksum is FNV-1a with 64 bits (Fowler, Noll and Vo; draft-eastlake-fnv): it finds damage, not malice, so nothing
- * is trusted because its checksum is right. Private to the packer, the reader and their tests. */
+ * A checksum is FNV-1a with 64 bits (Fowler, Noll and Vo; draft-eastlake-fnv). It finds damage, not malice, so values
+ * are checked even if their checksum is right. Private to the packer, the reader and their tests. */
 #ifndef PSD_REAL_PACK_FORMAT_H
 #define PSD_REAL_PACK_FORMAT_H
 

@@ -1,30 +1,31 @@
 /* Named tensors in one file, in the safetensors format, which other programs (PyTorch, NumPy) read and write as well.
- * Integers are little-endian and unsigned. Refuses to convert values.
+ * Integers are little-endian and unsigned. Values are never converted. Offset, length and content of each part:
  *
- *      0   8  bytes of the header, N
- *      8   N  header: a JSON object in UTF-8; blanks behind it
- *   8+N       data: the values of all tensors, little-endian, without a gap
+ *      0   8  N, the number of bytes of the header
+ *      8   N  header: a JSON object in UTF-8, with blanks after it
+ *   8+N       data: the values of all tensors, little-endian, without gaps
  *
  *   {"__metadata__": {"KEY": "TEXT", ...},
  *    "NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [BEGIN, END]}, ...}
  *
- * Offsets count from the beginning of the data. A shape of no dimensions is one value. psd pads the header so that data
- * begin at a multiple of 8, and puts wide types first, so that each value lies at a multiple of its size. Source:
- * https://github.com/huggingface/safetensors
+ * Offsets are counted in bytes from the beginning of the data. A tensor without dimensions has one value. psd adds
+ * blanks to the header so that the data begin at a multiple of 8 bytes. It writes types with larger values first, so
+ * that the offset of each value is a multiple of its size. Source: https://github.com/huggingface/safetensors
  *
- * The header is read as YAML, of which JSON is nearly a part. So a few valid headers are refused:
- *   - more than 16 MiB, which is about a hundred thousand tensors;
+ * The header is read by the YAML reader, which accepts nearly all JSON. So a few valid headers are an error:
+ *   - headers of more than 16 MiB, which is about a hundred thousand tensors;
  *   - names and keys of more than 1,000 characters, or with a zero byte;
- *   - characters beyond U+FFFF that are written as two escapes (written as themselves they are taken);
- *   - delete, U+FFFE and U+FFFF that are written as themselves, and in names and keys what ends a line in Unicode (in
- *     texts it may become a blank);
- *   - tensors of more than 8 dimensions, or of a type that is not below.
- * Some headers that are no JSON are taken. Keys that the format does not know are ignored.
+ *   - characters beyond U+FFFF that are written as two escapes (without escapes they are accepted);
+ *   - the characters delete, U+FFFE and U+FFFF without escapes; in names and keys also the characters that end a line
+ *     in Unicode (in texts such a character may become a blank);
+ *   - tensors of more than 8 dimensions, or of a type that is not in enum psd_tensor_type.
+ * Some headers that are not valid JSON are accepted. Keys that the format does not know are ignored.
  *
- * A file of psd has a text 'psd_checksums' in __metadata__: "psd_xxh64 FRONT FIRST SECOND ...", each of 16 hexadecimal
- * digits. FRONT is of all bytes before the data, with '0' as its own digits; the others are of the tensors' values, in
- * the order of the data. A changed bit of the header is found when the file is opened, one of the values by
- * psd_tensor_file_verify(). A file without this text has no checksums. Source of XXH64: engine/base/xxh64.h
+ * A file that psd has written has a text 'psd_checksums' in __metadata__: "psd_xxh64 FRONT FIRST SECOND ...". FRONT,
+ * FIRST and so on are checksums of 16 hexadecimal digits. FRONT is the checksum of all bytes before the data, in which
+ * its own digits count as '0'. The others are checksums of the tensors' values, in the order of the data. A changed bit
+ * of the header is found when the file is opened, a changed bit of the values by psd_tensor_file_verify(). A file
+ * without this text has no checksums. Source of XXH64: engine/base/xxh64.h
  *
  * Values stay in the file until they are read. The host's memory is little-endian, as everywhere in real/. */
 #ifndef PSD_REAL_TENSOR_FILE_H
