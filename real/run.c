@@ -11,6 +11,7 @@
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
+#include "real/base/path_lock.h"
 #include "real/net/secret.h"
 #include "real/run_parts.h"
 
@@ -148,6 +149,16 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
+/* No other run may write the trace or the log. */
+static enum psd_status lock_outputs(struct psd_run *run, struct psd_error *err)
+{
+	const char *const trace = run->options->trace_path, *const log = run->options->log_path;
+
+	if (run->traced)
+		PSD_TRY(psd_path_lock(trace, trace, &run->locks[PSD_RUN_LOCK_TRACE], err));
+	return log && prints_results(run) ? psd_path_lock(log, log, &run->locks[PSD_RUN_LOCK_LOG], err) : PSD_OK;
+}
+
 /* Finds every error in paths and data before the first system trains. */
 static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 {
@@ -173,6 +184,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		status = psd_worker_count_samples(&run->costed.graph, &scenario->train, &run->training_samples, err);
 	if (!status) /* all inputs are known by now; nothing is touched before */
 		status = psd_run_plan_files(run, err);
+	if (!status)
+		status = lock_outputs(run, err);
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);
 	if (!status)
@@ -201,7 +214,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		.replay = scenario->replay,
 		.train = scenario->train,
 		.listener = -1,
-		.checkpoints_lock = -1,
+		.locks = {-1, -1, -1},
 		.n_joined = n_joined,
 	};
 	enum psd_status status = psd_worker_check(scenario, err);
@@ -232,8 +245,9 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	psd_outputs_discard();
 	if (run.listener >= 0)
 		close(run.listener);
-	if (run.checkpoints_lock >= 0)
-		close(run.checkpoints_lock);
+	for (unsigned l = 0; l < PSD_RUN_LOCKS; l++)
+		if (run.locks[l] >= 0)
+			close(run.locks[l]);
 	psd_secret_free(run.secret);
 	psd_hosts_release(&run.hosts);
 	free(run.rows);

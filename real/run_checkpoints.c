@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "real/base/console.h"
 #include "real/run_parts.h"
@@ -54,9 +53,12 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_checkpoints checkpoints = {.folder = run->options->save_path};
-	const enum psd_status status = checkpoints.folder ? psd_checkpoints_reserve(&checkpoints, err) : PSD_OK;
+	const char *const log = run->self == 0 && run->options->resumes ? run->options->log_path : NULL;
 
-	return status ? status : psd_run_options_plan_files(run->options, err);
+	if (checkpoints.folder)
+		PSD_TRY(psd_checkpoints_reserve(&checkpoints, err));
+	PSD_TRY(psd_run_options_plan_files(run->options, err));
+	return log ? psd_run_log_check(log, err) : PSD_OK;
 }
 
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
@@ -70,7 +72,8 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 	run->checkpoints.folder = options->save_path;
 	run->checkpoints.every_iterations = every < PSD_MAX_ITERATIONS ? (uint32_t)every : PSD_MAX_ITERATIONS;
 	status = psd_checkpoints_open(&run->checkpoints, err);
-	return status || run->self != 0 ? status : psd_checkpoints_lock(&run->checkpoints, &run->checkpoints_lock, err);
+	return status ? status
+		      : psd_checkpoints_lock(&run->checkpoints, run->self, &run->locks[PSD_RUN_LOCK_SAVE], err);
 }
 
 static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error *err)
@@ -90,8 +93,9 @@ static enum psd_status refuse_parameters(const struct psd_run *run, struct psd_e
 			     parameters.text);
 }
 
+/* Where each host has a folder of its own, host 0 alone has written parameters. */
 static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
-				      struct psd_error *err)
+				      bool has_parameters, struct psd_error *err)
 {
 	const struct psd_checkpoint_host missing = {set->missing, set->n_hosts};
 	const struct psd_checkpoint_path path = psd_checkpoint_path(&run->checkpoints, missing, set->iterations);
@@ -101,22 +105,18 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 		err, PSD_EINVAL, (struct psd_place){.path = path.text},
 		"the file is missing: to go on with other hosts or another system, each host needs the files of all "
 		"%u hosts in a shared folder; or begin in another folder with --set train.start=%.200s",
-		set->n_hosts, parameters.text);
+		set->n_hosts, has_parameters ? parameters.text : "FILE, the parameters.safetensors of host 0's folder");
 }
 
 /* The run begins at the beginning and would replace them at its first checkpoint. */
 static enum psd_status keep_parameters(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
-	char kept[sizeof(parameters.text) + 16];
-	unsigned n = 0;
+	struct psd_checkpoint_path kept;
 
-	do
-		snprintf(kept, sizeof(kept), "%s/kept-%u.safetensors", run->checkpoints.folder, ++n);
-	while (!access(kept, F_OK));
-	if (rename(parameters.text, kept))
+	if (!psd_checkpoint_keep_parameters(&run->checkpoints, &kept))
 		return refuse_parameters(run, err);
-	psd_console_say("psd-run: %s: the parameters of an earlier run are kept as %s", parameters.text, kept);
+	psd_console_say("psd-run: %s: the parameters of an earlier run are kept as %s", parameters.text, kept.text);
 	return PSD_OK;
 }
 
@@ -163,10 +163,11 @@ static struct psd_checkpoint_path about_path(const struct psd_run *run, const st
 }
 
 /* Finds the number of samples the run has used, and whether other hosts or another system wrote the checkpoint. */
-static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
-				 struct psd_checkpoint_host host, struct psd_old_checkpoint_about *about,
-				 struct psd_error *err)
+static enum psd_status look_back(struct psd_run *run, const struct psd_case *made,
+				 const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
+				 struct psd_old_checkpoint_about *about, struct psd_error *err)
 {
+	const struct psd_checkpoint_set *set = &found->newest;
 	struct psd_text program = {.bytes = NULL}, text = {.bytes = NULL};
 	struct psd_shard_map shard_map;
 	enum psd_status status = psd_shard_map_make(&shard_map, &made->plan, err);
@@ -186,7 +187,9 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 		return status;
 	run->first_sample = about->has_samples ? about->samples : set->iterations * psd_run_global_batch(run);
 	run->from_hosts = set->n_hosts == host.n_hosts && about->is_alike ? 0 : set->n_hosts;
-	return run->from_hosts == 0 || set->missing == set->n_hosts ? PSD_OK : refuse_missing(run, set, err);
+	return run->from_hosts == 0 || set->missing == set->n_hosts
+		       ? PSD_OK
+		       : refuse_missing(run, set, found->has_parameters, err);
 }
 
 /* Begins at the newest checkpoint, or at iteration 0 without one. */
@@ -202,7 +205,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	run->first_sample = 0;
 	run->from_hosts = 0;
 	if (found->newest.iterations > 0)
-		status = look_back(run, made, &found->newest, host, &about, err);
+		status = look_back(run, made, found, host, &about, err);
 	if (!status)
 		status = psd_run_settle_end(run, err);
 	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
@@ -221,32 +224,63 @@ static void say_skipped(const char *lines)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* Goes back from the newest checkpoint to the newest whole one. found: the newest, replaced. */
+/* Number of iterations of the newest checkpoint, if it is not whole; 0: it is whole, or there is none. */
+static uint32_t find_unsound(const struct psd_run *run, const struct psd_checkpoints_found *found,
+			     struct psd_checkpoint_host host, struct psd_error *why)
+{
+	const struct psd_checkpoint_host missing = {found->torn.missing, found->torn.n_hosts};
+
+	if (found->torn.iterations > 0) {
+		const struct psd_checkpoint_path path =
+			psd_checkpoint_path(&run->checkpoints, missing, found->torn.iterations);
+
+		psd_error_set(why, PSD_EFILE, (struct psd_place){.path = path.text}, "the file is missing");
+		return found->torn.iterations;
+	}
+	return found->newest.iterations > 0 && psd_checkpoint_check(&run->checkpoints, &found->newest, host, why)
+		       ? found->newest.iterations
+		       : 0;
+}
+
+/* Goes back from the newest checkpoint to the newest whole one. found: the newest, replaced. A run that was killed at
+ * its first checkpoint begins again; it does not if all files were there. */
 static enum psd_status find_whole(const struct psd_run *run, struct psd_checkpoint_host host,
 				  struct psd_checkpoints_found *found, struct psd_error *err)
 {
 	struct psd_text skipped = {.bytes = NULL};
 	struct psd_error why, first = {.status = PSD_OK};
 	enum psd_status status = PSD_OK;
+	uint32_t iterations;
 
-	while (!status && found->newest.iterations > 0 &&
-	       psd_checkpoint_check(&run->checkpoints, &found->newest, host, &why)) {
-		if (!first.status)
+	while (!status && (iterations = find_unsound(run, found, host, &why)) > 0) {
+		if (!first.status && found->torn.iterations == 0)
 			first = why;
 		psd_text_add(&skipped, "%s: the checkpoint of %" PRIu32 " iterations is skipped\n", why.text,
-			     found->newest.iterations);
+			     iterations);
 		if (why.status == PSD_ENOMEM || skipped.is_out_of_memory)
 			status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
 		else
-			status = psd_checkpoints_find(&run->checkpoints, host, found->newest.iterations, found, err);
+			status = psd_checkpoints_find(&run->checkpoints, host, iterations, found, err);
 	}
 	if (!status && first.status && found->newest.iterations == 0)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "%s; no other checkpoint is whole: name another folder to begin anew",
 				       first.text);
-	if (!status)
+	if (!status && !found->has_lost) /* a refusal says it otherwise */
 		say_skipped(skipped.bytes);
 	psd_text_release(&skipped);
+	return status;
+}
+
+/* Says which iterations the log lacks, as when somebody cut it or the disk was full. */
+static enum psd_status go_on_log(struct psd_run *run, struct psd_error *err)
+{
+	struct psd_text missing = {.bytes = NULL};
+	const enum psd_status status = psd_run_log_go_on(&run->log, run->first_iteration, &missing, err);
+
+	if (!status && missing.bytes)
+		psd_console_say("psd-run: %s: lacks the lines of iterations %s", run->log.path, missing.bytes);
+	psd_text_release(&missing);
 	return status;
 }
 
@@ -262,9 +296,9 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	status = psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err);
 	if (status)
 		return status;
-	if (found.has_parameters_alone)
+	if (found.has_parameters && !found.has_folders)
 		return refuse_parameters(run, err);
-	if (found.has_only_parameters && run->self == 0 && run->n_restarts == 0)
+	if (found.has_parameters && !found.has_any && run->self == 0 && run->n_restarts == 0)
 		PSD_TRY(keep_parameters(run, err));
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
@@ -272,11 +306,11 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	if (status)
 		return status;
 	if (found.newest.iterations == 0 && found.other.iterations > 0)
-		return refuse_missing(run, &found.other, err);
+		return refuse_missing(run, &found.other, found.has_parameters, err);
 	if (found.has_lost)
 		return refuse_lost(run, err);
 	status = begin_at(run, made, &found, host, err);
-	return status ? status : psd_run_log_go_on(&run->log, run->first_iteration, err);
+	return status ? status : go_on_log(run, err);
 }
 
 /* ---- restarts ---- */

@@ -11,6 +11,8 @@
 #include "real/session/checkpoint.h"
 #include "real/session/run_log.h"
 
+enum psd_run_lock { PSD_RUN_LOCK_SAVE, PSD_RUN_LOCK_TRACE, PSD_RUN_LOCK_LOG, PSD_RUN_LOCKS };
+
 struct psd_run {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
@@ -36,8 +38,8 @@ struct psd_run {
 	struct psd_run_log log;
 	/* Folder and interval of checkpoints; checkpoints.folder NULL: none are written. */
 	struct psd_checkpoints checkpoints;
-	/* Descriptor that locks the folder of checkpoints against other runs; -1: not locked. */
-	int checkpoints_lock;
+	/* Descriptors that lock the files of --save, --trace and --log against other runs; -1: not locked. */
+	int locks[PSD_RUN_LOCKS];
 	/* The files of all hosts of the checkpoint at first_iteration are in this folder. */
 	bool has_whole;
 	/* First iteration of the running system; 0 unless it resumes from a checkpoint. */

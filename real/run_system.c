@@ -266,7 +266,7 @@ static enum psd_status end_together(struct psd_run *run, const struct psd_case *
 	const bool may_be_alone = run->hosts.n_hosts > 1 && run->options->n_restarts > 0 && !run->has_whole;
 	enum psd_status status = may_be_alone ? launch_case(run, made, row, err) : PSD_OK;
 
-	if (status && run->attempt.is_overdue && !run->lost.status) {
+	if (status == PSD_EABSENT && !run->lost.status) { /* here, or at another host that came again */
 		psd_console_say("psd-run: %s; this host has the last checkpoint, the others may have ended", err->text);
 		status = PSD_OK;
 	}

@@ -21,6 +21,7 @@
 #include "real/cluster/emulation.h"
 #include "real/cluster/process_group.h"
 #include "real/net/socket.h"
+#include "real/session/agreed_terms.h"
 #include "real/session/pulse.h"
 
 enum { FIRST_PORT = 7411 };
@@ -47,6 +48,7 @@ _Static_assert(sizeof(struct record) <= PIPE_BUF, "a record is written in one pi
 struct launch {
 	const struct psd_launch_options *options;
 	const struct psd_layout *layout;
+	struct psd_text terms; /* terms of the run, if it has checkpoints, which are told apart by them */
 	unsigned n_hosts;
 	struct psd_mesh_host *hosts;
 	bool *is_running;
@@ -128,6 +130,7 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.self = self;
 	worker.place = options->worker.place + self;
 	worker.hosts = launch->hosts;
+	worker.terms = launch->terms.bytes;
 	worker.pulse = &launch->pulses[self];
 	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
@@ -540,6 +543,7 @@ static void release(struct launch *launch)
 		close(launch->pipe_in);
 	if (launch->pipe_out >= 0)
 		close(launch->pipe_out);
+	psd_text_release(&launch->terms);
 	free(launch->hosts);
 	free(launch->is_running);
 	free(launch->listeners);
@@ -547,6 +551,15 @@ static void release(struct launch *launch)
 	free(launch->has_record);
 	free(launch->stopped_sec);
 	psd_process_group_unshare(launch->pulses, launch->n_hosts * sizeof(*launch->pulses));
+}
+
+/* Files of checkpoints have a hash of the terms. The number of iterations is left out: a run that is cut and resumed
+ * writes the files of an uncut one. */
+static enum psd_status make_terms(struct launch *launch, struct psd_error *err)
+{
+	const struct psd_worker_options *worker = &launch->options->worker;
+
+	return worker->checkpoints ? psd_terms_add(&launch->terms, worker->made, worker->train, 0, err) : PSD_OK;
 }
 
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
@@ -563,6 +576,8 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 
 	if (!status)
 		status = psd_worker_check_optimiser(options->worker.made, err);
+	if (!status)
+		status = make_terms(&launch, err);
 	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->cluster_kind == PSD_CLUSTER_EMULATED)

@@ -377,6 +377,21 @@ static enum psd_status write_all(struct packer *packer)
 	return write_bytes(packer, packer->front, front_bytes);
 }
 
+/* A packed file among the images would be in the way of the next call. */
+static enum psd_status check_place(const char *folder, const char *path, struct psd_error *err)
+{
+	char *inside = psd_inputs_resolve_path(folder), *place = psd_inputs_resolve_path(path);
+	const size_t n_bytes = inside ? strlen(inside) : 0;
+	const bool is_inside = inside && place && !strncmp(place, inside, n_bytes) &&
+			       (n_bytes == 1 || place[n_bytes] == '/' || !place[n_bytes]);
+
+	free(inside);
+	free(place);
+	return is_inside ? psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+					 "is in the folder that is packed, '%.200s': name a file elsewhere", folder)
+			 : PSD_OK;
+}
+
 static enum psd_status write_file(struct packer *packer, const char *path)
 {
 	enum psd_status status;
@@ -426,6 +441,10 @@ enum psd_status psd_pack_directory(const char *folder, const char *path, const s
 				     "side of packed images is %u pixels, must be %d to %d", side, MIN_SIDE,
 				     PSD_PACK_MAX_SIDE);
 	status = list_folder(&packer, folder);
+	if (!status)
+		status = psd_output_check(path, err);
+	if (!status)
+		status = check_place(folder, path, err);
 	if (!status)
 		status = take_room(&packer);
 	if (!status)

@@ -122,8 +122,6 @@ enum psd_status psd_joining_give_up(const struct psd_joining *joining, struct ps
 	const double within_sec = joining->options->within_sec;
 	char missing[PSD_MISSING_MAX], joined[PSD_JOINED_MAX], self[PSD_MESH_NAME_MAX];
 
-	if (joining->options->attempt)
-		joining->options->attempt->is_overdue = true;
 	psd_joining_write_missing(joining, missing);
 	write_joined(joining, joined);
 	psd_joining_name(joining, joining->options->self, self);

@@ -228,10 +228,8 @@ static struct psd_joining make_joining(const struct psd_mesh_options *options, i
 	};
 
 	joining.refused = joining.n_hosts;
-	if (options->attempt) {
+	if (options->attempt)
 		options->attempt->next_number = options->attempt->number + 1;
-		options->attempt->is_overdue = false;
-	}
 	for (unsigned i = 0; i < joining.n_hosts * options->n_connections; i++)
 		fds[i] = -1;
 	return joining;

@@ -5,26 +5,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/grow.h"
 #include "engine/base/inputs.h"
 #include "engine/base/output.h"
+#include "real/base/path_lock.h"
 
 #define ITERATION_NAME "iteration-%" PRIu32
 #define HOST_NAME      "host-%u-of-%u.safetensors"
+#define KEPT_NAME      "kept-%u.safetensors"
 #define PART_SUFFIX    ".part"
 
 /* longest name, with the suffix of a temporary file */
 enum { NAME_MAX_BYTES = 64 };
-/* The processes of a killed run end within this time. */
-enum { LOCK_TRIES = 20, LOCK_TRY_MS = 100 };
 
 /* ---- paths ---- */
 
@@ -46,12 +44,39 @@ struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *che
 	return path;
 }
 
+static struct psd_checkpoint_path part_path(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+					    uint32_t iterations)
+{
+	struct psd_checkpoint_path path = psd_checkpoint_path(checkpoints, host, iterations);
+
+	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
+	return path;
+}
+
 struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_checkpoints *checkpoints)
 {
 	struct psd_checkpoint_path path;
 
 	snprintf(path.text, sizeof(path.text), "%s/parameters.safetensors", checkpoints->folder);
 	return path;
+}
+
+static struct psd_checkpoint_path kept_path(const struct psd_checkpoints *checkpoints, unsigned number)
+{
+	struct psd_checkpoint_path path;
+
+	snprintf(path.text, sizeof(path.text), "%s/" KEPT_NAME, checkpoints->folder, number);
+	return path;
+}
+
+bool psd_checkpoint_keep_parameters(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_path *kept)
+{
+	unsigned n = 0;
+
+	do
+		*kept = kept_path(checkpoints, ++n);
+	while (!access(kept->text, F_OK));
+	return !rename(psd_checkpoint_parameters_path(checkpoints).text, kept->text);
 }
 
 static enum psd_status make_folder(const char *path, struct psd_error *err)
@@ -77,38 +102,55 @@ static enum psd_status check_name(const struct psd_checkpoints *checkpoints, str
 	return PSD_OK;
 }
 
-enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+enum psd_status psd_checkpoints_open(struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
-	const enum psd_status status = check_name(checkpoints, err);
+	struct stat about;
 
-	return status ? status : make_folder(checkpoints->folder, err);
+	PSD_TRY(check_name(checkpoints, err));
+	PSD_TRY(make_folder(checkpoints->folder, err));
+	checkpoints->is_open = !stat(checkpoints->folder, &about);
+	if (checkpoints->is_open) {
+		checkpoints->device = about.st_dev;
+		checkpoints->inode = about.st_ino;
+	}
+	return PSD_OK;
 }
 
-enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor, struct psd_error *err)
+/* Somebody may have put another folder, or a link to one, in its place. */
+static enum psd_status check_folder(const struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
-	const int folder = open(checkpoints->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool is_locked;
+	struct stat about;
 
-	for (unsigned tries = 0; folder >= 0 && tries < LOCK_TRIES; tries++) {
-		is_locked = !flock(folder, LOCK_EX | LOCK_NB);
-		if (is_locked || errno != EWOULDBLOCK)
-			break;
-		(void)poll(NULL, 0, LOCK_TRY_MS);
-	}
-	if (folder < 0 || is_locked || errno != EWOULDBLOCK) {
-		*descriptor = folder;
+	if (!checkpoints->is_open)
 		return PSD_OK;
-	}
-	close(folder);
+	if (stat(checkpoints->folder, &about))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+				     "no checkpoint can be written there: %s", strerror(errno));
+	if (about.st_dev == checkpoints->device && about.st_ino == checkpoints->inode)
+		return PSD_OK;
 	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-			     "another run is writing checkpoints there");
+			     "another folder has taken this place since the run began: no checkpoint is written there");
+}
+
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, unsigned host, int *descriptor,
+				     struct psd_error *err)
+{
+	char path[PSD_CHECKPOINT_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/host-%u", checkpoints->folder, host);
+	return psd_path_lock(path, checkpoints->folder, descriptor, err);
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
 				     struct psd_error *err)
 {
 	const struct psd_checkpoint_path path = folder_path(checkpoints, iterations);
+	struct stat about;
 
+	PSD_TRY(check_folder(checkpoints, err));
+	if (!lstat(path.text, &about) && S_ISLNK(about.st_mode))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path.text},
+				     "is a symbolic link, must be a folder: no checkpoint is written there");
 	return make_folder(path.text, err);
 }
 
@@ -133,6 +175,18 @@ static bool is_host(const char *name, struct psd_checkpoint_host *host)
 		return false;
 	snprintf(again, sizeof(again), HOST_NAME, host->host, host->n_hosts);
 	return !strcmp(name, again);
+}
+
+/* True if a killed writer has left it. */
+static bool is_part(const char *name, struct psd_checkpoint_host *host)
+{
+	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
+	char whole[NAME_MAX_BYTES];
+
+	if (length < behind || length >= sizeof(whole) || strcmp(name + length - behind, PART_SUFFIX) != 0)
+		return false;
+	snprintf(whole, sizeof(whole), "%.*s", (int)(length - behind), name);
+	return is_host(whole, host);
 }
 
 /* Calls visit with each iteration's folder. Returns false with errno. */
@@ -163,11 +217,11 @@ struct search {
 	uint32_t below_iterations; /* 0: all */
 	struct psd_checkpoints_found found;
 	struct psd_checkpoint_set own, complete; /* newest of this host; newest complete one of as many hosts */
+	struct psd_checkpoint_set lacking;	 /* newest one of as many hosts that lacks files */
 	struct psd_checkpoint_set others;	 /* newest complete one of another number of hosts */
 	unsigned n_iterations;			 /* iterations for which any of this run's hosts has a file */
 	bool has_others;			 /* files of this run's other hosts were found */
 	struct listing listing;
-	bool has_folders; /* a folder of any iteration was found */
 	bool is_out_of_memory;
 };
 
@@ -243,8 +297,8 @@ static void look_at(struct search *search, uint32_t iterations, const struct psd
 	search->has_others |= n > has_own;
 	if (counts && has_own)
 		keep_newer(&search->own, set);
-	if (counts && set.missing == set.n_hosts)
-		keep_newer(&search->complete, set);
+	if (counts)
+		keep_newer(set.missing == set.n_hosts ? &search->complete : &search->lacking, set);
 }
 
 static void look_into(void *context, int parent_fd, uint32_t iterations)
@@ -253,7 +307,7 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	const struct listing *listing = &search->listing;
 	DIR *entries = open_iteration(parent_fd, iterations);
 
-	search->has_folders = true;
+	search->found.has_folders = true;
 	if (!entries)
 		return;
 	list(search, entries);
@@ -266,7 +320,8 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	}
 }
 
-/* A complete set of files means that the hosts share the folder. */
+/* A complete set of files means that the hosts share the folder. Where only files of another number of hosts are left,
+ * and some of those are missing, nothing is skipped: the run does not begin. */
 static void choose_newest(struct search *search)
 {
 	struct psd_checkpoints_found *found = &search->found;
@@ -275,6 +330,12 @@ static void choose_newest(struct search *search)
 	found->newest = is_shared ? search->complete : search->own;
 	keep_newer(&found->newest, search->others);
 	found->has_lost = found->newest.iterations == 0 && search->n_iterations > 1;
+	if (is_shared && (found->newest.iterations > 0 || found->other.iterations == 0))
+		found->torn = search->lacking;
+	if (found->newest.iterations > 0)
+		keep_newer(&found->torn, found->other);
+	if (found->torn.iterations <= found->newest.iterations)
+		found->torn.iterations = 0;
 }
 
 static bool has_parameters(const struct psd_checkpoints *checkpoints)
@@ -290,9 +351,12 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 				     struct psd_error *err)
 {
 	struct search search = {.host = host, .below_iterations = below_iterations};
-	const bool is_searched = visit_iterations(checkpoints->folder, look_into, &search);
-	const int error_number = errno;
+	bool is_searched;
+	int error_number;
 
+	PSD_TRY(check_folder(checkpoints, err));
+	is_searched = visit_iterations(checkpoints->folder, look_into, &search);
+	error_number = errno;
 	free(search.listing.hosts);
 	if (!is_searched)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
@@ -300,8 +364,7 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 	if (search.is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a list of checkpoints");
 	choose_newest(&search);
-	search.found.has_parameters_alone = !search.has_folders && has_parameters(checkpoints);
-	search.found.has_only_parameters = !search.found.has_any && has_parameters(checkpoints);
+	search.found.has_parameters = has_parameters(checkpoints);
 	*found = search.found;
 	return PSD_OK;
 }
@@ -315,28 +378,67 @@ struct kept_files {
 	struct psd_error *err;
 };
 
+/* Refuses what a checkpoint cannot be written to, before the run begins. */
+static void check_type(struct kept_files *kept, const char *path)
+{
+	struct stat about;
+
+	if (!kept->status && !stat(path, &about) && !S_ISREG(about.st_mode))
+		kept->status = psd_error_set(kept->err, PSD_EFILE, (struct psd_place){.path = path},
+					     "is %s, must be a regular file",
+					     S_ISDIR(about.st_mode) ? "a folder" : "a device, a pipe or a socket");
+}
+
 static void keep_file(struct kept_files *kept, const char *path)
 {
 	if (kept->are_noted)
 		psd_inputs_note(path);
-	else if (!kept->status)
+	else
+		check_type(kept, path);
+	if (!kept->are_noted && !kept->status)
 		kept->status = psd_output_check(path, kept->err);
+}
+
+static void refuse_iteration(struct kept_files *kept, uint32_t iterations)
+{
+	const struct psd_checkpoints checkpoints = {.folder = kept->folder};
+
+	if (!kept->are_noted && !kept->status)
+		kept->status = psd_error_set(kept->err, PSD_EFILE,
+					     (struct psd_place){.path = folder_path(&checkpoints, iterations).text},
+					     "is a file, must be a folder");
 }
 
 /* A part that a killed writer has left is no checkpoint. */
 static void keep_iteration(void *context, int parent_fd, uint32_t iterations)
 {
 	struct kept_files *kept = context;
+	const struct psd_checkpoints checkpoints = {.folder = kept->folder};
 	DIR *entries = open_iteration(parent_fd, iterations);
 	const struct dirent *entry;
 	struct psd_checkpoint_host host;
 
+	if (!entries && errno == ENOTDIR)
+		refuse_iteration(kept, iterations);
 	while (entries && (entry = readdir(entries)) != NULL)
-		if (is_host(entry->d_name, &host)) {
-			const struct psd_checkpoints checkpoints = {.folder = kept->folder};
-
+		if (is_host(entry->d_name, &host))
 			keep_file(kept, psd_checkpoint_path(&checkpoints, host, iterations).text);
-		}
+		else if (is_part(entry->d_name, &host))
+			check_type(kept, part_path(&checkpoints, host, iterations).text);
+	if (entries)
+		closedir(entries);
+}
+
+/* Parameters of earlier runs. */
+static void keep_kept(struct kept_files *kept, const struct psd_checkpoints *checkpoints)
+{
+	DIR *entries = opendir(checkpoints->folder);
+	const struct dirent *entry;
+	unsigned number;
+
+	while (entries && (entry = readdir(entries)) != NULL)
+		if (sscanf(entry->d_name, KEPT_NAME, &number) == 1)
+			keep_file(kept, kept_path(checkpoints, number).text);
 	if (entries)
 		closedir(entries);
 }
@@ -349,13 +451,14 @@ static void keep_all(struct kept_files *kept, const struct psd_checkpoints *chec
 	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
 	if (!kept->are_noted) /* the next checkpoint empties it */
 		keep_file(kept, path.text);
+	keep_kept(kept, checkpoints);
 	(void)visit_iterations(checkpoints->folder, keep_iteration, kept);
 }
 
 enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
 	static const char *const names[] = {"parameters.safetensors", "parameters.safetensors" PART_SUFFIX,
-					    "iteration-*"};
+					    "iteration-*", "kept-*.safetensors"};
 	struct kept_files kept = {.folder = checkpoints->folder, .err = err};
 
 	kept.status = check_name(checkpoints, err);
@@ -386,18 +489,6 @@ static bool is_own(const struct own_files *own, struct psd_checkpoint_host one)
 {
 	return one.n_hosts == own->host.n_hosts ? one.host == own->host.host
 						: one.host % own->host.n_hosts == own->host.host;
-}
-
-/* True if a killed writer has left it. */
-static bool is_part(const char *name, struct psd_checkpoint_host *host)
-{
-	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
-	char whole[NAME_MAX_BYTES];
-
-	if (length < behind || length >= sizeof(whole) || strcmp(name + length - behind, PART_SUFFIX) != 0)
-		return false;
-	snprintf(whole, sizeof(whole), "%.*s", (int)(length - behind), name);
-	return is_host(whole, host);
 }
 
 static void find_before(void *context, int parent_fd, uint32_t iterations)
@@ -464,8 +555,9 @@ void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_
 			  uint32_t iterations, unsigned n_kept)
 {
 	struct own_files own = {.host = host, .iterations = iterations, .n_before = n_kept - 1};
+	struct psd_error ignored;
 
-	if (visit_iterations(checkpoints->folder, find_before, &own))
+	if (!check_folder(checkpoints, &ignored) && visit_iterations(checkpoints->folder, find_before, &own))
 		(void)visit_iterations(checkpoints->folder, remove_other, &own);
 }
 
@@ -482,6 +574,7 @@ enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoi
 {
 	struct own_files own = {.host = host, .iterations = iterations};
 
+	PSD_TRY(check_folder(checkpoints, err));
 	if (!visit_iterations(checkpoints->folder, remove_later, &own))
 		own.error_number = errno;
 	return own.error_number == 0 ? PSD_OK

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/base/error.h"
 
@@ -17,6 +18,10 @@ struct psd_checkpoints {
 	const char *folder;
 	/* Iterations between two checkpoints, >= 1; the last iteration of a run always has one. */
 	uint32_t every_iterations;
+	/* The folder as psd_checkpoints_open() found it. A folder that takes its place later is not written. */
+	bool is_open;
+	dev_t device;
+	ino_t inode;
 };
 
 struct psd_checkpoint_host {
@@ -45,25 +50,25 @@ struct psd_checkpoints_found {
 	 * are here. */
 	struct psd_checkpoint_set newest;
 	struct psd_checkpoint_set other; /* newest checkpoint of another number of hosts that lacks files */
-	bool has_any;			 /* the folder has any file of a checkpoint */
-	bool has_parameters_alone;	 /* the folder has parameters.safetensors, but no folder iteration-N */
-	/* No file of a checkpoint was found, but parameters.safetensors: a run was killed at its first checkpoint, or
-	 * somebody has removed the files and kept the parameters. */
-	bool has_only_parameters;
+	/* Newest checkpoint that lacks files and is later than `newest`: a run that resumes skips it. 0 iterations:
+	 * there is none. */
+	struct psd_checkpoint_set torn;
+	bool has_any;	     /* the folder has any file of a checkpoint */
+	bool has_folders;    /* the folder has a folder iteration-N, with or without files */
+	bool has_parameters; /* the folder has parameters.safetensors */
 	bool has_lost; /* no checkpoint here is complete, although all hosts have passed one: files were removed */
 };
 
 /* Reserves the names of the checkpoint folder, before it is created or written. Refuses a folder with files that the
  * run reads (engine/base/inputs.h), and makes sure that no other output of the run replaces a checkpoint. PSD_EINVAL,
- * PSD_ENOMEM. */
+ * PSD_ENOMEM. PSD_EFILE: a folder has the name of a file, or the other way round. */
 enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Creates the checkpoint folder unless it exists. PSD_EFILE: files cannot be created in it. */
-enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
-/* Locks the folder, so that no other run writes checkpoints there. The lock ends when the caller and all processes that
- * inherit *descriptor have closed it. *descriptor is -1 if the file system has no locks. Only host 0 calls this, since
- * hosts may share the folder. Waits a moment for a run that was killed. PSD_EFILE: another run has the lock. */
-enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor,
+enum psd_status psd_checkpoints_open(struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
+/* Locks the host's files in the folder, so that no other run writes them; see psd_path_lock(). Hosts may share the
+ * folder. PSD_EFILE: another run has the lock; PSD_ENOMEM. */
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, unsigned host, int *descriptor,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Finds the checkpoint to resume from. host: this host and the number of hosts; host.host == host.n_hosts: the caller
  * needs the files of all hosts. below_iterations: only checkpoints after fewer iterations count; 0: all count.
@@ -75,8 +80,11 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *checkpoints,
 					       struct psd_checkpoint_host host, uint32_t iterations);
 struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_checkpoints *checkpoints);
-/* Creates the folder iteration-N of the checkpoint after N = `iterations` iterations. PSD_EFILE: it cannot be
- * created. */
+/* Renames parameters.safetensors to kept-N.safetensors, with the first N that is free; *kept is the new path. False:
+ * errno tells why it cannot be renamed. */
+bool psd_checkpoint_keep_parameters(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_path *kept);
+/* Creates the folder iteration-N of the checkpoint after N = `iterations` iterations. PSD_EFILE: it cannot be created,
+ * or another folder has taken the place of the checkpoint folder. */
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Removes old files of a host, so that its n_kept newest ones are left: PSD_CHECKPOINTS_KEPT or

@@ -101,6 +101,25 @@ enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_no
 	return PSD_OK;
 }
 
+/* Files of an older psd-run lack some entries. */
+static bool is_same(const char *one, const char *other)
+{
+	return one && other ? !strcmp(one, other) : one == other;
+}
+
+enum psd_status psd_old_checkpoint_check_run(const struct psd_old_checkpoint_notes *first,
+					     const struct psd_old_checkpoint_notes *notes, const char *path,
+					     struct psd_error *err)
+{
+	const bool is_of_run = is_same(notes->run, first->run) && is_same(notes->samples, first->samples) &&
+			       is_same(notes->program, first->program) && is_same(notes->shard_map, first->shard_map) &&
+			       is_same(notes->model, first->model);
+
+	return is_of_run ? PSD_OK
+			 : psd_error_set(err, PSD_EINVAL, place_of(path),
+					 "the checkpoint is of another run than the file of host 0 beside it");
+}
+
 static enum psd_status check_version(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
 				     const char *path, struct psd_error *err)
 {
@@ -125,30 +144,17 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 			     "see train.start");
 }
 
-/* Files of two runs may be in one folder if somebody copied them there. */
-static enum psd_status check_run(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
-				 const char *path, struct psd_error *err)
-{
-	const struct psd_old_checkpoint_notes first = psd_old_checkpoint_read_notes(old->files[0]);
-	const bool is_same = !strcmp(notes->run, first.run) && !strcmp(notes->samples, first.samples) &&
-			     !strcmp(notes->program, first.program) && !strcmp(notes->shard_map, first.shard_map) &&
-			     !strcmp(notes->model, first.model);
-
-	return is_same ? PSD_OK
-		       : psd_error_set(err, PSD_EINVAL, place_of(path),
-				       "the checkpoint is of another run than the file of host 0 beside it");
-}
-
 static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,
 				 struct psd_error *err)
 {
 	const struct psd_checkpoint_path path = psd_old_checkpoint_path(old, host);
-	struct psd_old_checkpoint_notes notes;
+	struct psd_old_checkpoint_notes notes, first;
 	enum psd_status status = psd_tensor_file_open(&old->files[host], path.text, err);
 
 	if (status)
 		return status;
 	notes = psd_old_checkpoint_read_notes(old->files[host]);
+	first = psd_old_checkpoint_read_notes(old->files[0]);
 	status = psd_old_checkpoint_check_name(&notes, (struct psd_checkpoint_host){host, old->n_hosts},
 					       old->iterations, path.text, err);
 	if (!status)
@@ -156,7 +162,7 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 	if (!status)
 		status = check_model(&notes, graph, path.text, err);
 	if (!status)
-		status = check_run(old, &notes, path.text, err);
+		status = psd_old_checkpoint_check_run(&first, &notes, path.text, err);
 	if (!status && host == 0)
 		status = psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err);
 	if (!status && psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)

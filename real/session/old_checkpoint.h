@@ -20,6 +20,12 @@ enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_no
 					      struct psd_checkpoint_host host, uint32_t iterations, const char *path,
 					      struct psd_error *err) PSD_MUST_CHECK;
 
+/* Checks that a file is of the same run as the file of host 0 beside it, whose metadata are `first`. PSD_EINVAL: it is
+ * not; somebody has copied files of two runs into one folder. */
+enum psd_status psd_old_checkpoint_check_run(const struct psd_old_checkpoint_notes *first,
+					     const struct psd_old_checkpoint_notes *notes, const char *path,
+					     struct psd_error *err) PSD_MUST_CHECK;
+
 enum { PSD_OLD_CHECKPOINT_SYSTEM_MAX = 84 };
 
 /* Properties of a checkpoint that decide how a run resumes from it. */

@@ -16,8 +16,11 @@
 #include "engine/base/text.h"
 #include "real/base/console.h"
 
-/* Cell of a line, behind the system's name. */
-enum { ELAPSED_CELL = 4 };
+#define HEAD "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+
+/* Cells of a line, counted from the iteration. */
+enum { ELAPSED_CELL = 4, LAST_CELL = 5 };
+enum { MOST_GAPS = 8, MOST_QUOTED = 60 };
 /* Size of "/proc/self/fd/N". */
 enum { OWN_PATH = 32 };
 
@@ -44,7 +47,7 @@ static void write_head(const struct psd_run_log *log)
 {
 	struct psd_text head = {.bytes = NULL};
 
-	psd_text_add(&head, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
+	psd_text_add(&head, HEAD);
 	if (!psd_console_write(log->file, &head))
 		lose(log, errno);
 }
@@ -54,6 +57,31 @@ static void write_lines(FILE *file)
 {
 	setvbuf(file, NULL, _IONBF, 0);
 	(void)fcntl(fileno(file), F_SETFL, O_APPEND);
+}
+
+enum psd_status psd_run_log_check(const char *path, struct psd_error *err)
+{
+	const struct psd_place at = {.path = path};
+	struct stat about;
+	char first[sizeof(HEAD)];
+	size_t n_bytes;
+	FILE *file;
+
+	if (stat(path, &about) || !S_ISREG(about.st_mode))
+		return PSD_OK;
+	file = fopen(path, "re");
+	if (!file)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
+	n_bytes = fread(first, 1, sizeof(HEAD) - 1, file);
+	fclose(file);
+	first[n_bytes] = '\0';
+	if (!memcmp(first, HEAD, n_bytes))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, at,
+			     "'--resume' continues a log, which begins with '%.*s', the file begins with '%.*s': name "
+			     "another file",
+			     (int)strcspn(HEAD, "\n"), HEAD,
+			     (int)strcspn(first, "\n") < MOST_QUOTED ? (int)strcspn(first, "\n") : MOST_QUOTED, first);
 }
 
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err)
@@ -96,39 +124,68 @@ static const char *find_iteration(const char *line)
 	return *line ? line + 1 : NULL;
 }
 
-/* True if the line is before that iteration; its seconds then count. */
-static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iteration)
+/* True if the line has all cells and is before first_iteration; its seconds then count. */
+static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iteration, uint32_t *iteration)
 {
-	const char *iteration = find_iteration(line), *elapsed;
+	const char *cell = find_iteration(line);
+	unsigned long long number;
 	char *end;
 
-	if (!iteration || !isdigit((unsigned char)*iteration) || strtoull(iteration, &end, 10) >= first_iteration ||
-	    *end != ',' || !strchr(line, '\n'))
+	if (!cell || !isdigit((unsigned char)*cell) || !find_cell(cell, LAST_CELL) || find_cell(cell, LAST_CELL + 1) ||
+	    !strchr(line, '\n'))
 		return false;
-	elapsed = find_cell(iteration, ELAPSED_CELL);
-	if (elapsed)
-		log->before_sec = strtod(elapsed, NULL);
+	number = strtoull(cell, &end, 10);
+	if (number >= first_iteration || *end != ',')
+		return false;
+	*iteration = (uint32_t)number;
+	log->before_sec = strtod(find_cell(cell, ELAPSED_CELL), NULL);
 	return true;
 }
 
-static void take_over(struct psd_run_log *log, const char *line, uint32_t first_iteration)
+/* Iterations without a line. The lines of a run are in order, and a system that was run later begins again with an
+ * earlier iteration. */
+struct gaps {
+	struct psd_text *text;
+	uint32_t next; /* iteration after the last line */
+	unsigned n;
+};
+
+/* iteration: number in the next line, or first iteration of the run that resumes. */
+static void note_gap(struct gaps *gaps, uint32_t iteration)
+{
+	if (iteration > gaps->next && gaps->n++ < MOST_GAPS) {
+		psd_text_add(gaps->text, "%s%" PRIu32, gaps->n > 1 ? ", " : "", gaps->next);
+		if (iteration - 1 > gaps->next)
+			psd_text_add(gaps->text, " to %" PRIu32, iteration - 1);
+		if (gaps->n == MOST_GAPS)
+			psd_text_add(gaps->text, ", ...");
+	}
+	gaps->next = iteration + 1;
+}
+
+static void take_over(struct psd_run_log *log, const char *line)
 {
 	struct psd_text copy = {.bytes = NULL};
 
-	if (!stays(log, line, first_iteration))
-		return;
 	psd_text_add(&copy, "%s", line);
 	if (!psd_console_write(log->file, &copy))
 		lose(log, errno);
 }
 
-static void take_all_over(struct psd_run_log *log, FILE *older, uint32_t first_iteration)
+static void take_all_over(struct psd_run_log *log, FILE *older, uint32_t first_iteration, struct psd_text *missing)
 {
+	struct gaps gaps = {.text = missing};
+	uint32_t iteration;
 	char *line = NULL;
 	size_t room = 0;
 
 	while (!log->loss->error_number && getline(&line, &room, older) > 0)
-		take_over(log, line, first_iteration);
+		if (stays(log, line, first_iteration, &iteration)) {
+			note_gap(&gaps, iteration);
+			take_over(log, line);
+		}
+	if (!log->loss->error_number)
+		note_gap(&gaps, first_iteration);
 	free(line);
 }
 
@@ -137,10 +194,11 @@ static void drop_rest(struct psd_run_log *log, FILE *older, uint32_t first_itera
 {
 	off_t kept_bytes = 0;
 	bool is_head = true;
+	uint32_t ignored;
 	char *line = NULL;
 	size_t room = 0;
 
-	while (getline(&line, &room, older) > 0 && (is_head || stays(log, line, first_iteration))) {
+	while (getline(&line, &room, older) > 0 && (is_head || stays(log, line, first_iteration, &ignored))) {
 		kept_bytes += (off_t)strlen(line);
 		is_head = false;
 	}
@@ -160,7 +218,8 @@ static FILE *open_older(const struct psd_run_log *log)
 	return fopen(log->is_shown ? own : log->path, "re");
 }
 
-enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration, struct psd_error *err)
+enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration, struct psd_text *missing,
+				  struct psd_error *err)
 {
 	struct stat about;
 	FILE *older;
@@ -173,7 +232,10 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iterat
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
 				     strerror(errno));
 	log->before_sec = 0.0;
-	(log->is_shown ? drop_rest : take_all_over)(log, older, first_iteration);
+	if (log->is_shown)
+		drop_rest(log, older, first_iteration);
+	else
+		take_all_over(log, older, first_iteration, missing);
 	fclose(older);
 	return PSD_OK;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 #include "real/session/worker.h"
 
@@ -31,6 +32,9 @@ struct psd_run_log {
 	double before_sec; /* duration of the earlier runs that this run continues; added to the seconds of its lines */
 };
 
+/* For a run that resumes, before anything is written: checks that the file at path is a log, if there is a file. Its
+ * first line may be cut. PSD_EINVAL: it is no log; PSD_EFILE: it cannot be read. */
+enum psd_status psd_run_log_check(const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Opens the log and writes its header line. path: borrowed until psd_run_log_close(); NULL: there is no log, and the
  * other functions do nothing. Statuses as psd_output_open(). After a failure, *log may be closed all the same. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
@@ -38,9 +42,10 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
  * again. If the new log cannot be written, the older file stays. */
 void psd_run_log_begin(struct psd_run_log *log);
 /* Before psd_run_log_begin(), for a run that resumes: copies the older log's lines of iterations before
- * first_iteration, of any system, and continues their seconds. Later, for a run that restarts: removes the lines from
- * first_iteration on, unless the log is a pipe. PSD_EFILE: the older file cannot be read. */
-enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration,
+ * first_iteration, of any system, and continues their seconds. A line that is cut is left out. Iterations before
+ * first_iteration that have no line are added to `missing`, as in "3 to 5, 7". Later, for a run that restarts: removes
+ * the lines from first_iteration on, unless the log is a pipe. PSD_EFILE: the older file cannot be read. */
+enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration, struct psd_text *missing,
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* Adds a line for the iteration of *progress. PSD_ERUN: this line is the first one that could not be written; the text
  * says why. Later lines are skipped with PSD_OK, and psd_run_log_close() reports the error again. */

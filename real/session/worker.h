@@ -57,8 +57,8 @@ struct psd_worker_options {
 	const struct psd_checkpoints *checkpoints;
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	/* Terms that must be equal on all hosts, made by psd_terms_add(); NULL: the host makes them from the
-	 * scenario. */
+	/* Terms that must be equal on all hosts, made by psd_terms_add(). Their hash is in the metadata of
+	 * checkpoints. NULL: neither is needed. */
 	const char *terms;
 	/* Pre-shared secret of the hosts; NULL: connections are not encrypted; see psd_mesh_options. */
 	struct psd_secret *secret;

@@ -242,6 +242,22 @@ Test(plot_outputs, folders_have_any_name)
 	scratch_folder_remove(&folder);
 }
 
+FOLDER_TEST(plot_outputs, a_folder_for_temporary_files_that_is_missing_is_named, scratch_folder_make())
+{
+	char script[1024];
+	struct run run;
+
+	snprintf(script, sizeof(script),
+		 "TMPDIR=%s/no plots/psd-plot speedup tests/golden/quickstart.csv -o %s/out.svg 2>&1", folder.path,
+		 folder.path);
+	run = run_command(script);
+	cr_expect_eq(run.exit_status, 2);
+	snprintf(script, sizeof(script), "psd-plot: no folder for temporary files can be made in '%s/no' (TMPDIR)\n",
+		 folder.path);
+	cr_expect_str_eq(run.text, script);
+	free(run.text);
+}
+
 FOLDER_TEST(plot_outputs, a_byte_order_mark_is_no_column, scratch_folder_make())
 {
 	char script[1024];

@@ -89,7 +89,8 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 		    const struct psd_device_kind *kind)
 {
 	const struct scratch_folder whole = scratch_folder_make(), cut = scratch_folder_make();
-	const struct psd_checkpoints whole_checkpoints = {whole.path, EVERY}, cut_checkpoints = {cut.path, EVERY};
+	const struct psd_checkpoints whole_checkpoints = {.folder = whole.path, .every_iterations = EVERY},
+				     cut_checkpoints = {.folder = cut.path, .every_iterations = EVERY};
 	struct training *once, *before, *after;
 	unsigned n_hosts;
 	char job[512];
@@ -165,7 +166,8 @@ static void expect_near_files(const struct psd_graph *graph, const char *one, co
 void going_on_check_start(const char *system, const struct psd_device_kind *kind)
 {
 	const struct scratch_folder learnt = scratch_folder_make(), started = scratch_folder_make();
-	const struct psd_checkpoints learnt_checkpoints = {learnt.path, END}, started_checkpoints = {started.path, END};
+	const struct psd_checkpoints learnt_checkpoints = {.folder = learnt.path, .every_iterations = END},
+				     started_checkpoints = {.folder = started.path, .every_iterations = END};
 	const struct psd_checkpoint_path file = psd_checkpoint_parameters_path(&learnt_checkpoints);
 	struct training *before = run("sync: ps", RATE GOING_ON_SGD, 2, 1, NULL, &learnt_checkpoints, 0, END), *after;
 	char job[512];

@@ -252,7 +252,7 @@ static struct training *go_on(const char *system, const struct psd_checkpoints *
 FOLDER_TEST(run_local, a_run_resumed_within_a_period_begins_another, scratch_folder_make())
 {
 	static const char system[] = "sync: ring, wire: bf16" STEPS;
-	const struct psd_checkpoints checkpoints = {folder.path, 2};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 2};
 	struct training *before = go(system, 2, LEARN, &checkpoints, 0, 2),
 			*after = go(system, 2, MATRIX_LEARN_NOTHING, &checkpoints, 2, 4);
 
@@ -266,7 +266,8 @@ FOLDER_TEST(run_local, a_run_resumed_within_a_period_begins_another, scratch_fol
 static void check_cut(const char *system, uint32_t every, uint32_t cut)
 {
 	const struct scratch_folder whole = scratch_folder_make(), folder = scratch_folder_make();
-	const struct psd_checkpoints once = {whole.path, every}, twice = {folder.path, every};
+	const struct psd_checkpoints once = {.folder = whole.path, .every_iterations = every},
+				     twice = {.folder = folder.path, .every_iterations = every};
 	struct training *uncut = go_on(system, &once, 0, FOLLOWED), *before = go_on(system, &twice, 0, cut),
 			*after = go_on(system, &twice, cut, FOLLOWED);
 
@@ -301,7 +302,7 @@ Test(run_local, long_steps_that_follow_the_loss_resume)
 /* Due before iteration 3, within a period of 4. */
 FOLDER_TEST(run_local, a_checkpoint_waits_for_the_exchange, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 3};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 3};
 
 	training_free(go_on("sync: ps" STEPS, &checkpoints, 0, 5));
 	cr_expect(scratch_folder_has(&folder, "iteration-4/host-2-of-3.safetensors"));
@@ -320,7 +321,7 @@ static void expect_not_to_resume(const char *system, const struct psd_checkpoint
 /* 7 steps in the beginning and windows of 16 iterations. */
 FOLDER_TEST(run_local, steps_of_another_system_are_refused, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 7};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 7};
 
 	training_free(go_on("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
 	expect_not_to_resume("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,

@@ -172,7 +172,8 @@ static void make_onnx(const struct scratch_folder *folder)
 static const struct call calls[] = {
 	{PSD_RUN_TRAIN, TRAINS "--set train.start=@/start --save @/kept --resume @/s.yaml",
 	 NETWORK("{channels: 1, height: 2, width: 2}", "3"), IDX, make_idx,
-	 TRAINS "--save @/kept --save-every 1 @/s.yaml && cp @/kept/parameters.safetensors @/start"},
+	 TRAINS "--save @/kept --save-every 1 @/s.yaml && cp @/kept/parameters.safetensors @/start && cp @/start "
+		"@/kept/kept-3.safetensors"},
 	{PSD_RUN_TRAIN, TRAINS "@/s.yaml", NETWORK("{channels: 3, height: 32, width: 32}", "10"),
 	 HEAD ON_CPU "train:\n  data: {kind: cifar10, path: .}\n" RATE, make_cifar, NULL},
 	{PSD_RUN_TRAIN, TRAINS "@/s.yaml", NETWORK("{channels: 3, height: 8, width: 8}", "2"),

@@ -283,9 +283,9 @@ FOLDER_TEST(run_reshape, files_of_two_runs_are_told_apart, make_folder())
 	folder_shell(&folder, "mv c kept");
 	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
 	folder_shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
-	expect_refusal(
-		&folder, "--system Ring --nodes 2",
-		"/host-3-of-4.safetensors: the checkpoint is of another run than the file of host 0 beside it\n");
+	expect_refusal(&folder, "--system Ring --nodes 2",
+		       "/host-3-of-4.safetensors: the checkpoint is of another run than the file of host 0 beside it; "
+		       "no other ");
 }
 
 FOLDER_TEST(run_reshape, other_models_and_optimisers_are_refused, make_folder())
@@ -357,6 +357,9 @@ FOLDER_TEST(run_reshape, hosts_with_folders_of_their_own_are_told_what_to_do, ma
 	run_hosts(&folder, 2, "--system PS --save c$rank --iterations 6", 2);
 	expect_said(&folder, "rank0",
 		    "/iteration-3/host-1-of-3.safetensors: the file is missing: to go on with other hosts ");
+	expect_said(&folder, "rank0", "another folder with --set train.start=c0/parameters.safetensors\n");
+	expect_said(&folder, "rank1",
+		    "another folder with --set train.start=FILE, the parameters.safetensors of host 0's folder\n");
 	expect_said(&folder, "rank1",
 		    "c1/iteration-3/host-0-of-3.safetensors: the file is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system Ring --save c$rank --iterations 6", 2);

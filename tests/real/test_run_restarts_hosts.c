@@ -288,6 +288,25 @@ Test(run_restarts_hosts, one_that_comes_again_when_all_is_done_is_done)
 	scratch_folder_remove(&folder);
 }
 
+/* Two of three come again when all is done. The first one that has waited long enough tells the other, which need not
+ * wait longer and has nothing left to do either. */
+FOLDER_TEST(run_restarts_hosts, several_that_come_again_when_all_is_done_are_done, make_folder())
+{
+	struct cluster cluster = {
+		.folder = &folder,
+		.options = "--system PS --save c% --restarts 1 --join-timeout %.5s --iterations 30",
+		.n_hosts = 2,
+	};
+
+	add_hosts(&folder, 3);
+	run_hosts(&folder, 3, "--quiet --system PS --save-every 10 --save c% --iterations 30", "000");
+	for (unsigned h = 0; h < 2; h++)
+		start_host(&cluster, h, "again");
+	expect_ends(&cluster, "00");
+	expect_said(&folder, "again0", " within 0.5 s, joined: worker 1; this host has the last checkpoint, ");
+	expect_said(&folder, "again1", " within 0.5 s, joined: worker 1; this host has the last checkpoint, ");
+}
+
 /* As after a lost disk: a training that others have checkpoints of is not begun again. */
 FOLDER_TEST(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had, make_folder())
 {

@@ -201,6 +201,7 @@ Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
 
 	run_quietly(&folder, "--system PS --save @/uncut");
 	run_quietly(&folder, "--system PS --save @/whole --iterations 8");
+	run_quietly(&folder, "--system PS --save @/other --iterations 8 --set seed=7");
 	expect_older(&folder, "truncate -s -4 $f", "/host-1-of-2.safetensors:1:");
 	expect_older(&folder, ": >$f", "/host-1-of-2.safetensors: at byte 0: ");
 	expect_older(&folder, "cp ../parameters.safetensors $f",
@@ -210,6 +211,11 @@ Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
 	expect_older(&folder, "cp ../iteration-4/$g $g",
 		     "/host-0-of-2.safetensors: the checkpoint is of 4 iterations, its name says 8");
 	expect_older(&folder, "echo x >>$g", "/host-0-of-2.safetensors: ");
+	expect_older(&folder, "rm $f", "/host-1-of-2.safetensors: the file is missing: the checkpoint of 8 ");
+	expect_older(&folder, "mv $f host-1-of-3.safetensors && rm $g",
+		     "/host-0-of-3.safetensors: the file is missing");
+	expect_older(&folder, "cp ../../other/iteration-8/$f $f",
+		     "/host-1-of-2.safetensors: the checkpoint is of another run than the file of host 0 beside it");
 	scratch_folder_remove(&folder);
 }
 
@@ -236,6 +242,32 @@ FOLDER_TEST(run_save, the_log_goes_on, make_folder())
 	}
 	cr_expect_eq(n, 10, "%s", log);
 	free(log);
+}
+
+/* It does not become one, even where its lines look like a log's. */
+FOLDER_TEST(run_save, a_file_that_is_no_log_is_not_resumed, make_folder())
+{
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
+	folder_shell(&folder, "tail -n +2 log >notes");
+	expect_refusal(&folder, 2, "--system Ring --save @/c --log @/notes --resume",
+		       "/notes: '--resume' continues a log, which begins with 'system,iteration,epoch,loss,"
+		       "training_accuracy_ratio,elapsed_sec,test_accuracy_ratio', the file begins with 'Ring,0,0.25,");
+	folder_shell(&folder, "tail -n +2 log | cmp - notes");
+	expect_refusal(&folder, 2, "--system Ring --save @/new --log @/s.yaml --restarts 1", "/s.yaml: ");
+	cr_expect_not(scratch_folder_has(&folder, "new"));
+}
+
+FOLDER_TEST(run_save, a_log_that_lacks_lines_goes_on_and_says_so, make_folder())
+{
+	char *text;
+
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
+	folder_shell(&folder, "sed -i '/Ring,2,/d' log; truncate -s -3 log");
+	text = run(&folder, "--system Ring --save @/c --log @/log --resume");
+	cr_expect_not_null(strstr(text, "/log: lacks the lines of iterations 2, 5\n"), "%s", text);
+	free(text);
+	folder_shell(&folder, "test $(grep -c '^Ring,[0-9]*,[^,]*,[^,]*,[^,]*,[^,]*,[^,]*$' log) = 8");
+	folder_shell(&folder, "test $(wc -l <log) = 9");
 }
 
 FOLDER_TEST(run_save, without_a_checkpoint_it_begins_and_says_so, make_folder())
@@ -265,8 +297,7 @@ FOLDER_TEST(run_save, a_test_is_in_the_log_before_its_checkpoint, make_folder())
 {
 	char *log, *line;
 
-	scratch_folder_add(&folder, "c");
-	scratch_folder_add(&folder, "c/parameters.safetensors"); /* worker 0 can write no checkpoint */
+	folder_shell(&folder, "mkdir c && ln -s nowhere c/iteration-4"); /* no worker can write a checkpoint */
 	free(run_that_fails(&folder, 1, "--system PS --save @/c --log @/log"));
 	log = scratch_folder_read(&folder, "log");
 	line = strstr(log, "\nPS,3,");
@@ -280,12 +311,38 @@ FOLDER_TEST(run_save, parameters_are_there_before_the_checkpoint, make_folder())
 {
 	char *text;
 
-	scratch_folder_add(&folder, "c");
-	scratch_folder_add(&folder, "c/parameters.safetensors");
+	folder_shell(&folder, "mkdir c && ln -s nowhere c/parameters.safetensors.part");
 	text = run_that_fails(&folder, 1, "--system PS --save @/c --iterations 3");
-	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: must be a regular file\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: cannot be written: Too many levels of "), "%s",
+			   text);
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
+}
+
+/* Before the run begins, not at its first checkpoint. */
+FOLDER_TEST(run_save, names_of_another_kind_are_refused, make_folder())
+{
+	static const char *const rows[][2] = {
+		{"mkdir parameters.safetensors", "/c/parameters.safetensors: is a folder, must be a regular file\n"},
+		{"mkfifo parameters.safetensors",
+		 "/c/parameters.safetensors: is a device, a pipe or a socket, must be a regular file\n"},
+		{"mkdir parameters.safetensors.part",
+		 "/c/parameters.safetensors.part: is a folder, must be a regular file\n"},
+		{": >iteration-4", "/c/iteration-4: is a file, must be a folder\n"},
+		{"mkdir -p iteration-4/host-1-of-2.safetensors",
+		 "/c/iteration-4/host-1-of-2.safetensors: is a folder, must be a regular file\n"},
+		{"mkdir -p iteration-4/host-1-of-2.safetensors.part",
+		 "/c/iteration-4/host-1-of-2.safetensors.part: is a folder, must be a regular file\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char command[256];
+
+		snprintf(command, sizeof(command), "rm -rf c && mkdir c && cd c && %s", rows[i][0]);
+		folder_shell(&folder, command);
+		expect_refusal(&folder, 2, "--system PS --save @/c --log @/log", rows[i][1]);
+		cr_expect_not(scratch_folder_has(&folder, "log"));
+	}
 }
 
 /* A run that was killed at its checkpoint 8 left one file, which must not stay beside the next run's others. */
@@ -293,7 +350,7 @@ FOLDER_TEST(run_save, files_of_an_earlier_run_are_removed, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
-	scratch_folder_write(&folder, "c/iteration-6", "", 0);
+	folder_shell(&folder, "ln -s nowhere c/iteration-6");
 	free(run_that_fails(&folder, 1,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
@@ -352,8 +409,31 @@ FOLDER_TEST(run_save, two_runs_have_two_folders, make_folder())
 		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
 		 folder.path, path_of("psd-run").text);
 	done = run_command(line);
-	cr_expect_not_null(strstr(done.text, "c: another run is writing checkpoints there\n2"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "c: is being written by another run (process "), "%s", done.text);
 	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
+	free(done.text);
+}
+
+/* Two runs at a time, from one folder. */
+FOLDER_TEST(run_save, an_output_is_of_one_run_at_a_time, make_folder())
+{
+	char line[4 * PATH_MAX], words[64];
+	struct run done;
+	int first;
+
+	snprintf(line, sizeof(line),
+		 "cd %s; run() { exec %s --no-emulation --quiet --system PS s.yaml \"$@\" 2>&1 >/dev/null; }; "
+		 "run --iterations 1000000 --log log --trace trace & first=$!; until [ -e log ]; do :; done; "
+		 "ln -s log link; echo $first; (run --log link); echo $?; (run --trace ./trace); echo $?; "
+		 "(run --log other --iterations 1); echo $?; kill -9 $first; wait $first; "
+		 "(run --log link --trace trace --iterations 1); echo $?",
+		 folder.path, path_of("psd-run").text);
+	done = run_command(line);
+	cr_assert_eq(sscanf(done.text, "%d", &first), 1, "%s", done.text);
+	snprintf(words, sizeof(words), "link: is being written by another run (process %d)\n2\n", first);
+	cr_expect_not_null(strstr(done.text, words), "%s", done.text);
+	snprintf(words, sizeof(words), "trace: is being written by another run (process %d)\n2\n0\n0\n", first);
+	cr_expect_not_null(strstr(done.text, words), "%s", done.text);
 	free(done.text);
 }
 
@@ -416,10 +496,10 @@ FOLDER_TEST(run_save, no_host_is_done_while_another_cannot_save, make_folder())
 
 	add_hosts(&folder);
 	scratch_folder_add(&folder, "c1");
-	scratch_folder_write(&folder, "c1/iteration-10", "", 0);
+	folder_shell(&folder, "ln -s nowhere c1/iteration-10");
 	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "11");
 	said = scratch_folder_read(&folder, "rank0");
-	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
+	cr_expect_not_null(strstr(said, "c1/iteration-10: is a symbolic link, must be a folder: no checkpoint "), "%s",
 			   said);
 	free(said);
 }
@@ -441,7 +521,7 @@ FOLDER_TEST(run_save, hosts_of_their_own_go_on, make_folder())
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c0", "--save c1", "00");
 	scratch_folder_add(&folder, "d1");
-	scratch_folder_write(&folder, "d1/iteration-8", "", 0);
+	folder_shell(&folder, "ln -s nowhere d1/iteration-8");
 	run_hosts(&folder, "--save d0", "--save d1", "11");
 	folder_shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
 	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");

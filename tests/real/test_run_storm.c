@@ -122,10 +122,13 @@ static const char *said_by(const struct storm *storm, unsigned r)
 	return scratch_folder_read(&storm->folder, storm->runs[r].said);
 }
 
-/* A cut may hit a process of an emulated cluster before its workers start. */
+/* A cut may hit a process of an emulated cluster before its workers start, killed or stopped. psd-run has no workers to
+ * restart then: it says so and ends, and its user tries again. */
 static bool has_lost_cluster(const struct storm *storm, unsigned r)
 {
-	return storm->is_emulated && strstr(said_by(storm, r), "the process that makes its namespaces was killed");
+	return storm->is_emulated &&
+	       (strstr(said_by(storm, r), "the process that makes its namespaces was killed") ||
+		strstr(said_by(storm, r), "the process that makes its namespaces has stood still for "));
 }
 
 /* Takes the end of a run. One that failed is started again, as systemd does; only a cut may make it fail. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "real/data/data.h"
 #include "real/data/pack.h"
@@ -157,6 +158,28 @@ static void expect_pack_refused(const struct scratch_folder *folder, const char 
 	cr_expect_neq(pack(folder, &err), PSD_OK);
 	cr_expect_str_eq(err.text, text);
 	cr_expect_eq(scratch_folder_count(folder), 1, "the images alone: no half file");
+}
+
+/* It would be in the way of the next call. */
+FOLDER_TEST(pack, no_file_is_put_among_the_images, make_classes())
+{
+	static const char *const names[] = {"in", "in/out", "in/cat/out", "in/dog/../out", "link/out"};
+	static const struct psd_pack_options options = {.side = SIDE};
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(symlink(scratch_folder_path(&folder, "in/cat").text, scratch_folder_path(&folder, "link").text),
+		     0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		cr_expect_eq(psd_pack_directory(scratch_folder_path(&folder, "in").text,
+						scratch_folder_path(&folder, names[i]).text, &options, &err),
+			     PSD_EINVAL, "%s", names[i]);
+		cr_expect_not_null(strstr(err.text, "is in the folder that is packed, '"), "%s: %s", names[i],
+				   err.text);
+		cr_expect(i == 0 || !scratch_folder_has(&folder, names[i]), "%s", names[i]);
+	}
+	cr_expect_eq(psd_pack_directory(scratch_folder_path(&folder, "in").text,
+					scratch_folder_path(&folder, "inner").text, &options, &err),
+		     PSD_OK, "%s", err.text);
 }
 
 FOLDER_TEST(pack, what_cannot_be_packed_is_named, make_classes())

@@ -168,7 +168,7 @@ Test(apart, adamw_goes_on)
 static struct training *go_on_with(struct side is, const char *keys, const struct psd_device_kind *kind)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, 2 * LEGS_CUT};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 2 * LEGS_CUT};
 	const struct side was = {is.system, 3, 1};
 	const struct leg before = legs_before(LEGS_SMOOTH, was, keys);
 	struct training *cut = legs_go(&before, &checkpoints), *after;

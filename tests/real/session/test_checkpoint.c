@@ -80,7 +80,7 @@ static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t
 /* Worker 0 dies when all losses of its second iteration are known: all had completed the first. */
 FOLDER_TEST(checkpoint, a_run_that_was_killed_goes_on, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
 	struct psd_checkpoints_found found = {0};
 	struct psd_error err = {.text = ""};
 	struct training *whole = make(NULL, 0), *killed = make(&checkpoints, 0), *after = make(&checkpoints, 1);
@@ -110,7 +110,7 @@ Test(checkpoint, a_run_starts_from_a_file)
 /* A failed write replaces nothing. */
 FOLDER_TEST(checkpoint, a_run_that_cannot_write_one_ends, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 2};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 2};
 	struct training *training = make(&checkpoints, 0);
 
 	scratch_folder_write(&folder, "iteration-2", "", 0);
@@ -125,7 +125,7 @@ FOLDER_TEST(checkpoint, a_run_that_cannot_write_one_ends, scratch_folder_make())
 
 static void put(const struct scratch_folder *folder, unsigned iterations, unsigned host, unsigned n_hosts)
 {
-	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder->path, .every_iterations = 1};
 	struct psd_error err = {.text = ""};
 	FILE *out;
 
@@ -139,7 +139,7 @@ static void put(const struct scratch_folder *folder, unsigned iterations, unsign
 static struct psd_checkpoints_found find_below(const struct scratch_folder *folder, unsigned host, unsigned n_hosts,
 					       uint32_t below)
 {
-	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder->path, .every_iterations = 1};
 	struct psd_checkpoints_found found = {0};
 	struct psd_error err = {.text = ""};
 
@@ -154,6 +154,13 @@ static struct psd_checkpoints_found find(const struct scratch_folder *folder, un
 	return find_below(folder, host, n_hosts, 0);
 }
 
+static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsigned n_hosts, unsigned missing)
+{
+	cr_expect_eq(set.iterations, iterations, "%u iterations", set.iterations);
+	cr_expect_eq(set.n_hosts, n_hosts, "%u hosts", set.n_hosts);
+	cr_expect_eq(set.missing, missing, "host %u", set.missing);
+}
+
 FOLDER_TEST(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have, scratch_folder_make())
 {
 	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0);
@@ -166,6 +173,9 @@ FOLDER_TEST(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have, scr
 	/* each host alone, which sees the other's checkpoint; then the process that starts all */
 	for (unsigned host = 0; host <= 2; host++)
 		cr_expect_eq(find(&folder, host, 2).newest.iterations, 10, "host %u", host);
+	for (unsigned host = 0; host <= 2; host++)
+		expect_set(find(&folder, host, 2).torn, 11, 2, 1);
+	cr_expect_eq(find_below(&folder, 2, 2, 11).torn.iterations, 0, "a later one alone");
 }
 
 FOLDER_TEST(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these, scratch_folder_make())
@@ -174,7 +184,9 @@ FOLDER_TEST(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these, scra
 	put(&folder, 20, 1, 2);
 	cr_expect_eq(find(&folder, 1, 2).newest.iterations, 20);
 	cr_expect_eq(find(&folder, 0, 2).newest.iterations, 0);
-	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "whoever starts all");
+	cr_expect_eq(find(&folder, 1, 2).torn.iterations, 0, "the others have folders of their own");
+	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "the process that starts all");
+	expect_set(find(&folder, 2, 2).torn, 20, 2, 0);
 }
 
 /* A host with the first checkpoint alone may begin; one with two has lost a checkpoint that another has. */
@@ -200,13 +212,6 @@ static void put_all(const struct scratch_folder *folder, unsigned iterations, un
 		put(folder, iterations, h, n_hosts);
 }
 
-static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsigned n_hosts, unsigned missing)
-{
-	cr_expect_eq(set.iterations, iterations, "%u iterations", set.iterations);
-	cr_expect_eq(set.n_hosts, n_hosts, "%u hosts", set.n_hosts);
-	cr_expect_eq(set.missing, missing, "host %u", set.missing);
-}
-
 FOLDER_TEST(checkpoint_files, the_newest_may_be_of_another_number_of_hosts, scratch_folder_make())
 {
 	put_all(&folder, 8, 4);
@@ -215,6 +220,7 @@ FOLDER_TEST(checkpoint_files, the_newest_may_be_of_another_number_of_hosts, scra
 	for (unsigned host = 0; host <= 2; host++)
 		expect_set(find(&folder, host, 2).newest, 8, 4, 4);
 	expect_set(find(&folder, 0, 2).other, 12, 3, 1);
+	expect_set(find(&folder, 0, 2).torn, 12, 3, 1);
 	put_all(&folder, 8, 2);
 	expect_set(find(&folder, 2, 2).newest, 8, 2, 2);
 	expect_set(find(&folder, 5, 5).newest, 8, 2, 2);
@@ -238,12 +244,13 @@ FOLDER_TEST(checkpoint_files, checkpoints_that_others_lack_are_named, scratch_fo
 	put(&folder, 7, 3, 4);
 	expect_set(find(&folder, 2, 2).newest, 0, 0, 0);
 	expect_set(find(&folder, 2, 2).other, 9, 4, 2);
+	cr_expect_eq(find(&folder, 2, 2).torn.iterations, 0, "nothing to go back to");
 	cr_expect(find(&folder, 2, 2).has_any);
 }
 
 static unsigned count_files(const struct scratch_folder *folder, unsigned iterations, unsigned n_hosts)
 {
-	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder->path, .every_iterations = 1};
 	unsigned n = 0;
 
 	for (unsigned h = 0; h < n_hosts; h++)
@@ -255,7 +262,7 @@ static unsigned count_files(const struct scratch_folder *folder, unsigned iterat
 
 static void save(const struct scratch_folder *folder, unsigned iterations, unsigned host, unsigned n_hosts)
 {
-	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder->path, .every_iterations = 1};
 
 	put(folder, iterations, host, n_hosts);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, iterations, 2);
@@ -315,7 +322,7 @@ FOLDER_TEST(checkpoint_files, other_names_are_no_checkpoints, scratch_folder_mak
 
 FOLDER_TEST(checkpoint_files, the_last_two_of_a_host_stay, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
 
 	for (unsigned i = 4; i <= 8; i++) { /* 8: belongs to a run that resumed from 6 */
 		put(&folder, i, 0, 2);
@@ -336,7 +343,7 @@ FOLDER_TEST(checkpoint_files, the_last_two_of_a_host_stay, scratch_folder_make()
 /* Server 1 completes iteration 3 with what workers send when they have completed 2, while server 2 still writes 2. */
 FOLDER_TEST(checkpoint_files, the_last_three_of_separate_servers_stay, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
 
 	put(&folder, 1, 0, 3);
 	put(&folder, 2, 0, 3);
@@ -356,7 +363,7 @@ FOLDER_TEST(checkpoint_files, the_last_three_of_separate_servers_stay, scratch_f
 
 FOLDER_TEST(checkpoint_files, later_ones_of_a_host_are_dropped, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
 	struct psd_error err = {.text = ""};
 
 	put(&folder, 4, 0, 2);
@@ -388,7 +395,7 @@ FOLDER_TEST(checkpoint_files, later_ones_of_a_host_are_dropped, scratch_folder_m
 /* A server may be ahead of this host: between its folder and its file no host removes the folder. */
 FOLDER_TEST(checkpoint_files, a_checkpoint_that_another_host_begins_stays, scratch_folder_make())
 {
-	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
 	struct psd_error err = {.text = ""};
 
 	put(&folder, 4, 0, 3);
@@ -406,11 +413,56 @@ FOLDER_TEST(checkpoint_files, a_folder_that_cannot_be_written_is_refused, scratc
 {
 	const struct scratch_path file = scratch_folder_path(&folder, "file"),
 				  below = scratch_folder_path(&folder, "a/b");
-	const struct psd_checkpoints at_file = {file.text, 1}, at_below = {below.text, 1};
+	struct psd_checkpoints at_file = {.folder = file.text, .every_iterations = 1},
+			       at_below = {.folder = below.text, .every_iterations = 1};
 	struct psd_error err = {.text = ""};
 
 	scratch_folder_write(&folder, "file", "", 0);
 	cr_expect_eq(psd_checkpoints_open(&at_file, &err), PSD_EFILE);
 	cr_expect_not_null(strstr(err.text, "no checkpoint can be written there: "), "%s", err.text);
 	cr_expect_eq(psd_checkpoints_open(&at_below, &err), PSD_EFILE);
+}
+
+/* By a link to a folder of another run, whose files stay as they are. */
+FOLDER_TEST(checkpoint_files, a_folder_that_was_replaced_is_left_alone, scratch_folder_make())
+{
+	const struct scratch_path own = scratch_folder_path(&folder, "c"),
+				  moved = scratch_folder_path(&folder, "moved"),
+				  other = scratch_folder_path(&folder, "other");
+	const struct psd_checkpoint_host host = {0, 1};
+	struct psd_checkpoints checkpoints = {.folder = own.text, .every_iterations = 1};
+	struct psd_checkpoints_found found;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_checkpoints_open(&checkpoints, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_checkpoint_begin(&checkpoints, 4, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(rename(own.text, moved.text), 0);
+	cr_expect_eq(psd_checkpoint_begin(&checkpoints, 8, &err), PSD_EFILE);
+	cr_expect_not_null(strstr(err.text, "/c: no checkpoint can be written there: No such file or "), "%s",
+			   err.text);
+	scratch_folder_add(&folder, "other");
+	scratch_folder_add(&folder, "other/iteration-9");
+	scratch_folder_write(&folder, "other/iteration-9/host-0-of-1.safetensors", "", 0);
+	cr_assert_eq(symlink(other.text, own.text), 0);
+	cr_expect_eq(psd_checkpoint_begin(&checkpoints, 8, &err), PSD_EFILE);
+	cr_expect_not_null(strstr(err.text, "/c: another folder has taken this place since the run began: "), "%s",
+			   err.text);
+	cr_expect_eq(psd_checkpoints_find(&checkpoints, host, 0, &found, &err), PSD_EFILE);
+	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, host, 4, &err), PSD_EFILE);
+	psd_checkpoint_prune(&checkpoints, host, 4, 2);
+	cr_expect(scratch_folder_has(&folder, "other/iteration-9/host-0-of-1.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "other/iteration-8"));
+}
+
+FOLDER_TEST(checkpoint_files, a_checkpoint_is_not_written_through_a_link, scratch_folder_make())
+{
+	const struct scratch_path other = scratch_folder_path(&folder, "other"),
+				  link = scratch_folder_path(&folder, "iteration-8");
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 1};
+	struct psd_error err = {.text = ""};
+
+	scratch_folder_add(&folder, "other");
+	cr_assert_eq(symlink(other.text, link.text), 0);
+	cr_expect_eq(psd_checkpoint_begin(&checkpoints, 8, &err), PSD_EFILE);
+	cr_expect_not_null(strstr(err.text, "/iteration-8: is a symbolic link, must be a folder: "), "%s", err.text);
 }

@@ -23,7 +23,7 @@ enum { END = 7 };
 static struct training *go_alone(const char *train, unsigned workers_before, unsigned workers)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct side one = {"sync: ring", 1, 1};
 	const struct leg before = {LEGS_SMOOTH, train, one, LEGS_BATCH * workers_before, 0, LEGS_CUT, 0, 0, NULL};
 	const struct leg behind = {LEGS_SMOOTH,
@@ -46,7 +46,7 @@ static struct training *go_alone(const char *train, unsigned workers_before, uns
 static void check(struct side was, struct side is, const char *train)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct leg before = legs_before(LEGS_SMOOTH, was, train);
 	struct training *cut = legs_go(&before, &checkpoints), *alone = go_alone(train, was.workers, is.workers),
 			*after;
@@ -135,7 +135,7 @@ Test(reshape, local_steps_are_joined)
 static void check_uncut_as(struct side one, struct side was, struct side is, const char *train)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct leg before = legs_before(LEGS_SMOOTH, was, train);
 	const struct leg whole = {.graph = LEGS_SMOOTH,
 				  .train = train,
@@ -193,7 +193,8 @@ static int run_line(const char *line)
 static void check_alike(const char *system, unsigned workers, unsigned per_node, const char *train)
 {
 	const struct scratch_folder folder = scratch_folder_make(), other = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END}, others = {other.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END},
+				     others = {.folder = other.path, .every_iterations = END};
 	const struct side side = {system, workers, per_node};
 	const struct leg before = legs_before(LEGS_SMOOTH, side, train);
 	struct training *cut = legs_go(&before, &checkpoints), *again = legs_go(&before, &others), *reshaped, *kept;
@@ -235,7 +236,7 @@ Test(reshape, nothing_is_new_where_nothing_has_changed)
 static void check_cut_anew(const char *was, const char *is, const char *train)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct side side = {was, 2, 1}, anew = {is, 2, 1};
 	const struct leg before = legs_before(LEGS_SMOOTH, side, train);
 	struct leg whole = legs_before(LEGS_SMOOTH, side, train);

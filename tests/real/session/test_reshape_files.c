@@ -94,7 +94,8 @@ static const char normed[] = "name: normed\ninput: {channels: 3, height: 6, widt
 static void check_states(unsigned workers_before, unsigned workers, unsigned self)
 {
 	const struct scratch_folder folder = scratch_folder_make(), start = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END}, start_checkpoints = {start.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END},
+				     start_checkpoints = {.folder = start.path, .every_iterations = END};
 	const struct side was = {"sync: ring", workers_before, 1}, is = {"sync: ring", workers, 1};
 	const unsigned source = self % workers_before;
 	const uint64_t first_sample = (uint64_t)LEGS_CUT * LEGS_BATCH * workers_before;
@@ -151,7 +152,7 @@ struct fork {
 static struct fork fork_open(struct side was, struct side is, const char *train)
 {
 	struct fork fork = {.folder = scratch_folder_make()};
-	const struct psd_checkpoints checkpoints = {fork.folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = fork.folder.path, .every_iterations = END};
 	const struct leg before = legs_before(LEGS_ODD, was, train);
 	struct leg behind, plainly;
 	char start[256];
@@ -170,7 +171,7 @@ static struct fork fork_open(struct side was, struct side is, const char *train)
 
 static struct psd_checkpoints fork_checkpoints(const struct fork *fork)
 {
-	return (struct psd_checkpoints){fork->folder.path, END};
+	return (struct psd_checkpoints){.folder = fork->folder.path, .every_iterations = END};
 }
 
 static void fork_close(struct fork *fork)
@@ -375,7 +376,7 @@ static float rounded(float value)
 static void check_masters(struct side was)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct leg before = legs_before(LEGS_ODD, was, HELD);
 	struct training *cut = legs_go(&before, &checkpoints), *after;
 	const struct leg behind =
@@ -406,7 +407,7 @@ Test(reshape_files, states_that_servers_keep_exactly_go_on)
 static void check_kept(struct side is, const char *buffer)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = END};
 	const struct side ring2 = {"sync: ring", 2, 1};
 	const struct leg before = legs_before(LEGS_ODD, ring2, HELD);
 	struct training *cut = legs_go(&before, &checkpoints), *after;

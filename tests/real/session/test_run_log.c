@@ -87,16 +87,89 @@ Test(run_log, goes_back)
 	add_elsewhere(&log, 2, PSD_OK);
 	add_elsewhere(&log, 3, PSD_OK);
 	cr_assert_eq(fputs("\"A, \"\"b\"\"\",1", log.file) < 0, 0);
-	cr_assert_eq(psd_run_log_go_on(&log, 3, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_run_log_go_on(&log, 3, NULL, &err), PSD_OK, "%s", err.text);
 	assert_text(file.path, HEAD LINE("1") LINE("2"));
 	cr_expect_eq(log.before_sec, 0.5);
-	cr_assert_eq(psd_run_log_go_on(&log, 0, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_run_log_go_on(&log, 0, NULL, &err), PSD_OK, "%s", err.text);
 	assert_text(file.path, HEAD);
 	cr_expect_eq(log.before_sec, 0.0);
 	add_elsewhere(&log, 0, PSD_OK);
 	close_log(&log);
 	assert_text(file.path, HEAD LINE("0"));
 	remove(file.path);
+}
+
+/* Resumes at that iteration; the log has no line of these. */
+static void expect_missing(struct psd_run_log *log, uint32_t first_iteration, const char *expected)
+{
+	struct psd_text missing = {.bytes = NULL};
+	struct psd_error err;
+
+	cr_assert_eq(psd_run_log_go_on(log, first_iteration, &missing, &err), PSD_OK, "%s", err.text);
+	cr_expect_str_eq(missing.bytes ? missing.bytes : "", expected);
+	psd_text_release(&missing);
+}
+
+/* Lines that are cut go, wherever they are. */
+Test(run_log, says_which_lines_are_missing)
+{
+	static const struct {
+		const char *text, *missing, *left;
+	} rows[] = {
+		{HEAD LINE("0") LINE("1"), "", HEAD LINE("0") LINE("1")},
+		{HEAD LINE("0") LINE("1") LINE("2"), "", HEAD LINE("0") LINE("1")},
+		{HEAD LINE("0") "\"A, \"\"b\"\"\",1,,,,0.", "1", HEAD LINE("0")},
+		{HEAD LINE("1"), "0", HEAD LINE("1")},
+		{HEAD "PS,0,1,,PS,1,,,,0.5,\n" LINE("1"), "0", HEAD LINE("1")},
+		{HEAD, "0 to 1", HEAD},
+		{"system,itera", "0 to 1", HEAD},
+		{"", "0 to 1", HEAD},
+	};
+	static const char gaps[] = HEAD LINE("1") LINE("2") LINE("5") LINE("6") LINE("10");
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct scratch_file file = scratch_file_write(rows[i].text);
+		struct psd_run_log log = opened(file.path);
+		struct psd_error err;
+
+		cr_expect_eq(psd_run_log_check(file.path, &err), PSD_OK, "%s", err.text);
+		expect_missing(&log, 2, rows[i].missing);
+		psd_run_log_begin(&log);
+		close_log(&log);
+		assert_text(file.path, rows[i].left);
+		remove(file.path);
+	}
+	struct scratch_file file = scratch_file_write(gaps);
+	struct psd_run_log log = opened(file.path);
+
+	expect_missing(&log, 12, "0, 3 to 4, 7 to 9, 11");
+	close_log(&log);
+	remove(file.path);
+}
+
+Test(run_log, takes_no_other_file_for_a_log)
+{
+	static const struct {
+		const char *text;
+		enum psd_status status;
+	} rows[] = {
+		{"iteration,loss\n0,1\n", PSD_EINVAL},
+		{"x", PSD_EINVAL},
+		{"\n" HEAD, PSD_EINVAL},
+		{"system,iteration\n", PSD_EINVAL},
+		{"system,iteration", PSD_OK},
+		{HEAD "x", PSD_OK},
+	};
+	struct psd_error err;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct scratch_file file = scratch_file_write(rows[i].text);
+
+		cr_expect_eq(psd_run_log_check(file.path, &err), rows[i].status, "%s", rows[i].text);
+		remove(file.path);
+	}
+	cr_expect_eq(psd_run_log_check("/dev/null", &err), PSD_OK);
+	cr_expect_eq(psd_run_log_check("/no/such", &err), PSD_OK);
 }
 
 /* A run resumes with another system; quoted names may have commas. Malformed lines go. */
@@ -107,9 +180,8 @@ Test(run_log, keeps_lines_of_earlier_systems)
 								    "\"a,0,\",1,,,,0.75,\n"
 								    "\n,\nPS\nPS,x,\n\"PS,0,,,,1,\nPS,1");
 	struct psd_run_log log = opened(file.path);
-	struct psd_error err;
 
-	cr_assert_eq(psd_run_log_go_on(&log, 2, &err), PSD_OK, "%s", err.text);
+	expect_missing(&log, 2, "");
 	cr_expect_eq(log.before_sec, 0.75);
 	psd_run_log_begin(&log);
 	close_log(&log);
@@ -199,7 +271,7 @@ Test(run_log, says_once_that_it_never_began)
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	log = opened(file.path);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
-	cr_assert_eq(psd_run_log_go_on(&log, 5, &err), PSD_OK);
+	expect_missing(&log, 5, "");
 	psd_run_log_begin(&log);
 	add_elsewhere(&log, 5, PSD_ERUN);
 	add_elsewhere(&log, 6, PSD_OK);
