@@ -687,7 +687,8 @@ struct psd_cuda_chunk_norms {
 /* ---- compressed blocks; for the words block, lane and unit see engine/encodings/compression.h ---- */
 
 enum {
-	/* Largest number of compressed blocks in one launch. They have about as many lanes as a large GPU has threads. */
+	/* Largest number of compressed blocks in one launch. They have about as many lanes as a large GPU has
+	 * threads. */
 	PSD_CUDA_BLOCKS = 4096,
 	PSD_CUDA_BLOCK_SPANS = 40
 };
