@@ -36,13 +36,15 @@ struct psd_run {
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;
-	/* Folder and interval of checkpoints; checkpoints.folder NULL: none are written. */
+	/* Folder of the checkpoints that are written, and interval between them; checkpoints.folder NULL: no
+	 * checkpoints are written. */
 	struct psd_checkpoints checkpoints;
-	/* Descriptors that lock the files of --save, --trace and --log against other runs; -1: not locked. */
+	/* Descriptors that lock the files of the options --save, --trace and --log against other runs; -1: not
+	 * locked. */
 	int locks[PSD_RUN_LOCKS];
-	/* The files of all hosts of the checkpoint at first_iteration are in this folder. */
+	/* This folder has the files of all hosts for the checkpoint at first_iteration. */
 	bool has_whole;
-	/* First iteration of the running system; 0 unless it resumes from a checkpoint. */
+	/* First iteration that the running system executes; 0 unless it resumes from a checkpoint. */
 	uint32_t first_iteration;
 	/* Number of times that the running system was restarted after a lost host. */
 	unsigned n_restarts;

@@ -30,7 +30,8 @@ struct psd_mesh_host {
 struct psd_mesh_attempt {
 	uint32_t number;      /* number of this attempt; raised if another host has a later number */
 	uint32_t next_number; /* output: number to use for the attempt after this one */
-	/* Iteration at which this host starts; on PSD_ELOST lowered if another host starts at an earlier one. */
+	/* Iteration at which this host starts. psd_mesh_open() lowers it and returns PSD_ELOST if another host starts
+	 * at an earlier one. */
 	uint32_t first_iteration;
 };
 
@@ -69,11 +70,12 @@ struct psd_mesh_clock {
 	double rtt_sec;
 };
 
-/* Opens n_connections to each other host, and compares clocks. Blocks until all connections exist. fds: n_connections
- * descriptors for each host, -1 for this host itself; the caller closes them. PSD_EABSENT: a host did not come in time,
- * here or at a host that has given up for that; PSD_ERUN: a host does not fit or gives up; PSD_ELOST: a host has closed
- * its connection. If terms differ, both hosts name the first difference: the host that connects gives up; the other one
- * waits for its message, or for the deadline. A host that gives up tells all hosts that have joined. */
+/* Opens n_connections connections to each other host, and compares clocks. Blocks until all connections exist. fds:
+ * n_connections descriptors for each host, -1 for this host itself; the caller closes them. PSD_EABSENT: a host did not
+ * join in time, or another host gave up because of that; PSD_ERUN: a host does not belong to this run or gives up;
+ * PSD_ELOST: a host has closed its connection. If terms differ, both hosts name the first difference. The host that
+ * connects gives up; the other one waits for its message or for the deadline. A host that gives up tells all hosts that
+ * have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Makes a socket that listens on the address and port of *self, for psd_mesh_options.listener. The caller closes

@@ -82,7 +82,7 @@ void psd_memory_release(struct psd_memory *memory);
 
 /* Returns the gradients of an iteration: one array for each tensor of the graph. */
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration);
-/* Finds the memory of a range of an item's (bucket's) elements in `tensors`, which are the parameters or the gradients
+/* Finds the memory of a range of elements of an item (bucket) in `tensors`, which are the parameters, or the gradients
  * of an iteration. Writes it to `segments` and returns the number of segments. */
 unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,
 			     struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX]);
