@@ -26,7 +26,8 @@ struct psd_run {
 	unsigned self;		   /* number of this process in `hosts` */
 	struct psd_secret *secret; /* pre-shared secret of the hosts; NULL: connections are not encrypted */
 	int listener;		   /* listening socket to which other hosts connect; -1: none */
-	/* Number of systems that this host has completed together with other hosts; belongs to the caller. */
+	/* Number of systems that this host has completed together with other hosts. The variable belongs to the caller
+	 * of psd_run_scenario(). */
 	unsigned *n_joined;
 	struct psd_replay replay; /* settings of the running system's replay, if the scenario has one */
 	uint64_t training_samples;

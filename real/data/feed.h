@@ -12,7 +12,8 @@ struct psd_feed_options {
 	uint32_t batch;		  /* number of samples of this worker in an iteration */
 	unsigned workers, worker; /* total number of workers, and number of this worker, from 0 */
 	uint32_t first_iteration,
-		n_iterations; /* training iterations to read: first_iteration to n_iterations - 1, at least one */
+		/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
+		n_iterations;
 	/* total number of samples that all workers have drawn before first_iteration, since training began */
 	uint64_t first_sample;
 	/* Memory for batches, psd_feed_bytes() long and aligned to 64 bytes. It must stay valid until psd_feed_close().

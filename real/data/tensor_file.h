@@ -38,9 +38,10 @@
 
 struct psd_mapping;
 
-#define PSD_CHECKSUMS_KEY  "psd_checksums" /* key of the checksums in __metadata__ */
-#define PSD_CHECKSUMS_KIND "psd_xxh64"	   /* first word of their text: the kind of checksum */
-enum { PSD_CHECKSUM_DIGITS = 16 };	   /* hexadecimal digits of a checksum */
+#define PSD_CHECKSUMS_KEY "psd_checksums" /* key, in __metadata__, of the text with the checksums */
+/* First word of the text of the checksums; it names the kind of checksum. */
+#define PSD_CHECKSUMS_KIND "psd_xxh64"
+enum { PSD_CHECKSUM_DIGITS = 16 }; /* hexadecimal digits of a checksum */
 
 /* Types of values, with the names that the format uses. psd writes only some of these types, and reads all of them. */
 enum psd_tensor_type {

@@ -287,7 +287,8 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 
 extern const struct psd_device_kind psd_device_cpu;
-extern const struct psd_device_kind psd_device_cuda; /* executes on NVIDIA GPUs; only with PSD_HAS_CUDA */
+/* Executes on NVIDIA GPUs; exists only if PSD_HAS_CUDA is defined. */
+extern const struct psd_device_kind psd_device_cuda;
 /* Device that computes nothing, to measure only communication: gradients stay zero, and losses are 0. It has no factors
  * of linear layers. So it cannot be used with methods that send factors. */
 extern const struct psd_device_kind psd_device_idle;

@@ -34,10 +34,10 @@ struct psd_packing {
 	void *packed;	  /* compressed blocks without gaps; the values of each tensor begin with a new block */
 };
 
-/* Adds the value to send to the residual, and packs the residual; the compression error stays in it. The value is the
- * gradient, or with a velocity
- *     slope = gradient + weight_decay * weight,  velocity = momentum * velocity + slope,
- * the velocity, or with Nesterov slope + momentum * velocity. Any thread. */
+/* Adds the new value of each element to the residual, and compresses the residual into `packed`. The compression error
+ * stays in the residual. Without a velocity, the new value is the gradient. With one:
+ *     slope = gradient + weight_decay * weight,  velocity = momentum * velocity + slope.
+ * Then the new value is the velocity, or with Nesterov slope + momentum * velocity. Any thread. */
 void psd_packing_pack(const struct psd_packing *packing);
 /* Decompresses the values in `packed` and overwrites the gradients by them. Any thread. */
 void psd_packing_unpack(const struct psd_packing *packing);

@@ -46,17 +46,18 @@ static inline struct psd_moments psd_moments_from(struct psd_moments moments, ui
 struct psd_update psd_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
 				      uint64_t elements);
 
-/* One step of `elements` parameters, in place: with step = rate (gradient + weight_decay weight),
- *   history = momentum history + step
- *   weight -= history, or with Nesterov weight -= (1 + momentum) history - momentum (history before)
- * An adaptive one:
- *   history = beta1 history + (1 - beta1) gradient
- *   squares = beta2 squares + (1 - beta2) gradient gradient
- *   weight -= rate (mean_ratio history / (root_ratio sqrt(squares) + epsilon) + weight_decay weight)
- * weight, moments: read and written; gradient: read. They do not overlap. Each element depends on itself only, so parts
- * of a tensor give the same bits as the whole, in any order and from any threads. Never fails. Source: Caffe,
- * sgd_solver.cpp and nesterov_solver.cpp, ComputeUpdateValue; Loshchilov and Hutter 2019 (arXiv 1711.05101),
- * algorithm 2. */
+/* Executes one step of the optimiser for `elements` parameters, in place. SGD, with step = rate * (gradient +
+ * weight_decay * weight):
+ *   history = momentum * history + step
+ *   weight -= history, or with Nesterov weight -= (1 + momentum) * history - momentum * (history before)
+ * AdamW:
+ *   history = beta1 * history + (1 - beta1) * gradient
+ *   squares = beta2 * squares + (1 - beta2) * gradient^2
+ *   weight -= rate * (mean_ratio * history / (root_ratio * sqrt(squares) + epsilon) + weight_decay * weight)
+ * weight and moments are read and written, gradient is read. They must not overlap. The result for an element depends
+ * only on this element, so parts of a tensor give the same bits as the whole, in any order and from any threads. Never
+ * fails. Source: Caffe, sgd_solver.cpp and nesterov_solver.cpp, ComputeUpdateValue; Loshchilov and Hutter 2019 (arXiv
+ * 1711.05101), algorithm 2. */
 void psd_update_apply(const struct psd_update *update, float *weight, const float *gradient, struct psd_moments moments,
 		      uint64_t elements);
 

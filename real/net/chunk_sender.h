@@ -1,5 +1,5 @@
-/* Sender of one connection: sends chunks straight from tensor memory, and small messages between two chunks. Never
- * waits. */
+/* Sender of one connection: sends chunks straight from tensor memory. Between two chunks it sends small messages.
+ * Functions never wait. */
 #ifndef PSD_REAL_CHUNK_SENDER_H
 #define PSD_REAL_CHUNK_SENDER_H
 
@@ -27,7 +27,7 @@ struct psd_framed_chunk {
 struct psd_chunk_sender {
 	struct psd_framed_chunk framed;
 	bool is_active;
-	uint8_t *small; /* small messages that wait to be sent, encoded one behind the other */
+	uint8_t *small; /* small messages that wait to be sent, encoded, without gaps */
 	size_t small_bytes;
 	size_t small_room;
 	size_t small_sent;

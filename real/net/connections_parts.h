@@ -23,7 +23,7 @@ struct psd_connection {
 };
 
 struct psd_peer {
-	double heard_sec; /* time of the last byte from this peer (psd_socket_now_sec()) */
+	double heard_sec; /* time at which the last byte from this peer arrived (psd_socket_now_sec()) */
 
 	/* Message that is being sent to this peer: its header, tag and payload. */
 	struct psd_wire_head head;
@@ -96,7 +96,8 @@ struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *co
 /* Closes a connection and calls the owner's lost(). Returns the status of lost(): PSD_OK if the end was expected. */
 enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_connection *connection,
 				     int error_number, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the events of the connection's descriptor that epoll reports, after the connection's state has changed. */
+/* Tells epoll which events of the connection's descriptor to report; called after the connection's state has
+ * changed. */
 enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_connection *connection,
 				      struct psd_error *err) PSD_MUST_CHECK;
 

@@ -24,8 +24,8 @@ struct psd_greeting {
 };
 
 void psd_greeting_release(struct psd_greeting *greeting);
-/* Returns the memory into which the caller receives the next bytes of the greeting. Its length is 0 only when the
- * greeting is complete. */
+/* Returns the memory into which the caller must receive the next bytes of the greeting. The memory has length 0 only
+ * when the greeting is complete. */
 struct iovec psd_greeting_room(struct psd_greeting *greeting);
 /* Processes n_bytes that the caller has received into the memory of psd_greeting_room(). PSD_ERUN: the bytes are not a
  * greeting; the caller puts the peer's name before the text. PSD_ENOMEM. */

@@ -40,7 +40,8 @@ struct psd_joining_host {
 	struct addrinfo *found;
 	struct addrinfo *next; /* entry of `found` that the next attempt to connect uses */
 	double again_sec, pause_sec;
-	/* errno of the last attempt to connect to the host; 0: none. Only for hosts with lower numbers. */
+	/* errno of the last failed attempt to connect to the host; 0: no attempt has failed. Only for hosts with lower
+	 * numbers. */
 	int error;
 	bool is_talking; /* an attempt to connect to the host is in progress; only for hosts with lower numbers */
 	/* The host has joined and has sent a message of a phase after joining. The message must stay unread for now. */

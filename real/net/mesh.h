@@ -29,7 +29,7 @@ struct psd_mesh_host {
  * iteration, the others lower first_iteration and try again. */
 struct psd_mesh_attempt {
 	uint32_t number;      /* number of this attempt; raised if another host has a later number */
-	uint32_t next_number; /* output: number to use for the attempt after this one */
+	uint32_t next_number; /* output: number for the attempt after this one */
 	/* Iteration at which this host starts. psd_mesh_open() lowers it and returns PSD_ELOST if another host starts
 	 * at an earlier one. */
 	uint32_t first_iteration;
@@ -55,7 +55,7 @@ struct psd_mesh_options {
 	struct psd_mesh_attempt *attempt;
 	bool is_addition;
 	double within_sec;
-	double greeting_sec; /* time in which a connection must be made and the peer must greet, seconds */
+	double greeting_sec; /* time limit for making a connection and for the peer's greeting, seconds */
 	double remind_sec;   /* seconds between two lines about missing hosts */
 	/* Callback that receives each line about missing hosts and about processes that are not hosts of this run.
 	 * NULL: no lines. */
@@ -66,7 +66,8 @@ struct psd_mesh_options {
 struct psd_mesh_clock {
 	/* Host 0's clock minus this host's clock, seconds; 0 if the difference is too small to measure. */
 	double ahead_sec;
-	/* Shortest round trip to host 0, seconds; on host 0: to any host; 0: there is no other host. */
+	/* Shortest measured round trip to host 0, seconds. On host 0: shortest round trip to any other host; 0: there
+	 * is no other host. */
 	double rtt_sec;
 };
 

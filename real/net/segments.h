@@ -1,4 +1,4 @@
-/* Lists of memory segments that together hold one message, in order. Pure, any thread. */
+/* Lists of memory segments. The segments of a list hold one message, in order. Pure, any thread. */
 #ifndef PSD_REAL_SEGMENTS_H
 #define PSD_REAL_SEGMENTS_H
 

@@ -39,8 +39,8 @@ struct psd_transport {
 	/* True if one I/O thread may call send() while another one calls receive(), each with its own copy of the
 	 * carrier. */
 	bool is_for_threads;
-	/* True if the caller should collect several chunks and send them by one call. That is faster where a call costs
-	 * more time than the first chunk loses by waiting. */
+	/* True if the caller should collect several chunks and send them by one call, because a call takes a long
+	 * time. */
 	bool takes_chunks_together;
 	/* Chooses those carriers that have no transport yet and that this transport can serve, and initialises their
 	 * state. Both ends of a connection decide alike. All hosts call the join() functions of the transports in the

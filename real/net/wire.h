@@ -27,12 +27,14 @@ enum psd_wire_kind {
 	PSD_WIRE_HELLO, /* greeting: the first message on every connection; both hosts send it */
 	/* Time of the sender's clock, between host 0 and each other host, before iterations begin. */
 	PSD_WIRE_CLOCK,
-	PSD_WIRE_TRANSPORT, /* bytes by which the transports of both hosts set up a connection */
+	PSD_WIRE_TRANSPORT, /* data that the transports of two hosts exchange to set up their connection */
 	/* Chunk of a message of tensors. The message belongs to a send operation, or to step number `part` of a
 	 * collective. */
 	PSD_WIRE_DATA,
-	PSD_WIRE_READY, /* to worker 0: the sender is ready for the collective `op` of `iteration`; no payload */
-	/* From worker 0: the receiver is to execute the collective `op` of `iteration` next; no payload. */
+	/* To worker 0, no payload: the sender is ready for the collective with number `op` of iteration `iteration`. */
+	PSD_WIRE_READY,
+	/* From worker 0, no payload: the receiver must execute the collective with number `op` of iteration `iteration`
+	 * next. */
 	PSD_WIRE_BEGIN,
 	/* Heartbeat, sent by the event loop; no payload. `part`: work of the sender (enum psd_wire_work); 0: it
 	 * executes no work. */
@@ -41,7 +43,8 @@ enum psd_wire_kind {
 	/* Last message on every connection. The sender knows that all hosts have finished, and will close the
 	 * connection. */
 	PSD_WIRE_BYE,
-	PSD_WIRE_RATES, /* measured rates, between host 0 and each other host, before iterations begin */
+	/* Measured rates of connections, between host 0 and each other host, before iterations begin. */
+	PSD_WIRE_RATES,
 	/* From host 0, before iterations begin: bytes that the ranks of a library (NCCL) need to connect to each
 	 * other. */
 	PSD_WIRE_INVITATION,
@@ -49,7 +52,8 @@ enum psd_wire_kind {
 	 * `part` steps. */
 	PSD_WIRE_STEPS,
 	PSD_WIRE_FAILED, /* sent at any time: the sender gives up; `part`: the cause, an enum psd_status */
-	PSD_WIRE_DONE,	 /* no payload: the sender has executed its last operation and written its last checkpoint */
+	/* No payload: the sender has executed its last operation and written its last checkpoint. */
+	PSD_WIRE_DONE,
 	PSD_WIRE_KINDS
 };
 

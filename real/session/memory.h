@@ -63,11 +63,10 @@ struct psd_memory {
 	 * progress. */
 	float **gradients;
 	uint32_t n_under_way;
+	/* buffers of each item (bucket); one entry for each item of the plan */
+	struct psd_memory_item *items;
 	/* Memory for a message of a collective whose values cannot be added to the gradient yet. It is as large as the
 	 * largest item (bucket); NULL: there is only one host. */
-	struct psd_memory_item *items;
-	/* Receives a message of a collective whose values cannot be added to the gradient yet. As large as the largest
-	 * item (bucket); NULL: there is only one host. */
 	float *staging;
 	void *block;
 	size_t block_bytes;

@@ -18,8 +18,9 @@ enum psd_pulse_place {
 /* Fields are written one by one. A reader may combine them only if beat_sec has the same value before and after reading
  * them. */
 struct psd_pulse {
-	_Atomic double beat_sec;  /* time of the last sign of life (psd_socket_now_sec()) */
-	_Atomic double limit_sec; /* longest time until the next sign of life, seconds */
+	_Atomic double beat_sec; /* time of the last sign of life (psd_socket_now_sec()) */
+	/* Largest allowed time from this sign of life to the next, seconds; after that the host counts as stuck. */
+	_Atomic double limit_sec;
 	_Atomic enum psd_pulse_place place;
 	/* op: number of the operation, valid with PSD_PULSE_OPERATION. iteration: also valid with PSD_PULSE_TURNING. */
 	_Atomic uint32_t op, iteration;

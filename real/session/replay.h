@@ -26,7 +26,7 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 bool psd_replay_is_true(const struct psd_worker_result *result);
 /* Returns the fraction of the machine's processor time that all programs together used during the run, 0 to 1. */
 double psd_replay_busy_ratio(const struct psd_worker_result *result);
-/* State of a series of short runs that search for the smallest dilation with valid times. */
+/* State of the search for the smallest dilation with valid times, by a series of short runs. */
 struct psd_soundings {
 	double next_ratio; /* dilation for the next short run; the first one is from psd_replay_estimate() */
 	unsigned n_runs;   /* number of short runs so far */

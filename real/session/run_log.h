@@ -27,7 +27,7 @@ struct psd_run_log {
 	const char *path;
 	FILE *file; /* open log file; NULL: no log is written */
 	bool is_shown;
-	/* First line that could not be written, in memory shared by the run's processes. */
+	/* Information about the first line that could not be written, in memory shared by the run's processes. */
 	struct psd_run_log_loss *loss;
 	off_t kept_bytes;
 	/* Duration of the earlier runs that this run continues, seconds; added to the seconds in its lines. */

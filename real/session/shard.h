@@ -34,7 +34,7 @@ void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float
 		    float *weight, uint64_t elements);
 
 /* Sums the parts as floats, in the order of the array, and rounds each sum once to `encoding`. n_parts: >= 1. `to` may
- * be the array of a part that has this encoding. */
+ * be the same memory as a part that has this encoding. */
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
 		   uint64_t elements);
 

@@ -1,12 +1,13 @@
 /* Shard map: distribution of a run's items over its hosts. An item is one or several tensors that are synchronised as
- * one. The map has the tensors, the number of slices and the root of each item. A checkpoint contains it as a line of
- * text, so that a run on other hosts or with another system finds each element of a tensor. Reads no values of tensors.
- * An example of the text:
+ * one. For each item, the map has its tensors, its number of slices, and its root (the host that updates it). Each file
+ * of a checkpoint contains the map as a line of text. So a run on other hosts or with another system can find each
+ * element of a tensor. This module reads no values of tensors. An example of the text:
  *
  * workers 4, on a node 2, servers 0, block 0, rank 0, local 0, adaptive 0: 3,2/7 1/2 0/1@2
  *
- * Behind the colon are the items: numbers of their tensors, "/", number of slices, and "@" with the number of the root
- * if the item has one. "rank" is the number of columns of low-rank factors. */
+ * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, and "@" with
+ * the number of its root if it has one. "on a node" is the number of workers of a node, "rank" the number of columns of
+ * the left low-rank factors. */
 #ifndef PSD_REAL_SHARD_MAP_H
 #define PSD_REAL_SHARD_MAP_H
 

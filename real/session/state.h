@@ -20,7 +20,7 @@ struct psd_state_part {
 	/* Entry of graph->states, such as a running mean, whose values only the device has; NULL: the tensor is not
 	 * such a state. */
 	const struct psd_tensor *state;
-	/* The tensor is a summed gradient of an earlier iteration, which a later iteration applies. */
+	/* The tensor is the summed gradient of an earlier iteration, which a later iteration will apply. */
 	bool is_late;
 	/* True: the tensor is buffer `buffer` of the item (bucket) with number `item`. False: `buffer` and `item` have
 	 * no meaning. */

@@ -40,7 +40,7 @@ struct psd_progress {
 struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
-	const struct psd_device_kind *device; /* kind of device that computes; NULL: this processor */
+	const struct psd_device_kind *device; /* kind of device that computes; NULL: the host's processor */
 	/* Number of this host among the hosts on its machine, from 0; it decides which device is used. */
 	unsigned place;
 	/* Settings of a replay; NULL: the host computes. In a replay, operations are timed waits, there are no tests
@@ -69,7 +69,7 @@ struct psd_worker_options {
 	int listener;
 	/* Hash of the run and of the number of times that hosts joined before; see psd_mesh_options. */
 	uint64_t run_hash;
-	/* Version and commit of psd-run, which must be equal on all hosts; NULL: not compared. */
+	/* Version and commit of psd-run, which must be equal on all hosts; NULL: hosts do not compare them. */
 	const char *build;
 	/* Attempt to join again after a lost host; NULL: hosts join only once; see psd_mesh_options. */
 	struct psd_mesh_attempt *attempt;

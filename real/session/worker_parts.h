@@ -188,8 +188,8 @@ struct psd_losses {
 	double last;
 };
 
-/* Digest of this host's parameters after `iterations` iterations. The thread that executes the device's operations sets
- * it, while it executes none. */
+/* Digest of this host's parameters after `iterations` iterations. Set by the thread that executes the device's
+ * operations, while no operation is executing. */
 struct psd_worker_look {
 	uint32_t iterations;
 	struct psd_wire_parameters parameters;

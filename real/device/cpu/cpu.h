@@ -50,7 +50,7 @@ struct psd_cpu_op {
 	dnnl_primitive_t primitive;
 	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
 	void *const *slots[PSD_CPU_ARGS_MAX]; /* slot of each argument */
-	void *bound[PSD_CPU_ARGS_MAX];	      /* address that each argument had at the last execution */
+	void *bound[PSD_CPU_ARGS_MAX];	      /* address that the memory of each argument had at the last execution */
 	int n_args;
 };
 
@@ -214,7 +214,7 @@ enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_
 /* Called before a backward pass that writes to blob->share: sets blob->share. */
 void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob);
 /* Called after a backward pass that wrote to blob->share: if other layers have written to blob->diff before, adds
- * blob->share to it. */
+ * blob->share to blob->diff. */
 enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob,
 				  struct psd_error *err) PSD_MUST_CHECK;
 

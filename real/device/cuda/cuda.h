@@ -237,10 +237,8 @@ struct psd_cuda_kind {
 	/* True if the forward pass launches other kernels in this iteration than in others, so that no CUDA graph may
 	 * be used. NULL: it never does. */
 	bool (*varies)(const struct psd_cuda_layer *self);
-	void (*close)(struct psd_cuda_layer
-			      /* releases the contents of details, which may be all zero; NULL: there is nothing to
-			       * release */
-			      *self);
+	/* Releases the contents of psd_cuda_layer.details, which may be all zeros. NULL: there is nothing to release. */
+	void (*close)(struct psd_cuda_layer *self);
 	size_t details_bytes; /* bytes of psd_cuda_layer.details, which are filled with zeros before prepare() */
 	enum psd_keeps keeps;
 	/* The layer may work in place even if its input's signs are needed (PSD_KEEPS_SIGNS). */
@@ -377,7 +375,8 @@ void psd_cuda_close_fused(struct psd_cuda_fused *fused);
  * as those in psd_cuda_open_fused(). */
 bool psd_cuda_fits_fused(const struct psd_cuda_fused *fused, const struct psd_cuda_product *product,
 			 const void *vector) PSD_MUST_CHECK;
-/* Begins a fused product on the compute stream. */
+/* Begins a fused product of psd_cuda_open_fused() on the compute stream. psd_cuda_fits_fused() must be true for
+ * `product` and `vector`, the vector of the epilogue. */
 enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cuda_fused *fused,
 					const struct psd_cuda_product *product, void *vector,
 					struct psd_error *err) PSD_MUST_CHECK;

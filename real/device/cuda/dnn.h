@@ -56,7 +56,7 @@ struct psd_cuda_dnn_choice {
 	uint64_t bytes; /* workspace bytes of the plan */
 };
 
-/* Operation of cuDNN, with the engines that can execute it, the preferred one first. All zeros: closed. */
+/* Operation of cuDNN, with the engines that can execute it; the first engine is preferred. All zeros: closed. */
 struct psd_cuda_dnn_op {
 	void *graph; /* descriptor of cuDNN's graph with this one operation */
 	struct psd_cuda_dnn_choice choices[PSD_CUDA_DNN_MOST_CHOICES];

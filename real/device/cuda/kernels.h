@@ -210,7 +210,7 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_CLIP,	 /* x, limited to the range 0 to beta */
 	PSD_CUDA_LINEAR, /* alpha * x + beta */
 	PSD_CUDA_EXP,
-	/* For the following functions psd_cuda_function_back.known is the input. */
+	/* In psd_cuda_function_back.known, the functions below have their input, those above their output. */
 	PSD_CUDA_ABS,
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
@@ -536,7 +536,7 @@ struct psd_cuda_attention_back {
 struct psd_cuda_look {
 	const uint16_t *values;
 	uint64_t elements;
-	uint16_t infinity; /* mask of the exponent's bits, all set in an infinity or NaN */
+	uint16_t infinity; /* mask with the exponent's bits, which are all 1 in an infinity or NaN */
 	uint32_t n_parts;
 	uint32_t *found; /* 1 if the part has an infinity or NaN, otherwise 0; shape (n_parts) */
 };
@@ -677,7 +677,7 @@ struct psd_cuda_apply_chunks {
 /* Norms of chunks: norms[first_chunk + i] = (sum of all groups of chunk i) / divisor, unless is_left_out[i]. Indices:
  * chunks of the launch. */
 struct psd_cuda_chunk_norms {
-	const double *reduced; /* sums; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+	const double *reduced; /* sums of absolute values; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	float *norms;
 	uint32_t first_chunk;
 	double divisor;
