@@ -42,7 +42,9 @@ struct psd_run_options {
 	uint64_t n_nodes;      /* --nodes: number of nodes; 0: as in the scenario */
 	uint64_t n_iterations; /* --iterations: number of iterations; 0: as in the scenario */
 	double stall_sec;
-	double join_sec; /* time limit for hosts to join, seconds; 0: the default */
+	/* --join-timeout: time limit for hosts to join, seconds. 0: 120 s if the hosts are started elsewhere, otherwise
+	 * PSD_LAUNCH_CONNECT_SEC. */
+	double join_sec;
 	/* --attempts of the command 'calibrate': largest number of attempts at each measurement. */
 	uint64_t n_attempts;
 	/* --dilation: factor by which a replay is slowed down, as text: a number or 'auto'; NULL: as in the

@@ -237,7 +237,8 @@ struct psd_cuda_kind {
 	/* True if the forward pass launches other kernels in this iteration than in others, so that no CUDA graph may
 	 * be used. NULL: it never does. */
 	bool (*varies)(const struct psd_cuda_layer *self);
-	/* Releases the contents of psd_cuda_layer.details, which may be all zeros. NULL: there is nothing to release. */
+	/* Releases the contents of psd_cuda_layer.details, which may be all zeros. NULL: there is nothing to
+	 * release. */
 	void (*close)(struct psd_cuda_layer *self);
 	size_t details_bytes; /* bytes of psd_cuda_layer.details, which are filled with zeros before prepare() */
 	enum psd_keeps keeps;
