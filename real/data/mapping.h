@@ -37,8 +37,9 @@ enum psd_status psd_mapping_share(struct psd_mapping *mapping, struct psd_mappin
 /* Function that reads mapped files. psd_mapping_guard() calls it. */
 typedef enum psd_status psd_mapping_read_fn(void *context, struct psd_error *err);
 /* Calls read(context, err) and returns its status. If another process has shortened one of the files, reading its
- * missing bytes would end this process (SIGBUS). Instead they read as zeros; then this call and every later one returns
- * PSD_ERUN with the file's name. `read` must not call psd_mapping_guard(). Any thread. */
+ * missing bytes would end this process (SIGBUS). In this function the missing bytes read as zeros instead; then this
+ * call and every later one returns PSD_ERUN with the file's name. `read` must not call psd_mapping_guard(). Any
+ * thread. */
 enum psd_status psd_mapping_guard(struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
 				  void *context, struct psd_error *err) PSD_MUST_CHECK;
 

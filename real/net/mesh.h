@@ -43,8 +43,8 @@ struct psd_mesh_options {
 	struct psd_secret *secret; /* pre-shared secret of all hosts, see real/net/secret.h; NULL: none */
 	/* Listening socket, which psd_mesh_open() closes. -1: psd_mesh_open() makes one for this host's own address. */
 	int listener;
-	/* Hash of the run and of the number of times that hosts joined before. A message that a host gives up counts
-	 * only if the sender has an equal hash. */
+	/* Hash of the run and of the number of times that hosts joined before. If another host sends PSD_WIRE_FAILED,
+	 * the message counts only if it contains an equal hash. */
 	uint64_t run_hash;
 	/* Text of the terms, which must be equal on all hosts, see psd_scenario_add_agreed(). At most
 	 * PSD_GREETING_TERMS_MAX bytes. */
@@ -75,8 +75,8 @@ struct psd_mesh_clock {
  * n_connections descriptors for each host, -1 for this host itself; the caller closes them. PSD_EABSENT: a host did not
  * join in time, or another host gave up because of that; PSD_ERUN: a host does not belong to this run or gives up;
  * PSD_ELOST: a host has closed its connection. If terms differ, both hosts name the first difference. The host that
- * connects gives up; the other one waits for its message or for the deadline. A host that gives up tells all hosts that
- * have joined. */
+ * connects gives up; the other one waits for the message that says so, or for the deadline. A host that gives up tells
+ * all hosts that have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Makes a socket that listens on the address and port of *self, for psd_mesh_options.listener. The caller closes

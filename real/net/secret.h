@@ -31,10 +31,10 @@ enum { PSD_SECRET_LEAST_BYTES = 16, PSD_SECRET_MOST_BYTES = 4096 };
 struct psd_secret;
 struct ssl_st;
 
-/* Reads the secret from a file; all bytes of the file belong to it. *is_exposed: users other than the file's owner can
- * read the file. The caller frees *secret by psd_secret_free(). PSD_EFILE: the file cannot be read; PSD_EINVAL: it is
- * shorter than PSD_SECRET_LEAST_BYTES or longer than PSD_SECRET_MOST_BYTES, or psd-run was built without OpenSSL;
- * PSD_ENOMEM. */
+/* Reads the secret from a file; all bytes of the file are the secret. *is_exposed: users other than the file's owner
+ * can read the file. The caller frees *secret by psd_secret_free(). PSD_EFILE: the file cannot be read; PSD_EINVAL: the
+ * file is shorter than PSD_SECRET_LEAST_BYTES or longer than PSD_SECRET_MOST_BYTES, or psd-run was built without
+ * OpenSSL; PSD_ENOMEM. */
 enum psd_status psd_secret_load(const char *path, struct psd_secret **secret, bool *is_exposed,
 				struct psd_error *err) PSD_MUST_CHECK;
 /* Overwrites the secret and frees it. NULL is allowed. */

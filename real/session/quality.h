@@ -12,8 +12,8 @@ struct psd_losses_seen {
 	double first; /* loss of the first iteration of the run */
 	/* Lowest value that `last` had at earlier choices; INFINITY: there was no earlier choice. */
 	double lowest;
-	/* Mean loss of the iterations since the last choice. For the first choice, it is the loss of the first
-	 * iteration. */
+	/* Mean loss of the iterations since the number of steps was last chosen. For the first choice, it is the loss
+	 * of the first iteration. */
 	double last;
 };
 
