@@ -24,7 +24,7 @@ struct psd_summary psd_fit_summary(double values[], unsigned n);
 
 /* A measured message: its size and its duration. */
 struct psd_fit_sample {
-	double bytes; /* size of the message */
+	double bytes; /* size of the message, bytes */
 	double sec;   /* time from the first sent byte until the last byte has arrived, seconds, > 0 */
 };
 

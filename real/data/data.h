@@ -17,7 +17,7 @@ struct psd_data_options {
 	/* files of the data set, or parameters of synthetic data; its paths must stay valid during psd_data_open() */
 	struct psd_data_source source;
 	struct psd_shape shape; /* shape of the network's input */
-	uint32_t classes;	/* number of classes of the network's output */
+	uint32_t classes;	/* number of classes between which the network's output decides */
 	uint64_t labels;	/* number of labels of a sample, >= 1: one for each position of the network's output */
 	/* number of different tokens that the network's embedding accepts; 0: the first layer is not an embedding */
 	uint32_t vocabulary;

@@ -31,8 +31,8 @@
 #include "real/data/mapping.h"
 
 enum {
-	PSD_PACK_HEADER_BYTES = 72, /* length of the header */
-	PSD_PACK_ENTRY_BYTES = 24,  /* length of an index entry */
+	PSD_PACK_HEADER_BYTES = 72, /* length of the header, bytes */
+	PSD_PACK_ENTRY_BYTES = 24,  /* length of an index entry, bytes */
 	PSD_PACK_MAX_SIDE = 4096,   /* largest height and width of an image, pixels */
 	PSD_PACK_MAX_CLASSES = 1000000
 };
@@ -51,9 +51,9 @@ struct psd_pack {
 /* One sample of a packed file. */
 struct psd_pack_record {
 	const uint8_t *jpeg; /* bytes of the JPEG, borrowed from the file */
-	uint64_t offset;     /* offset of the JPEG in the file */
-	uint32_t n_bytes;    /* length of the JPEG */
-	uint32_t label;	     /* number of the class */
+	uint64_t offset;     /* offset of the JPEG in the file, bytes */
+	uint32_t n_bytes;    /* length of the JPEG, bytes */
+	uint32_t label;	     /* number of the sample's class, from 0 */
 };
 
 /* Checks header and index of a mapped file, and fills *pack, which is valid until the mapping is closed. PSD_EINVAL:

@@ -163,7 +163,8 @@ struct psd_device_kind {
 	/* Libraries (such as NCCL) that execute all-reduces in the memory of these devices; the array ends with NULL.
 	 * NULL in place of the array: there are no such libraries. */
 	const struct psd_library_kind *const *libraries;
-	bool is_asynchronous; /* false: mark, wait and between_sec are NULL */
+	/* Functions that "begin" work return before the work has ended; false: mark, wait and between_sec are NULL. */
+	bool is_asynchronous;
 	/* Opens a device; the caller owns it until close(). PSD_EINVAL: there is no such device, or it does not support
 	 * the number format in options->arithmetic; PSD_ENOMEM, PSD_ERUN. */
 	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,

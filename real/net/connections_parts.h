@@ -40,7 +40,7 @@ struct psd_peer {
 /* An incoming message of several chunks of which some, not all, have arrived. */
 struct psd_arriving {
 	unsigned peer;
-	struct psd_wire_head head;	    /* header of one of the message's chunks */
+	struct psd_wire_head head;	    /* header of one chunk of the message */
 	struct psd_destination destination; /* memory into which the whole message is received */
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 	uint64_t n_missing; /* number of the message's chunks that have not arrived completely */

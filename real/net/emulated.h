@@ -31,6 +31,6 @@ struct psd_emulated_links {
 enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
 				  struct psd_connections_options *options, struct psd_carrier carriers[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-void psd_emulated_close(struct psd_emulated *emulated); /* frees the decorator; NULL is allowed */
+void psd_emulated_close(struct psd_emulated *emulated); /* frees the state of this module; NULL is allowed */
 
 #endif

@@ -101,7 +101,7 @@ struct psd_quality {
 	 * that window on. */
 	uint32_t received_steps;
 	uint32_t n_losses_known;  /* number of iterations whose mean loss over all workers is known */
-	uint32_t first_iteration; /* iteration of the first loss that is known */
+	uint32_t first_iteration; /* first iteration whose loss is known */
 	double first_loss, lowest_loss;
 	double sum; /* sum of the `n` losses that are known since worker 0 last chose a number of steps */
 	uint32_t n;
@@ -270,7 +270,7 @@ struct psd_worker {
 	double clock_offset_sec;
 	enum psd_worker_phase phase;
 
-	struct psd_memory memory; /* buffers in the host's memory */
+	struct psd_memory memory; /* parameters, gradients and buffers in the host's memory */
 	/* Buffers in the device's own memory; not used if the device computes in the host's memory. */
 	struct psd_memory apart;
 	/* Memory in which the device computes: &memory or &apart. */

@@ -49,7 +49,7 @@ struct psd_cpu_op {
 	dnnl_primitive_desc_t desc;
 	dnnl_primitive_t primitive;
 	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
-	void *const *slots[PSD_CPU_ARGS_MAX]; /* slot of each argument */
+	void *const *slots[PSD_CPU_ARGS_MAX]; /* slot (see above) of each argument */
 	void *bound[PSD_CPU_ARGS_MAX];	      /* address that the memory of each argument had at the last execution */
 	int n_args;
 };
@@ -92,7 +92,7 @@ struct psd_cpu_blob {
 struct psd_cpu_layer {
 	struct psd_device *device;
 	unsigned number;	       /* number of the layer in the graph */
-	const struct psd_layer *model; /* layer in the graph */
+	const struct psd_layer *model; /* description of the layer in the graph */
 	const struct psd_cpu_kind *kind;
 	struct psd_cpu_blob *blob; /* the layer's output: `own`, or the blob of its input if it works in place */
 	struct psd_cpu_blob own;
@@ -110,7 +110,7 @@ struct psd_cpu_piece { /* header of a memory block, and element of the list of a
 
 struct psd_device {
 	unsigned n_threads;
-	/* The network and its tensors, set by load. */
+	/* The network and its tensors; set by load(). */
 	const struct psd_graph *graph;
 	struct psd_network_options options;
 	/* Addresses of the caller's parameter tensors; the address of each entry is a slot (struct psd_cpu_op). */

@@ -57,7 +57,7 @@ enum {
 /* Marks (CUDA events) of one stream, see psd_device_kind.mark. */
 struct psd_cuda_marks {
 	struct CUevent_st **events; /* PSD_MOST_MARKS events; mark number m uses event m % PSD_MOST_MARKS */
-	uint64_t next;		    /* number of the next mark */
+	uint64_t next;		    /* number that the next mark gets */
 	int failure; /* CUDA status of the first event that could not be recorded; 0: all were recorded */
 };
 
@@ -190,7 +190,7 @@ struct psd_device {
 	uint32_t *counters;
 	union psd_cuda_scratch *scratch;
 
-	/* The network, set by load. */
+	/* The network; set by load(). */
 	const struct psd_graph *graph;
 	struct psd_network_options network;
 	enum psd_cuda_type type; /* number format of blobs */
@@ -206,7 +206,7 @@ struct psd_device {
 	/* Scratch memory that all layers share. Each array is as large as the largest request of a layer. */
 	void *workspace; /* memory for convolutions and attention */
 	uint64_t workspace_bytes;
-	void *sums;	 /* partial sums, as floats */
+	void *sums;	 /* partial sums of reductions, as floats */
 	uint64_t n_sums; /* number of floats in `sums` */
 	void *dweight;	 /* gradient of a convolution's weight, in the number format and memory order of the device */
 	uint64_t dweight_bytes;

@@ -63,7 +63,7 @@ struct psd_cuda_dnn_op {
 	int n_choices;
 	/* Number of choices that cuDNN has sorted by estimated time; the choices after them are fallbacks. */
 	int n_estimated;
-	int chosen;	     /* index of the choice in use */
+	int chosen;	     /* index, in `choices`, of the engine in use */
 	uint64_t bytes;	     /* bytes of the workspace that is available to the operation */
 	bool is_to_be_timed; /* the next call executes several plans to find the fastest */
 };

@@ -564,14 +564,14 @@ struct psd_cuda_norms {
 	const float *arrays[2];
 	uint64_t elements;
 	uint32_t n_parts;
-	double *partial; /* partial sums; shape (2, n_parts) */
+	double *partial; /* partial sums of squares; shape (2, n_parts) */
 };
 
 /* Adds the n_parts partial sums of each array into n_groups sums. Indices: (number of arrays) * n_groups. */
 struct psd_cuda_norms_reduce {
-	const double *partial; /* partial sums; shape (arrays, n_parts) */
+	const double *partial; /* partial sums of squares; shape (arrays, n_parts) */
 	uint32_t n_parts, n_groups;
-	double *reduced; /* sums; shape (arrays, n_groups) */
+	double *reduced; /* sums of squares; shape (arrays, n_groups) */
 };
 
 /* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Indices: 1. */
