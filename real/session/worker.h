@@ -44,8 +44,8 @@ struct psd_worker_options {
 	/* Number of this host among the hosts on its machine, from 0; it decides which device is used. */
 	unsigned place;
 	/* Settings of a replay; NULL: the host computes. In a replay, operations are timed waits, there are no tests
-	 * and no final parameters, and `device` and `train` (except train->streams) are not used. Even in a replay,
-	 * hosts that are real workers (psd_worker_is_replayed()) compute. */
+	 * and no final parameters, and `device` and `train` (except train->streams) are not used. Exception: real
+	 * workers of a replay, for which psd_worker_is_replayed() is false, compute as in training. */
 	const struct psd_replay *replay;
 	/* First iteration to execute. If it is not 0, the host reads the checkpoint before it, from the folder
 	 * `checkpoints`. If it equals n_iterations, the host only waits until all hosts have that last checkpoint. */

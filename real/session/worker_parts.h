@@ -687,8 +687,8 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, 
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* On worker 0: sends the number of local SGD steps of window number `window_number` to all hosts. */
 void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
-/* Sends a heartbeat to all peers, if the last one is old enough. is_computing: this host is executing a job; is_busy:
- * it is executing a job that is not an all-reduce of a library. */
+/* Sends a heartbeat to all peers, unless the last one was sent a short time ago. is_computing: this host is executing a
+ * job; is_busy: it is executing a job that is not an all-reduce of a library. */
 void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy);
 /* Tells all peers that this host gives up. status, err: the cause. */
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
@@ -799,8 +799,8 @@ void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double 
 enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits until no lane has a job; an all-reduce of a library is not waited for. Returns false if a job does not end. */
 bool psd_worker_await_jobs(struct psd_worker *worker);
-/* Checks whether a host has been stalled for longer than options->stall_sec. PSD_ELOST: it has; the text names the host
- * and the operation for which this host waits. */
+/* Checks whether any host has been stalled for longer than options->stall_sec. PSD_ELOST: a host has been; the text
+ * names the host and the operation for which this host waits. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_metrics.c ----. */
