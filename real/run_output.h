@@ -1,4 +1,4 @@
-/* Output of the results of real runs: as a table for people, and as CSV with the columns of psd-sim. */
+/* Prints the results of real runs: as a table for people to read, or as CSV with the columns of psd-sim. */
 #ifndef PSD_REAL_RUN_OUTPUT_H
 #define PSD_REAL_RUN_OUTPUT_H
 
@@ -12,17 +12,18 @@ struct psd_run_row {
 	const struct psd_system *system; /* the system; borrowed from the scenario */
 	struct psd_point point;
 	enum psd_cluster_kind cluster_kind;
-	/* Some gradients are made from factors by the update, not by the backward pass, and the time of computing lacks
-	 * that. */
+	/* Some gradients are computed from factors during the update, not in the backward pass. So the measured
+	 * computing time lacks them, and no speedup may be based on it. */
 	bool has_rebuilds;
 	bool has_replay;
-	char executor[PSD_RUN_EXECUTOR_MAX]; /* name of the executor in CSV and traces, see psd_run_name_executor() */
-	/* If has_replay: settings of the replay, with the dilation that was used. */
+	/* Name of the executor in CSV and in traces, see psd_run_name_executor(). */
+	char executor[PSD_RUN_EXECUTOR_MAX];
+	/* If has_replay: settings of the replay, including the dilation that was used. */
 	struct psd_replay replay;
 	struct psd_worker_result result;
 };
 
-/* Results of all systems that were run, and the values that they have in common. */
+/* Results of all systems that were run, and values that are the same for all of them. */
 struct psd_run_report {
 	const struct psd_costed_model *costed;
 	uint32_t n_iterations;
@@ -30,18 +31,18 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-/* Writes the executor's name for CSV and traces into text. It is "real-" and the device's name, as in "real-cpu";
- * "real-replay" if no worker computes (device is NULL); "real-cpu-replay" if some workers compute and the others
+/* Writes the executor's name, for CSV and traces, into text: "real-" and the device's name, such as "real-cpu". It is
+ * "real-replay" if no worker computes (device is NULL), and "real-cpu-replay" if some workers compute while the others
  * replay. "-paced" is appended for PSD_CLUSTER_SHAPED, in which processes limit their own rate. */
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_cluster_kind cluster_kind);
 
 /* Adds the results as CSV to `text`, see psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report);
-/* Adds a line to `text` that says why the results have no speedup, as in "not known ..."; adds nothing if they have
- * one. */
+/* Adds a line to `text` if the results have no speedup. The line tells why, and begins with "not known". Adds nothing
+ * if they have one. */
 void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report);
-/* Adds the results as a table for people to `text`. PSD_ENOMEM. */
+/* Adds the results to `text` as a table for people to read. PSD_ENOMEM. */
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Standard streams of psd-run, and the signals that end it. */
+/* Standard streams of psd-run, and the signals by which a user ends psd-run. */
 #ifndef PSD_REAL_CONSOLE_H
 #define PSD_REAL_CONSOLE_H
 
@@ -9,29 +9,32 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* Number of the signal that asked psd-run to end (SIGINT, SIGTERM, SIGHUP); 0: none so far. */
+/* Number of the last signal that asked psd-run to end (SIGINT, SIGTERM or SIGHUP); 0: none so far. */
 extern volatile sig_atomic_t psd_console_stop_signal;
 
-/* Opens /dev/null for standard streams that are closed, and from now on stores SIGINT, SIGTERM and SIGHUP in
- * psd_console_stop_signal. Call it before anything else. */
+/* Opens /dev/null for each standard stream that is closed. From now on SIGINT, SIGTERM and SIGHUP do not end the
+ * process, but are stored in psd_console_stop_signal. Call it first in main(). */
 void psd_console_open(void);
-/* From now on SIGINT, SIGTERM and SIGHUP end the process at once. has_line: the process then prints a line about the
- * signal. */
+/* From now on SIGINT, SIGTERM and SIGHUP end the process immediately. has_line: before it ends, the process prints a
+ * line about the signal. */
 void psd_console_let_signals_end(bool has_line);
 
-/* Where this process's memory is limited (`ulimit -v`): a crash ends it with one line and status 1 from now on. */
+/* If the memory of this process is limited (`ulimit -v`): from now on, a crash prints one line with the likely reason
+ * and ends the process with status 1. Does nothing without a limit. */
 void psd_console_explain_crashes(void);
 
-/* From now on all lines begin with "psd-run[RANK]: ". Used by the hosts of a run, whose lines may appear on the same
- * screen. */
+/* From now on all printed lines begin with "psd-run[RANK]: ". For a run with several hosts, whose lines may appear on
+ * the same screen. */
 void psd_console_name_rank(unsigned rank);
-/* Prints a line to standard error, without control characters; a newline is added. If the line begins with "psd-run: "
- * and psd_console_name_rank() was called, that is replaced by "psd-run[RANK]: ". */
+/* Prints a line to standard error, without control characters, and adds a newline. If psd_console_name_rank() was
+ * called and the line begins with "psd-run: ", this beginning is replaced by "psd-run[RANK]: ". */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints an error. has_place: the text begins with file and line, and is printed without "psd-run: " in front, as
- * compilers print errors, so that editors find the file. With a rank, "psd-run[RANK]: " is always in front. */
+/* Prints an error. has_place: the text begins with file and line. Then it is printed without "psd-run: " before it, as
+ * compilers print errors, so that editors find the file. After psd_console_name_rank(), all errors begin with
+ * "psd-run[RANK]: ". */
 void psd_console_complain(const char *text, bool has_place);
-/* True if a line can be written to standard error without blocking. False on a stopped terminal or a full pipe. */
+/* True if a line can be written to standard error without waiting. False if the terminal is stopped or the pipe is
+ * full. */
 bool psd_console_takes_more(void);
 
 /* Writes a text to `out` and releases it. Returns false if writing failed; errno has the reason. */

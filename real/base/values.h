@@ -1,6 +1,6 @@
-/* Conversions of arrays to an encoding and back, and sums of encoded values. Results equal those of the functions of
- * struct psd_encoding bit by bit, except for the payload of a NaN. Uses the processor's instructions for conversions if
- * it has them. Writes only its outputs; any thread. */
+/* Converts arrays of floats to an encoding of 2 bytes per value and back, and sums encoded values. Results have the
+ * same bits as those of the functions of struct psd_encoding, except for the payload of a NaN. Uses the processor's
+ * instructions for conversions if it has them. Any thread. */
 #ifndef PSD_REAL_VALUES_H
 #define PSD_REAL_VALUES_H
 
@@ -9,7 +9,7 @@
 
 #include "engine/encodings/encoding.h"
 
-/* Encodes n floats: to[i] = encoded(from[i] * ratio). In this and the functions below the encoding has values of 2
+/* Encodes n floats: to[i] = encoded(from[i] * ratio). In all functions of this file the encoding must have values of 2
  * bytes, and arrays must not overlap. */
 void psd_values_encode(const struct psd_encoding *encoding, uint16_t *restrict to, const float *restrict from,
 		       float ratio, uint64_t n);

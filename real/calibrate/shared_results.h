@@ -1,5 +1,4 @@
-/* Processes that make one measurement together (members), and their results in shared memory. Private to
- * real/calibrate/. */
+/* Results, in shared memory, of processes (members) that make one measurement together. Private to real/calibrate/. */
 #ifndef PSD_REAL_SHARED_RESULTS_H
 #define PSD_REAL_SHARED_RESULTS_H
 
@@ -15,9 +14,9 @@ struct psd_shared_results {
 	double *values; /* results in shared memory; shape (n_members, n_values) */
 };
 
-/* Forks n_members processes, each of which calls work(results, member, err), and waits until all have ended. The caller
- * fills the first three fields before, and calls psd_shared_results_close() afterwards, also after a failure. Statuses
- * as psd_process_group_wait(). */
+/* Forks n_members processes, each of which calls work(results, member, err), and waits until all have ended. Before,
+ * the caller fills the first three fields. Afterwards, even after a failure, it calls psd_shared_results_close().
+ * Statuses as psd_process_group_wait(). */
 enum psd_status psd_shared_results_run(struct psd_shared_results *results, psd_process_group_work_fn *work,
 				       struct psd_error *err) PSD_MUST_CHECK;
 void psd_shared_results_close(struct psd_shared_results *results);

@@ -1,5 +1,5 @@
-/* Seconds between points of a device's work, measured by the device's own events if it is asynchronous, otherwise by a
- * clock of the processor. */
+/* Measures the time between two points in a device's work. It uses the device's own events if the device is
+ * asynchronous, otherwise a clock of the processor. */
 #ifndef PSD_REAL_STOPWATCH_H
 #define PSD_REAL_STOPWATCH_H
 
@@ -9,18 +9,19 @@
 struct psd_stopwatch {
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
-	bool is_cpu_time; /* measure processor time of the calling thread; false: wall time */
+	bool is_cpu_time; /* measure processor time of the calling thread; false: elapsed time */
 	uint64_t n_marks;
 	double clock_sec[PSD_MOST_MARKS];
 };
 
-/* Sets a mark in the stream, behind all work that was started there, and returns the mark's number. Only the last
- * PSD_MOST_MARKS marks can be used. */
+/* Records a mark (a point in time) in the stream, after all work that was started on it so far. Returns the mark's
+ * number. Only the last PSD_MOST_MARKS marks can be used. */
 uint64_t psd_stopwatch_mark(struct psd_stopwatch *watch, enum psd_stream stream);
-/* Waits until the work before the mark is done. PSD_ERUN: the device has failed. */
+/* Waits until all work before the mark has ended. PSD_ERUN: the device has failed. */
 enum psd_status psd_stopwatch_wait(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t mark,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the seconds between two marks of a stream. The caller must have waited for the later one. */
+/* Returns the seconds between the marks `from` and `to` of a stream. Before, the caller must have waited for the later
+ * mark. */
 double psd_stopwatch_between_sec(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t from, uint64_t to);
 
 #endif

@@ -1,6 +1,6 @@
 /* Network namespaces without names, held by file descriptors of this process. When the process ends, in whatever way,
  * the kernel removes them and all their interfaces. They need no privileges if the machine allows user namespaces. This
- * module does not configure them: real/cluster/link.c does, over the sockets opened here. */
+ * module does not configure the namespaces. real/cluster/link.c does that, over the sockets that are opened here. */
 #ifndef PSD_REAL_NAMESPACES_H
 #define PSD_REAL_NAMESPACES_H
 
@@ -10,7 +10,7 @@
 
 struct psd_namespace {
 	int net_fd;	/* descriptor of the network namespace */
-	int netlink_fd; /* descriptor of a socket of psd_netlink_open() in that namespace */
+	int netlink_fd; /* socket of psd_netlink_open() in that network namespace */
 };
 
 struct psd_namespaces {
@@ -21,16 +21,16 @@ struct psd_namespaces {
 };
 
 /* Makes `count` (>= 1) network namespaces; psd_namespaces_close() releases them. If this process has CAP_SYS_ADMIN,
- * they belong to its own user namespace, and a process in them keeps its rights on files. Otherwise they belong to a
- * new user namespace, in which user and group have the same numbers as outside. It forks a helper process for a short
- * time, so call it before threads start. PSD_ERUN: the machine does not allow it, and the text names the settings that
- * decide; PSD_ELOST: the helper process was killed or makes no progress; PSD_ENOMEM. */
+ * they belong to its current user namespace, and a process in them keeps its rights on files. Otherwise they belong to
+ * a new user namespace, in which user and group have the same numbers as outside. For a short time it forks a helper
+ * process, so it must be called before threads start. PSD_ERUN: the machine does not allow it, and the text names the
+ * responsible settings; PSD_ELOST: the helper process was killed or makes no progress; PSD_ENOMEM. */
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count,
 				    struct psd_error *err) PSD_MUST_CHECK;
 void psd_namespaces_close(struct psd_namespaces *namespaces);
 
-/* Moves the calling process into network namespace number `index` for ever. The process must have only one thread.
- * Returns 0 or an errno. */
+/* Moves the calling process into network namespace number `index`, which it cannot leave. The process must have only
+ * one thread. Returns 0 or an errno. */
 int psd_namespaces_enter(const struct psd_namespaces *namespaces, unsigned index) PSD_MUST_CHECK;
 
 #endif

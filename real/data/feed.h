@@ -1,21 +1,23 @@
-/* Feed: the batches of one worker for training and test. Threads of the feed read the next training batch while the
- * worker computes. All functions of a feed are called by one thread. */
+/* Feed: supplies one worker with batches of samples for training and test. While the worker computes, threads of the
+ * feed read the next training batch. All functions of a feed are called by one thread. */
 #ifndef PSD_REAL_FEED_H
 #define PSD_REAL_FEED_H
 
 #include "real/data/data.h"
 
 struct psd_feed_options {
-	struct psd_data_options data; /* options of the data set; its paths are borrowed until psd_feed_close() */
-	unsigned n_readers;	      /* number of reading threads, >= 1, each with an equal share of a batch */
-	uint32_t batch;		      /* number of samples of this worker in an iteration */
-	unsigned workers, worker;     /* number of all workers, and number of this worker, from 0 */
+	/* Options of the data set; its paths must stay valid until psd_feed_close(). */
+	struct psd_data_options data;
+	unsigned n_readers;	  /* number of reading threads, >= 1; each reads an equal part of a batch */
+	uint32_t batch;		  /* number of samples of this worker in an iteration */
+	unsigned workers, worker; /* total number of workers, and number of this worker, from 0 */
 	uint32_t first_iteration,
-		n_iterations; /* training iterations to read: first_iteration to n_iterations - 1, at least one */
-	/* number of samples that all workers together have drawn before first_iteration, since training began */
+		/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
+		n_iterations;
+	/* total number of samples that all workers have drawn before first_iteration, since training began */
 	uint64_t first_sample;
-	/* Memory for batches, psd_feed_bytes() long and aligned to 64 bytes, borrowed until psd_feed_close(). NULL: the
-	 * feed allocates it. */
+	/* Memory for batches, psd_feed_bytes() long and aligned to 64 bytes. It must stay valid until psd_feed_close().
+	 * NULL: the feed allocates the memory. */
 	void *memory;
 };
 
@@ -35,20 +37,20 @@ struct psd_samples {
 	const int32_t *labels; /* labels of the samples; shape (batch, options.data.labels) */
 };
 
-/* Sets *samples to the training batch of an iteration, and begins to read the next one. Called for each iteration in
- * order. *samples is borrowed until the next call of psd_feed_train() or psd_feed_test(). Statuses of
- * psd_data_read_batch(). */
+/* Sets *samples to the training batch of an iteration, and begins to read the batch of the next iteration. It waits
+ * until the batch is read. Called once for each iteration, in order. *samples stays valid until the next call of
+ * psd_feed_train() or psd_feed_test(). Statuses of psd_data_read_batch(). */
 enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Sets *samples to the training batch that psd_feed_train() will return next, and returns true, if this batch has been
- * read; otherwise returns false without waiting. Its memory stays valid, also during tests, until psd_feed_train() is
- * called for the iteration after the batch's own. */
+/* Sets *samples to the batch of the next iteration and returns true if this batch has been read already; otherwise
+ * returns false. Does not wait. The batch stays valid until psd_feed_train() is called for the iteration after the next
+ * one. Tests in between do not change it. */
 bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples);
-/* Reads a test batch from sample number `first` on and sets *samples to it; borrowed like a training batch. Statuses of
- * psd_data_read_batch(). */
+/* Reads a batch of test samples, beginning with sample number `first`, and sets *samples to it. *samples stays valid
+ * until the next call of psd_feed_train() or psd_feed_test(). Statuses of psd_data_read_batch(). */
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the processor seconds that the feed's threads have spent on reading training batches so far. */
+/* Returns the total processor time that the feed's threads have used for training batches so far, seconds. */
 double psd_feed_cpu_sec(const struct psd_feed *feed);
 /* Returns the number of samples in a part of the data set. */
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part);

@@ -1,13 +1,13 @@
-/* Conversion of an ONNX network to a file with which training can start (key `train.start`): parameters and running
- * statistics, with the names and in the order that psd uses. */
+/* Converts an ONNX network to a file from which training can start (key `train.start`). The file has parameters and
+ * running statistics, with the names and in the order that psd uses. */
 #ifndef PSD_REAL_START_FILE_H
 #define PSD_REAL_START_FILE_H
 
 #include "engine/base/error.h"
 
 struct psd_start_counts {
-	/* numbers of parameter tensors and running statistics: with values in the ONNX file, and of the network in
-	 * all */
+	/* Numbers of parameter tensors and running statistics: n_found have values in the ONNX file; n_all are all that
+	 * the network has. */
 	unsigned n_found, n_all;
 };
 

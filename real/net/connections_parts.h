@@ -1,4 +1,4 @@
-/* State of struct psd_connections, and functions that real/net/connections*.c call of each other. Private to these
+/* State of struct psd_connections, and functions that the files real/net/connections*.c share. Private to these
  * files. */
 #ifndef PSD_REAL_CONNECTIONS_PARTS_H
 #define PSD_REAL_CONNECTIONS_PARTS_H
@@ -14,15 +14,16 @@ struct psd_connection {
 	struct psd_chunk_sender out;
 	struct psd_chunk_receiver in;
 	uint32_t events; /* events of the carrier's descriptor that epoll is set to report (EPOLLIN, EPOLLOUT) */
-	bool is_ready;	 /* bytes can be read although epoll does not report them, see psd_transport.is_ready */
+	/* Bytes can be read although epoll does not report the descriptor, see psd_transport.is_ready. */
+	bool is_ready;
 	bool has_low_water;
-	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends while the job `sending` is lent to it */
+	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends while it holds the job `sending` */
 	struct psd_io_job sending, reading;
-	uint64_t coming_bytes; /* bytes that this connection is sure to bring after the chunk that it received last */
+	uint64_t coming_bytes; /* bytes that will certainly follow on this connection after its current chunk */
 };
 
 struct psd_peer {
-	double heard_sec; /* time of the last byte from this peer (psd_socket_now_sec()) */
+	double heard_sec; /* time at which the last byte from this peer arrived (psd_socket_now_sec()) */
 
 	/* Message that is being sent to this peer: its header, tag and payload. */
 	struct psd_wire_head head;
@@ -30,15 +31,16 @@ struct psd_peer {
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
 	uint64_t n_chunks;   /* number of chunks of the message */
-	uint64_t n_assigned; /* number of these chunks that a connection has taken over */
-	/* Number of its chunks that the transports have taken; equal to n_chunks: no message is being sent. */
+	uint64_t n_assigned; /* number of these chunks that were given to a connection */
+	/* Number of chunks of the message that the transports have accepted. If it equals n_chunks, no message is being
+	 * sent. */
 	uint64_t n_left;
 };
 
 /* An incoming message of several chunks of which some, not all, have arrived. */
 struct psd_arriving {
 	unsigned peer;
-	struct psd_wire_head head;	    /* header of one of the message's chunks */
+	struct psd_wire_head head;	    /* header of one chunk of the message */
 	struct psd_destination destination; /* memory into which the whole message is received */
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 	uint64_t n_missing; /* number of the message's chunks that have not arrived completely */
@@ -47,7 +49,8 @@ struct psd_arriving {
 struct psd_connections {
 	struct psd_connection *all;
 	struct psd_peer *peers;
-	/* One I/O thread for each of the n_connections numbers; NULL: the event loop moves all chunks. */
+	/* One I/O thread for each of the n_connections connections to a peer. NULL: the event loop sends and receives
+	 * all chunks. */
 	struct psd_io_thread **io_threads;
 	struct psd_arriving *arriving;
 	unsigned n_arriving, arriving_room;
@@ -57,11 +60,15 @@ struct psd_connections {
 	struct psd_connections_owner owner;
 	uint8_t *scratch; /* memory into which values are received before they are added */
 	bool has_moved;
-	double moved_sec;   /* time at which an I/O thread last moved bytes, as the last turn saw it; 0: never */
-	bool has_delivered; /* this turn delivered a message, so expect() is asked again about held back messages */
+	/* Latest time (psd_socket_now_sec()) at which an I/O thread moved bytes, as read in the last turn of the loop;
+	 * 0: never. */
+	double moved_sec;
+	/* This turn of the loop delivered a message, so expect() is called again for messages that stay unread. */
+	bool has_delivered;
 
-	/* While more is to come, epoll reports a connection from this many readable bytes on; UINT64_MAX: from the
-	 * first byte on. */
+	/* Smallest number of readable bytes for which epoll reports a connection. It holds only while at least as many
+	 * bytes are still to come on the connection; otherwise one byte is enough. UINT64_MAX: one byte is always
+	 * enough. */
 	uint64_t low_water_bytes;
 	/* Time at which timer_fd becomes readable (psd_socket_now_sec()); INFINITY: not set. */
 	double timer_sec;
@@ -82,23 +89,25 @@ static inline double psd_io_job_moved_sec(const struct psd_io_job *job)
 	return atomic_load_explicit(&job->moved_sec, memory_order_relaxed);
 }
 
-/* Returns the I/O thread that moves a chunk of `bytes` bytes on this connection; NULL: the event loop moves the
- * chunk. */
+/* Returns the I/O thread that sends or receives a chunk of `bytes` bytes on this connection. NULL: the event loop does
+ * it. */
 struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *connections,
 						const struct psd_connection *connection, uint64_t bytes);
 /* Closes a connection and calls the owner's lost(). Returns the status of lost(): PSD_OK if the end was expected. */
 enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_connection *connection,
 				     int error_number, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the events of the connection's descriptor that epoll reports, after the connection's state has changed. */
+/* Tells epoll which events of the connection's descriptor to report; called after the connection's state has
+ * changed. */
 enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_connection *connection,
 				      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Counts one more chunk of the peer's outgoing message as taken by the transport. After the last chunk it calls
+/* Counts one more chunk of the peer's outgoing message as accepted by the transport. After the last chunk it calls
  * left(). */
 void psd_connections_take_left(struct psd_connections *connections, unsigned peer);
 /* Completes the chunk that the connection has received. If it was the last chunk of its message, it calls arrived(). */
 void psd_connections_finish_chunk(struct psd_connections *connections, struct psd_connection *connection);
-/* Reads headers and payloads of a connection until no bytes are left or the turn has read enough. */
+/* Reads headers and payloads of a connection until no bytes are left, or until this turn of the loop has read enough
+ * from it. */
 enum psd_status psd_connections_read(struct psd_connections *connections, struct psd_connection *connection,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,8 +1,8 @@
-/* Decorator of connections, for a run on an emulated cluster: delivers each message only at the time at which the
- * emulated links would have brought it. It adds the latency that the real links lack, delays bursts that the kernel's
- * shaping lets through, and limits rates in this process where nothing else does. A run without emulation does not use
- * it and sends no bytes for it. Called by one thread. All hosts must share one clock, since a message carries its
- * times. */
+/* Delays messages for a run on an emulated cluster. Each message is delivered to the owner at the time at which the
+ * emulated links would have carried it. This adds the latency that the real links lack, and delays bursts that the
+ * kernel's rate limit lets pass too early. If nothing else limits the rates, this module does it, too. A run without
+ * emulation does not use this module. Called by one thread. All hosts must share one clock, because the messages
+ * contain times. */
 #ifndef PSD_REAL_EMULATED_H
 #define PSD_REAL_EMULATED_H
 
@@ -11,22 +11,26 @@
 struct psd_emulated;
 
 struct psd_emulated_links {
-	/* Per peer: true if the peer is on the same node; needed only while psd_emulated_open() runs. */
+	/* Array with one entry for each peer: true if the peer is on the same node. Read only by
+	 * psd_emulated_open(). */
 	const bool *is_near;
-	bool has_rate; /* this process limits its own traffic to send_bps and receive_bps, because no link does */
+	/* This process limits its own traffic to send_bps and receive_bps; false: the links are limited already. */
+	bool has_rate;
 	double send_bps, receive_bps;
 	double pace_send_bps;	 /* payload rate of the outgoing emulated link, bits per second, see struct psd_pace */
 	double pace_receive_bps; /* payload rate of the incoming emulated link, bits per second */
-	double latency_sec;	 /* latency of a message in the emulated network */
-	double had_latency_sec;	 /* latency that the real links already have; the difference to latency_sec is added */
+	double latency_sec;	 /* one-way latency of a message in the emulated network, seconds */
+	/* Latency that the real links already have, seconds; latency_sec - had_latency_sec is added to each message. */
+	double had_latency_sec;
 };
 
-/* Puts the decorator in front of the owner in *options, and in front of the carriers if this process limits its own
- * traffic. carriers: n_connections for each of n_peers peers. The caller closes *emulated after the connections.
- * *emulated is NULL, and nothing is changed, if there is nothing to emulate. PSD_ENOMEM. */
+/* Puts callbacks of its own before those of the owner in *options, so that messages are delayed. If has_rate, it also
+ * replaces the carriers by carriers with a rate limit. carriers: n_connections for each of n_peers peers. The caller
+ * closes *emulated after the connections. If there is nothing to emulate, *emulated is NULL and nothing is changed.
+ * PSD_ENOMEM. */
 enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
 				  struct psd_connections_options *options, struct psd_carrier carriers[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-void psd_emulated_close(struct psd_emulated *emulated); /* frees the decorator; NULL is allowed */
+void psd_emulated_close(struct psd_emulated *emulated); /* frees the state of this module; NULL is allowed */
 
 #endif

@@ -1,7 +1,8 @@
 /* Ring buffer in memory that two processes share. One process (the writer) puts bytes in, the other (the reader) takes
- * them out in the same order, without system calls. A process that finds nothing to do announces that it sleeps; then
- * the other one is told to wake it. Neither process trusts the other's counts: an impossible count is an error, and
- * never leads to an access outside the ring. Each process uses it by one thread. */
+ * them out in the same order, without system calls. Before a process sleeps because it has nothing to do, it sets a
+ * flag in the ring. The other process sees the flag and is told to wake it. Neither process trusts the other's counts:
+ * an impossible count is an error, and never leads to an access outside the ring. In each process, one thread uses the
+ * ring. */
 #ifndef PSD_REAL_RING_BUFFER_H
 #define PSD_REAL_RING_BUFFER_H
 
@@ -11,9 +12,9 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Size of a ring, a power of two. In a smaller ring the processes wait for each other more often. Rates measured
- * between two processes on two cores of an EPYC with 32 MiB of cache, by size: 128 KiB 3.3 GB/s, 512 KiB 6 GB/s, 1 MiB
- * 10 GB/s, 4 MiB 13 GB/s. TCP on loopback: 3.1 GB/s. */
+/* Size of a ring, a power of two. In a smaller ring the processes wait for each other more often. Measured rates
+ * between two processes on two cores of an EPYC with 32 MiB of cache: 3.3 GB/s with a ring of 128 KiB, 6 GB/s with 512
+ * KiB, 10 GB/s with 1 MiB, 13 GB/s with 4 MiB. TCP on loopback: 3.1 GB/s. */
 #define PSD_RING_BUFFER_BYTES (UINT64_C(1) << 20)
 
 /* Ring buffer in shared memory; all zeros: empty. Each counter and flag has a cache line of its own, so that the two
@@ -29,7 +30,7 @@ struct psd_ring_buffer {
 	_Alignas(64) uint8_t bytes[PSD_RING_BUFFER_BYTES];
 };
 
-/* State that one process keeps of a ring buffer, out of reach of the other process. */
+/* State that one process keeps of a ring buffer, in memory that the other process cannot access. */
 struct psd_ring_buffer_end {
 	struct psd_ring_buffer *ring; /* the ring buffer, shared with the other process; borrowed */
 	/* Number of bytes that this process has written (as writer) or read (as reader) since the start. */
@@ -37,16 +38,16 @@ struct psd_ring_buffer_end {
 };
 
 /* psd_ring_buffer_write() copies bytes from the segments into the ring, psd_ring_buffer_read() from the ring into the
- * segments, both as many as possible. They return the number of bytes, at least 1; -1 with errno EAGAIN: the ring is
- * full, or empty; -1 with EPROTO: the other process's count is impossible. *wakes is set to true if the caller must now
- * wake the other process. */
+ * segments, both as many as possible now. They return the number of bytes, at least 1. They return -1 with errno EAGAIN
+ * if the ring is full (write) or empty (read), and -1 with errno EPROTO if the other process's count is impossible.
+ * *wakes is set to true if the caller must now wake the other process. */
 ssize_t psd_ring_buffer_write(struct psd_ring_buffer_end *writer, const struct iovec segments[], unsigned n_segments,
 			      bool *wakes);
 ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct iovec segments[], unsigned n_segments,
 			     bool *wakes);
-/* Announce that this process is about to sleep. False: it may sleep, and the other process will wake it: a reader when
- * there is a byte, a writer when half the ring is empty. True: it must not sleep, since it can write or read (or see an
- * error) now. */
+/* Announce that this process is about to sleep. They return false if it may sleep. Then the other process will wake it:
+ * a reader when there is a byte, a writer when half the ring is empty. They return true if it must not sleep, because
+ * it can write or read now, or will see an error. */
 bool psd_ring_buffer_may_write(struct psd_ring_buffer_end *writer);
 bool psd_ring_buffer_may_read(struct psd_ring_buffer_end *reader);
 

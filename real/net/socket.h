@@ -1,5 +1,5 @@
 /* Stream sockets between hosts: listen, connect and accept. Every socket is non-blocking and close-on-exec, has
- * TCP_NODELAY, and uses the congestion control cubic, because BBR halves the rate of loopback and veth pairs. Callers
+ * TCP_NODELAY, and uses the congestion control `cubic`, because BBR halves the rate of loopback and veth pairs. Callers
  * that write to a socket must pass MSG_NOSIGNAL. Any thread. */
 #ifndef PSD_REAL_SOCKET_H
 #define PSD_REAL_SOCKET_H
@@ -13,15 +13,16 @@
 struct addrinfo;
 
 struct psd_socket_options {
-	/* The two sizes below are set; false: the kernel adapts them (net.ipv4.tcp_rmem, net.ipv4.tcp_wmem). */
+	/* True: send_buffer_bytes and receive_buffer_bytes are used. False: the kernel adapts the sizes
+	 * (net.ipv4.tcp_rmem, net.ipv4.tcp_wmem). */
 	bool has_buffers;
 	uint32_t send_buffer_bytes;    /* size of the socket's send buffer, limited by net.core.wmem_max */
 	uint32_t receive_buffer_bytes; /* size of the socket's receive buffer, limited by net.core.rmem_max */
 };
 
-/* Makes a socket *fd that listens on an address or host name and a port; the caller closes it. host NULL: all
- * interfaces, IPv4. port 0: the kernel chooses a free port. *bound_port: number of the port. PSD_EINVAL: the host name
- * is unknown; PSD_ERUN: the port is taken, or the address is not this machine's. */
+/* Makes a socket *fd that listens on the port of `host`, which is an address or a host name; the caller closes it. host
+ * NULL: all IPv4 interfaces. port 0: the kernel chooses a free port. *bound_port: number of the port that is used.
+ * PSD_EINVAL: the host name is unknown; PSD_ERUN: the port is in use, or the address is not one of this machine. */
 enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct psd_socket_options *options, int *fd,
 				  uint16_t *bound_port, struct psd_error *err) PSD_MUST_CHECK;
 
@@ -31,34 +32,38 @@ enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct addri
 				   struct psd_error *err) PSD_MUST_CHECK;
 
 /* Begins to connect to an address; the caller closes *fd. When *fd is writable, psd_socket_error(*fd) returns the
- * result of connecting. psd_socket_connect(), _error() and _accept() return 0 or an errno. */
+ * result: 0 if the connection is made, otherwise an errno. psd_socket_connect() and psd_socket_accept() also return 0
+ * or an errno. */
 int psd_socket_connect(const struct addrinfo *address, const struct psd_socket_options *options, int *fd);
 int psd_socket_error(int fd);
 #define PSD_SOCKET_PLACE_MAX 96
-/* Accepts a waiting connection into *fd. EAGAIN: no connection waits. from: receives the peer's address as text,
- * "10.0.0.4 port 4711". */
+/* Accepts a waiting connection into *fd. Returns EAGAIN if no connection is waiting. from: receives the peer's address
+ * as text, such as "10.0.0.4 port 4711". */
 int psd_socket_accept(int listener, const struct psd_socket_options *options, int *fd, char from[PSD_SOCKET_PLACE_MAX]);
-/* True if connecting may succeed later in spite of this errno, as while other hosts are starting. */
+/* True if a later attempt to connect may succeed although this one failed with errno `error`, for example because the
+ * other host has not started yet. */
 bool psd_socket_may_pass(int error);
 
-/* Returns the seconds of CLOCK_MONOTONIC, which all processes of a machine share. All deadlines are times of this
- * clock. */
+/* Returns the time of CLOCK_MONOTONIC in seconds, which all processes of a machine share. All deadlines are times of
+ * this clock. */
 double psd_socket_now_sec(void);
 
-/* Waits until fd is readable or its connection has ended. Returns false if until_sec has come before. */
+/* Waits until fd is readable or its connection has ended, and returns true. Returns false at time until_sec
+ * (psd_socket_now_sec()). */
 bool psd_socket_await(int fd, double until_sec);
-/* True if the connection's two ends are the same socket: TCP may connect a port to itself by chance. */
+/* True if both ends of the connection are the same socket. That can happen by chance when a process connects to a port
+ * of its own machine on which nothing listens. */
 bool psd_socket_is_to_itself(int fd);
-/* Sends a few bytes on a connection whose send buffer is empty. Returns false if the socket did not take all of them at
- * once. */
+/* Sends a few bytes on a connection whose send buffer is empty. Does not wait. Returns false if the socket did not
+ * accept all bytes. */
 bool psd_socket_send_small(int fd, const uint8_t *bytes, size_t n_bytes);
 
 #define PSD_SOCKET_CONGESTION_MAX 16
 /* Writes the name of the congestion control that the socket uses into text, or "unknown", and returns text. */
 char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX]);
 
-/* Raises the process's limit of open descriptors to the most that the system allows, since each host has connections to
- * all others. */
+/* Raises this process's limit of open descriptors to the largest value that the system allows, since each host has
+ * connections to all others. */
 void psd_socket_allow_many(void);
 
 #endif

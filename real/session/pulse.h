@@ -1,11 +1,12 @@
-/* Signs of life of one host, in memory that its process shares with the process that has started it. The host's process
- * writes them; the other one decides by them whether the host is stuck. */
+/* Signs of life of one host. They are in memory that the host's process shares with the process that has started it.
+ * The host's process writes them. The other process decides by them whether the host is stuck. */
 #ifndef PSD_REAL_PULSE_H
 #define PSD_REAL_PULSE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Activity of the event loop's thread. */
 enum psd_pulse_place {
 	PSD_PULSE_STARTING,
 	PSD_PULSE_JOINING,
@@ -14,14 +15,17 @@ enum psd_pulse_place {
 	PSD_PULSE_ENDING,
 };
 
-/* Fields are written one by one. Read together they are consistent only if beat_sec has not changed for a moment. */
+/* Fields are written one by one. A reader may combine them only if beat_sec has the same value before and after reading
+ * them. */
 struct psd_pulse {
-	_Atomic double beat_sec;  /* time of the last sign of life (psd_socket_now_sec()) */
-	_Atomic double limit_sec; /* longest time until the next sign of life, seconds */
+	_Atomic double beat_sec; /* time of the last sign of life (psd_socket_now_sec()) */
+	/* Largest allowed time from this sign of life to the next, seconds; after that the host counts as stuck. */
+	_Atomic double limit_sec;
 	_Atomic enum psd_pulse_place place;
-	/* Number of the operation, for PSD_PULSE_OPERATION; `iteration` also for PSD_PULSE_TURNING. */
+	/* op: number of the operation, valid with PSD_PULSE_OPERATION. iteration: also valid with PSD_PULSE_TURNING. */
 	_Atomic uint32_t op, iteration;
-	_Atomic double longest_sec; /* longest duration of this operation so far, seconds; 0: not executed so far */
+	/* Longest duration that this operation has had so far, seconds; 0: it was not executed before. */
+	_Atomic double longest_sec;
 };
 
 #endif

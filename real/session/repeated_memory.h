@@ -1,5 +1,6 @@
-/* Large range of addresses in which one small piece of memory appears again and again. A replay uses it for messages
- * without content, which may be larger than the machine's memory. Values written there are not kept. */
+/* Large range of addresses which maps one small piece of memory again and again. A replay uses it for messages without
+ * content, which may be larger than the machine's memory. A value that is written there may be overwritten through
+ * another address. */
 #ifndef PSD_REAL_REPEATED_MEMORY_H
 #define PSD_REAL_REPEATED_MEMORY_H
 

@@ -1,6 +1,6 @@
-/* Loss scale of an item (tensors that are synchronised as one): factor on its gradients while they travel in an
- * encoding with a smaller range than fp32. An overflow makes the sum infinite or NaN on every worker. So all workers
- * skip the same updates and keep equal scales without sending messages about it. */
+/* Loss scale of an item (bucket): factor by which its gradients are multiplied while they are sent in an encoding with
+ * a smaller range than fp32. An overflow makes the sum infinite or NaN on every worker. So all workers skip the same
+ * updates and keep equal scales, without messages about them. */
 #ifndef PSD_REAL_SCALE_H
 #define PSD_REAL_SCALE_H
 
@@ -14,19 +14,21 @@ enum { PSD_SCALE_PATIENCE = 2000 };
 
 struct psd_scale {
 	float ratio;
-	float last_ratio; /* loss scale with which the last sum was made */
+	float last_ratio; /* value of `ratio` with which the last sum was made */
 	bool is_dynamic;
 	bool is_skipped; /* the last sum overflowed, so its update is skipped */
 	uint32_t n_good; /* number of sums without overflow since `ratio` last changed */
 	uint32_t n_taken;
-	uint32_t n_left_out; /* number of those sums that overflowed, so that their updates were skipped */
+	/* Number of these n_taken sums that overflowed, so that their updates were skipped. */
+	uint32_t n_left_out;
 };
 
-/* Makes a loss scale. loss_scale: its constant value; 0: a dynamic scale, which begins at PSD_SCALE_START. For an
- * encoding that needs no loss scale it is always 1. */
+/* Makes a loss scale. loss_scale: its constant value; 0: a dynamic scale, which begins with PSD_SCALE_START. If the
+ * encoding needs no loss scale, the result is always 1. */
 struct psd_scale psd_scale_make(const struct psd_encoding *encoding, double loss_scale);
-/* Adapts the scale after a sum. is_finite: the sum did not overflow. A dynamic scale is halved after an overflow, and
- * doubled after PSD_SCALE_PATIENCE sums without one. Source: Micikevicius et al., Mixed Precision Training, 2018. */
+/* Adapts a dynamic scale after a sum. is_finite: the sum did not overflow. The scale is halved after an overflow, and
+ * doubled after PSD_SCALE_PATIENCE sums without overflow. Source: Micikevicius et al., Mixed Precision Training,
+ * 2018. */
 void psd_scale_take(struct psd_scale *scale, bool is_finite);
 
 #endif

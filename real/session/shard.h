@@ -1,5 +1,5 @@
-/* Sums of gradients: a shard sums the gradients of all workers, a leader those of the workers of its node. Writes only
- * its outputs; any thread. */
+/* Sums of gradients. A shard sums the gradients of all workers. A leader (the worker that sums for its node) sums those
+ * of the workers of its node. Any thread. */
 #ifndef PSD_REAL_SHARD_H
 #define PSD_REAL_SHARD_H
 
@@ -9,31 +9,32 @@
 #include "engine/encodings/encoding.h"
 #include "real/session/solver.h"
 
-/* Gradient of one worker, as received, that is one summand of a sum. */
+/* One summand of a sum: the gradient of one worker, as it was received. */
 struct psd_shard_part {
 	const void *values;
 	const struct psd_encoding *encoding;
 };
 
-/* Returns the address of element number `elements` of the summand. */
+/* Returns the address of element number `elements` (from 0) of the summand. */
 const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements);
 
 /* True if the first value of the summand is NaN. */
 bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 
-/* Sums the parts as floats, in the order of the array, multiplies the sum by ratio, and updates weights and moments
- * with it as psd_update_apply() does. n_parts: >= 1. The arrays must not overlap. Works on blocks that fit into the
- * first-level cache. */
+/* Sums the parts as floats, in the order of the array, and multiplies the sum by ratio. Updates weights and moments
+ * with the result by psd_update_apply(). n_parts: >= 1. The arrays must not overlap. To be fast, it works on pieces
+ * that fit into the first-level cache. */
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
 		      float ratio, float *weight, struct psd_moments moments, uint64_t elements);
 
-/* Sums the workers' drifts (start of the local steps minus parameters at their end), in the order of the array: weight
- * = start - ratio * sum. start may be the same array as weight. */
+/* Sums the workers' drifts, in the order of the array, and sets weight = start - ratio * sum. A drift is the parameters
+ * before the local steps minus the parameters after them. start: parameters before the local steps; may be the same
+ * array as weight. */
 void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
 		    float *weight, uint64_t elements);
 
 /* Sums the parts as floats, in the order of the array, and rounds each sum once to `encoding`. n_parts: >= 1. `to` may
- * be the array of a part that has this encoding. */
+ * be the same memory as a part that has this encoding. */
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
 		   uint64_t elements);
 

@@ -1,12 +1,13 @@
 /* Shard map: distribution of a run's items over its hosts. An item is one or several tensors that are synchronised as
- * one. The map has the tensors, the number of slices and the root of each item. A checkpoint contains it as a line of
- * text, so that a run on other hosts or with another system finds each element of a tensor. Reads no values of tensors.
- * An example of the text:
+ * one. For each item, the map has its tensors, its number of slices, and its root (the host that updates it). Each file
+ * of a checkpoint contains the map as a line of text. So a run on other hosts or with another system can find each
+ * element of a tensor. This module reads no values of tensors. An example of the text:
  *
  * workers 4, on a node 2, servers 0, block 0, rank 0, local 0, adaptive 0: 3,2/7 1/2 0/1@2
  *
- * Behind the colon are the items: numbers of their tensors, "/", number of slices, and "@" with the number of the root
- * if the item has one. "rank" is the number of columns of low-rank factors. */
+ * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, and "@" with
+ * the number of its root if it has one. "on a node" is the number of workers of a node, "rank" the number of columns of
+ * the left low-rank factors. */
 #ifndef PSD_REAL_SHARD_MAP_H
 #define PSD_REAL_SHARD_MAP_H
 
@@ -14,64 +15,66 @@
 #include "engine/base/text.h"
 #include "engine/program/plan.h"
 
+/* One item of the map. */
 struct psd_shard_map_item {
-	/* Numbers of the tensors of the item (bucket), in the order in which buffers hold them; shape (n_tensors). */
+	/* Numbers of the tensors of the item (bucket), in their order in buffers; shape (n_tensors). */
 	unsigned *tensors;
 	unsigned n_tensors;
 	uint64_t elements, n_blocks;
 	unsigned n_slices;
 	bool has_root;
-	unsigned root; /* if has_root: number of the host that updates the item (bucket) */
+	unsigned root; /* if has_root: number of the root, the host that updates the item (bucket) */
 };
 
 /* Position of one tensor in the item (bucket) to which it belongs. */
 struct psd_shard_map_place {
 	bool is_known; /* the tensor belongs to an item (bucket); false: the other fields have no meaning */
 	unsigned item;
-	uint64_t first; /* number of the tensor's first element among those of its item (bucket), from 0 */
-	/* Number of the tensor's first compressed block among those of its item (bucket), from 0. */
+	uint64_t first; /* index of the tensor's first element among the elements of its item (bucket), from 0 */
+	/* Index of the tensor's first compressed block among the blocks of its item (bucket), from 0. */
 	uint64_t first_block;
-	/* Number of the first element of the tensor's right low-rank factor among those of its item (bucket), from
-	 * 0. */
+	/* Index of the first element of the tensor's right low-rank factor among the elements of all right factors of
+	 * its item (bucket), from 0. */
 	uint64_t first_right;
 };
 
 struct psd_shard_map {
 	const struct psd_graph *graph; /* graph of the model; borrowed */
 	struct psd_layout layout;
-	/* Block of values that are compressed together; block.elements 0: gradients are not compressed. */
+	/* Block: values that are compressed together. block.elements 0: gradients are not compressed. */
 	struct psd_block block;
-	unsigned rank;	  /* number of columns of the low-rank factors; 0: none */
-	bool is_local;	  /* each worker has its own optimiser state, since it makes local steps */
-	bool is_adaptive; /* the optimiser state has means of gradients and of squared gradients, as Adam's */
+	unsigned rank; /* number of columns of the left low-rank factors; 0: there are no low-rank factors */
+	bool is_local; /* local SGD: each worker has its own optimiser state */
+	/* The optimiser state has means of gradients and means of squared gradients, as in AdamW. */
+	bool is_adaptive;
 	struct psd_shard_map_item *items;
 	unsigned n_items;
 	struct psd_shard_map_place *places; /* position of each tensor; shape (graph->n_tensors) */
 	struct psd_arena arena;
 };
 
-/* Makes the shard map of a plan into *shard_map, which psd_shard_map_release() frees. PSD_ENOMEM. */
+/* Makes the shard map of a plan in *shard_map, which psd_shard_map_release() frees. PSD_ENOMEM. */
 enum psd_status psd_shard_map_make(struct psd_shard_map *shard_map, const struct psd_plan *plan,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Reads a shard map for this graph from a text that psd_shard_map_add() has made. at: file of the text, for errors.
- * PSD_EINVAL: the text is malformed or does not fit the graph; PSD_ENOMEM. */
+/* Reads a shard map for this graph from a text made by psd_shard_map_add(). at: name of the file with the text, for
+ * errors. PSD_EINVAL: the text is malformed, or names other tensors than the graph; PSD_ENOMEM. */
 enum psd_status psd_shard_map_parse(struct psd_shard_map *shard_map, const struct psd_graph *graph, const char *text,
 				    struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 void psd_shard_map_release(struct psd_shard_map *shard_map);
 void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_map);
 
-/* Consecutive elements of a tensor that are consecutive in a buffer, too. */
+/* Run of elements: consecutive elements of a tensor that are also consecutive in a buffer. */
 struct psd_shard_map_run {
-	/* Number of the host in whose buffer the elements are, if the buffer is distributed over shards. */
+	/* If the buffer is distributed over shards: number of the host in whose buffer the elements are. */
 	unsigned host;
-	/* Number of the first of these elements in that host's buffer of the item (bucket), from 0. */
+	/* Index of the first of these elements in that host's buffer of the item (bucket), from 0. */
 	uint64_t first;
 	uint64_t elements; /* number of these elements, >= 1 */
 };
 
-/* Finds element number `element` of a tensor, which must be in an item (bucket): returns the longest run of consecutive
- * elements that begins with it. extent: distribution of the buffer, either all elements of an item on one host, or a
- * part of its slices or compressed blocks on each shard. Pure. */
+/* Finds element number `element` (from 0) of a tensor, which must belong to an item (bucket). Returns the longest run
+ * of elements that begins with it. extent: distribution of the buffer. Either one host has all elements of an item, or
+ * each shard has a part of the item's slices or compressed blocks. Pure. */
 struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_extent extent,
 					    unsigned tensor, uint64_t element);
 

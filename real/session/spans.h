@@ -1,7 +1,7 @@
-/* Spans (operations with start and end) of a real run. Each host's process writes its spans to an unnamed file, which
- * the starting process has made. Later the starting process makes one trace of all files. Times are seconds of the
- * monotonic clock, which all processes of a machine share; only psd_spans_write() subtracts the start of the first
- * span. */
+/* Spans (operations with start and end) of a real run. Each host's process writes its spans to a file without a name,
+ * which the starting process has made. Later the starting process makes one trace from all files. Times are seconds of
+ * the monotonic clock, which all processes of a machine share. Only in the trace of psd_spans_write() they begin at
+ * 0. */
 #ifndef PSD_REAL_SPANS_H
 #define PSD_REAL_SPANS_H
 
@@ -12,7 +12,8 @@
 #include "engine/case/case.h"
 #include "engine/result/trace.h"
 
-enum { PSD_MAX_SPANS = 1000000 }; /* most spans that a host records (40 MB); later ones are dropped */
+/* Largest number of spans that a host records (40 MB); later spans are not recorded. */
+enum { PSD_MAX_SPANS = 1000000 };
 
 struct psd_recorder {
 	FILE *file;
@@ -29,20 +30,21 @@ struct psd_spans {
 enum psd_status psd_spans_open(struct psd_spans *spans, unsigned n_hosts, struct psd_error *err) PSD_MUST_CHECK;
 void psd_spans_close(struct psd_spans *spans);
 
-/* Writes a span to the host's file; called in the host's process. If writing fails, psd_recorder_finish() reports
+/* Writes a span to the host's file. Called in the host's process. If writing fails, psd_recorder_finish() reports
  * it. */
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
 /* Completes the host's file; called at the end of its process. PSD_ERUN: a span could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Calls span() for each recorded span: host by host, in the order in which spans ended. Call it after all hosts'
- * processes have ended. PSD_ERUN: a file cannot be read. */
+/* Calls span(context, ...) for each recorded span: all spans of host 0, then those of host 1, and so on; those of a
+ * host in the order in which they ended. Call it when all processes of the hosts have ended. PSD_ERUN: a file cannot be
+ * read. */
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes all spans to `out` as a trace in which the first span begins at 0. Call it after all hosts' processes have
- * ended. *last_iteration: iteration of the last span kept by the first host that dropped spans; UINT32_MAX: no host
- * dropped any. Errors of writing are left to the caller, who asks ferror(out). PSD_ENOMEM; PSD_ERUN: a file cannot be
- * read. */
+/* Writes all spans to `out` as a trace in which the first span begins at 0. Call it when all processes of the hosts
+ * have ended. *last_iteration: if a host had more spans than it recorded, iteration of its last recorded span, for the
+ * first such host; UINT32_MAX: there is none. The caller must check ferror(out) for errors of writing. PSD_ENOMEM;
+ * PSD_ERUN: a file cannot be read. */
 enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
 				const char *executor, uint32_t *last_iteration, struct psd_error *err) PSD_MUST_CHECK;
 

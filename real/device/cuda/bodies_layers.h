@@ -1,5 +1,5 @@
 /* Kernel bodies of layers, except layers with windows (bodies_neighbours.h) and layers for sequences
- * (bodies_sequences.h). kernels.h explains the arguments. */
+ * (bodies_sequences.h). kernels.h describes their arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_LAYERS_H
 #define PSD_REAL_CUDA_BODIES_LAYERS_H
 
@@ -38,8 +38,8 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-/* Computes n elements from i on. Four adjacent elements have the same channel; with channels last, they have four
- * adjacent channels. */
+/* Computes n elements (1 or 4), the first at index i. Four adjacent elements belong to one channel or, with channels
+ * last, to four adjacent channels. */
 PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
 	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
@@ -63,7 +63,7 @@ PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-/* Returns the summand for element k of an output; the element is at index `at`. */
+/* Returns the value that is added for element k of an output. `at`: index of that element in memory. */
 PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
 	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_POSITIONS ? k : channel;
@@ -80,8 +80,8 @@ PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uin
 	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
-/* Computes one partial sum. Adjacent indices read adjacent values: index i is part i % n_parts of an output or, with
- * channels last, output i % n_outputs of a part. */
+/* Computes one partial sum. Index i computes part i % n_parts of output i / n_parts; with channels last, part i /
+ * n_outputs of output i % n_outputs. So adjacent indices read adjacent values. */
 PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 {
 	const bool is_by_output = of->channel_stride == 1;
@@ -92,7 +92,7 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	const uint32_t start = output / of->channels * of->group_stride + channel * of->channel_stride;
 	float sum = 0.0f;
 
-	if (of->inner == of->count) { /* avoids divisions, which take most of the time */
+	if (of->inner == of->count) { /* avoids divisions, which would take most of the time */
 		uint32_t k = part;
 
 		for (; of->summand == PSD_CUDA_SUM_LEFT && k < of->count && of->count - k > 3 * of->n_parts;
@@ -125,7 +125,7 @@ PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_cuda_sums_end *of)
 
 /* ---- functions of one element ---- */
 
-/* Returns the standard normal distribution function of x, with more exact digits near 0 than the formula with 1 +
+/* Returns the standard normal distribution function at x. Near 0 the result is more exact than by the formula with 1 +
  * erf. */
 PSD_BODY float psd_normal_below(float x)
 {
@@ -137,8 +137,8 @@ PSD_BODY float psd_logistic(float x)
 	return 1.0f / (1.0f + expf(-x));
 }
 
-/* Returns the approximation (1 + tanh(u)) / 2 of psd_normal_below(x), where u = sqrt(2 / pi) * (x + 0.044715 * x^3). It
- * equals the logistic function of 2 * u; 2 * sqrt(2 / pi) = 1.5957691. */
+/* Returns (1 + tanh(u)) / 2, an approximation of psd_normal_below(x), where u = sqrt(2 / pi) * (x + 0.044715 * x^3). It
+ * is computed as the logistic function of 2 * u. 1.5957691 is 2 * sqrt(2 / pi). */
 PSD_BODY float psd_nearly_normal_below(float x)
 {
 	return psd_logistic(x * (1.5957691f + 0.071354816f * x * x));
@@ -165,8 +165,8 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	return x;
 }
 
-/* Returns the derivative of x * share(x), where share is the logistic function of an argument whose derivative is
- * `slope`. */
+/* Returns the derivative of x * share at x. share is the logistic function of an argument, and `slope` is the
+ * derivative of that argument. */
 PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 {
 	return share * (1.0f + x * (1.0f - share) * slope);
@@ -206,7 +206,8 @@ PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, 
 }
 PSD_BODIES(function)
 
-/* Computes n gradients of a function from element i on. Both loads begin before the first loaded value is used. */
+/* Computes n gradients (1 or 4) of a function of one element, the first at index i. Both arrays are loaded before the
+ * first value is used. */
 PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
 {
 	const struct psd_lanes known = psd_get_lanes(of->known, i, n);
@@ -252,8 +253,8 @@ PSD_BODY uint32_t psd_high_product(uint32_t left, uint32_t right)
 	return (uint32_t)(((uint64_t)left * right) >> 32);
 }
 
-/* Computes 128 random bits by Philox 4x32-10, as psd_cpu_philox(), so dropout masks are the same on all devices.
- * random: the counter, replaced by the random bits. */
+/* Computes 128 random bits by Philox 4x32-10, as psd_cpu_philox() does, so dropout masks are the same on all devices.
+ * random: the counter, which is replaced by the random bits. */
 PSD_BODY void psd_draw(uint32_t random[4], uint64_t key)
 {
 	uint32_t keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};

@@ -1,5 +1,5 @@
-/* Kernel bodies of low-rank compression; kernels.h explains the structs. Results follow real/device/low_rank.c, except
- * for the order in which products are added. */
+/* Kernel bodies of low-rank compression; kernels.h describes their arguments. They compute the same results as
+ * real/device/low_rank.c, except that products are added in another order. */
 #ifndef PSD_REAL_CUDA_BODIES_LOW_RANK_H
 #define PSD_REAL_CUDA_BODIES_LOW_RANK_H
 
@@ -29,7 +29,8 @@ struct psd_right_row {
 	uint32_t row;
 };
 
-/* Finds the matrix and the row that have number `row` among the rows of all right matrices of the launch. */
+/* Finds one row of the right matrices. The rows of all right matrices of a launch are numbered in order, and `row` is
+ * such a number. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -42,8 +43,9 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 	return one;
 }
 
-/* Sets `found` to 1 if a part of a row of `right` has a value other than zero (or NaN). Part p looks at columns p, p +
- * PSD_CUDA_PARTS, ... up to the first such value. Indices: (rows of all right matrices) * PSD_CUDA_PARTS. */
+/* Sets `found` of one part of a row of `right` to 1 if the part has a value that is not zero (NaN counts), otherwise to
+ * 0. Part p has the columns p, p + PSD_CUDA_PARTS, ... and stops at the first such value. Indices: (rows of all right
+ * matrices) * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -54,7 +56,7 @@ PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *o
 	of->found[i] = found;
 }
 
-/* Returns the starting value of an element, with the same bits as psd_low_rank_start(). */
+/* Returns the starting value of an element of a right factor, with the same bits as psd_low_rank_start(). */
 PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 {
 	uint64_t bits = ((uint64_t)number << 40 | (uint64_t)row << 32 | column) + UINT64_C(0x9e3779b97f4a7c15);
@@ -65,8 +67,8 @@ PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 	return (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
 }
 
-/* Overwrites each row of `right` that is all zero by starting values. Indices: (rows of all right matrices) *
- * PSD_CUDA_PARTS. */
+/* Overwrites each row of `right` in which all values are zero by starting values. Indices: (rows of all right matrices)
+ * * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -85,7 +87,7 @@ struct psd_pair {
 	uint32_t j, k;
 };
 
-/* Returns the pair (j, k), j <= k, with that number; pairs are ordered by j, then by k. */
+/* Returns pair number `number` of the pairs of columns (j, k) with j <= k. They are numbered by j, then by k. */
 PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 {
 	struct psd_pair pair;
@@ -101,8 +103,8 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Computes one partial sum of the inner product of a pair of columns. Indices: partial sums of all matrices. Adjacent
- * indices read the same rows. */
+/* Computes one partial sum of the inner product of two columns of a left matrix. Indices: partial sums of all matrices.
+ * Adjacent indices read the same rows. */
 PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -122,13 +124,14 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrice
 	all->parts[i] = sum;
 }
 
-/* Returns the address of matrix m's rank x rank values in an array for all matrices of the launch. */
+/* Returns the address of the rank x rank values of matrix number `matrix`, in an array with such values for all
+ * matrices of the launch. */
 PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
-/* Computes the inner product of one pair of columns from its partial sums. Indices: n * n_pairs. */
+/* Adds the partial sums of the inner product of one pair of columns. Indices: n * n_pairs. */
 PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
@@ -143,7 +146,8 @@ PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices 
 
 /* ---- unit vectors ---- */
 
-/* Returns the inner product of two columns, minus the contribution of unit vectors 0 to row - 1. */
+/* Returns the inner product of the columns `row` and `column`, minus its part in the directions of unit vectors 0 to
+ * row - 1. */
 PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank, uint32_t row, uint32_t column)
 {
 	for (uint32_t r = 0; r < row; r++)
@@ -151,8 +155,8 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 	return product;
 }
 
-/* Computes one element of a Cholesky factor. Each index also computes the diagonal element of the row, so that no index
- * waits for another. */
+/* Computes one element of a Cholesky factor. Each index also computes the diagonal element of its row, so that no index
+ * waits for another index. */
 PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -169,8 +173,8 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	factor[row * rank + column] = value;
 }
 
-/* Computes row j of the inverse of a Cholesky factor: the coefficients of column j in the unit vectors j, j + 1, ...
- * Rows do not depend on each other. Indices: n * rank. */
+/* Computes row j of the inverse of a Cholesky factor. It has the coefficients of column j in unit vectors j, j + 1, ...
+ * A row does not depend on other rows. Indices: n * rank. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
@@ -187,8 +191,8 @@ PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices
 	}
 }
 
-/* Multiplies one row of a left matrix by the inverse of the Cholesky factor, in place; the columns become orthonormal.
- * Indices: rows of all left matrices. */
+/* Multiplies one row of a left matrix by the inverse of the Cholesky factor, in place. When all rows are multiplied,
+ * the columns are orthonormal. Indices: rows of all left matrices. */
 PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -199,7 +203,7 @@ PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *
 	const double *inverse = psd_square_of(all, all->inverse, m);
 	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	/* begins with the last column, since its value depends on the earlier columns' old values */
+	/* The last column is computed first, since it depends on the old values of the earlier columns. */
 	for (uint32_t k = all->rank; k-- > 0;) {
 		double sum = 0.0;
 

@@ -1,13 +1,13 @@
-/* Kernel bodies of layers with windows: local response normalisation, pooling, interpolation, softmax; kernels.h
- * explains the arguments. */
+/* Kernel bodies of layers with windows: local response normalisation, pooling, interpolation. Also softmax over
+ * channels. kernels.h describes their arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 #define PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 
 #include "real/device/cuda/values.h"
 
-/* ---- normalisation over neighbours ---- */
+/* ---- local response normalisation ---- */
 
-/* Neighbours of a position inside the map: channels, rows and columns from lows to highs - 1. */
+/* Neighbours of an element: those whose channel, row and column (axis 0, 1, 2) are from low[axis] to high[axis] - 1. */
 struct psd_neighbours {
 	uint32_t low[3], high[3];
 };
@@ -48,8 +48,8 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Computes the gradient of one value. If a is a neighbour of b, then b is a neighbour of a. So the value influences the
- * results of exactly those elements that are its neighbours. */
+/* Computes the gradient of one input value. If a is a neighbour of b, then b is a neighbour of a. So the outputs that
+ * depend on the value are exactly those of its neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
@@ -72,8 +72,8 @@ PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 
 /* ---- pooling ---- */
 
-/* Range low to high - 1 of the rows (or columns) of the input that a window covers, and the length of the window with
- * padding. */
+/* Rows (or columns) of the input that a window covers: low to high - 1. length: number of rows (or columns) of the
+ * window, including padding. */
 struct psd_reach {
 	uint32_t low, high, length;
 };
@@ -81,7 +81,7 @@ struct psd_reach {
 PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t side)
 {
-	/* first row or column of the window, counted from the begin of the padding */
+	/* First row (or column) of the window, counted from the beginning of the padding. */
 	const uint32_t first = position * stride;
 	const uint32_t last = first + kernel < side + 2 * pad ? first + kernel : side + 2 * pad;
 	struct psd_reach reach;
@@ -106,7 +106,8 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-/* Computes n adjacent elements of the output from i on; if n is 4, they are channels of one position. */
+/* Computes n adjacent elements (1 or 4) of the output, the first at index i. If n is 4, they are four channels of one
+ * position. */
 PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
@@ -137,7 +138,7 @@ PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 }
 PSD_BODIES(pool)
 
-/* Returns the range, low to high - 1, of the windows that contain a row (or column) of the input. */
+/* Returns the windows that contain a row (or column) of the input: those with numbers low to high - 1. */
 PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t n_windows)
 {
@@ -192,8 +193,8 @@ PSD_BODIES(pool_back)
 
 /* ---- maps of another size ---- */
 
-/* The two rows (or columns) of the input from which a row (or column) of the output is interpolated, and the weight of
- * the second one. */
+/* The two rows (or columns) of the input from which a row (or column) of the output is interpolated. nearness: weight
+ * of the second one; the first one has the weight 1 - nearness. */
 struct psd_between {
 	uint32_t first, second;
 	float nearness;
@@ -235,8 +236,8 @@ PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
 	psd_put(of->to, i, psd_mix(rows[0], rows[1], row.nearness));
 }
 
-/* Returns the range, low to high - 1, of the output's rows (or columns) that may be interpolated from this row (or
- * column) of the input. */
+/* Returns the rows (or columns) of the output that may be interpolated from this row (or column) of the input: low to
+ * high - 1. */
 PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const uint64_t steps = side > 1 ? side - 1 : 1;
@@ -278,7 +279,7 @@ PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *
 
 /* ---- softmax of the channels ---- */
 
-/* Returns the element in channel 0 of a position; positions are numbered over all samples. */
+/* Returns the element in channel 0 of position number i. Positions are numbered through all samples. */
 PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
 {
 	struct psd_spot at;

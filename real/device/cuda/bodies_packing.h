@@ -1,6 +1,6 @@
-/* Kernel bodies of compression; kernels.h explains the arguments. Sums are added in the order of
- * engine/encodings/one_bit.c, and values are written in the order of top_k.c, so the results have the same bits, except
- * NaNs. */
+/* Kernel bodies of compression by one-bit and top-k; kernels.h describes their arguments. Sums are added in the order
+ * of engine/encodings/one_bit.c, and values are written in the order of top_k.c. So the results have the same bits,
+ * except for NaNs. */
 #ifndef PSD_REAL_CUDA_BODIES_PACKING_H
 #define PSD_REAL_CUDA_BODIES_PACKING_H
 
@@ -20,7 +20,8 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Finds the tensor and the values of block number `block` of the launch. */
+/* Finds the tensor and the values of a compressed block. block: number of the compressed block among those of the
+ * launch. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -41,8 +42,8 @@ PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uin
 	return one;
 }
 
-/* Returns this iteration's value of an element: the gradient; if there is a velocity, updates it and returns the value
- * of psd_packing_pack(). */
+/* Returns the value of element e that is added to the residual in this iteration. It is the gradient. If there is a
+ * velocity, the velocity is updated, and the value is that of psd_packing_pack(). */
 PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	if (!one->velocity)
@@ -70,8 +71,8 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 	return (uint32_t *)(void *)one->packed + 2;
 }
 
-/* Writes the sums of one lane over a block, and its sign bits: a word for each unit of a block of full length, also
- * beyond the end of a shorter block. */
+/* Computes for one lane of a compressed block the sums of its values, and writes its sign bits. There is one word of
+ * sign bits for each unit of a block of full length, even if the block is shorter. */
 PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -119,7 +120,8 @@ PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_re
 	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
-/* Unpacks the sign bits of one lane in one unit: adds their values to the residual, or writes them to the gradient. */
+/* Decompresses the sign bits of one lane in one unit. Adds the values to the residual, or writes them to the
+ * gradient. */
 PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
 {
 	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, position = (uint32_t)i % n_words;
@@ -139,21 +141,22 @@ PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *
 
 /* ---- top-k ---- */
 
-/* Returns the key of a value: an integer with the order of the magnitudes, the 15 highest bits after the sign. */
+/* Returns the key of a value: an integer that orders values by magnitude. It is the 15 highest bits after the sign. */
 PSD_BODY uint32_t psd_key_of(float value)
 {
 	return psd_bits(value) >> 16 & 0x7fff;
 }
 
-/* Returns the address of the counts of one digit in a block: PSD_BLOCK_LANES counts, one per lane. */
+/* Returns the address of the counts for one digit of a compressed block: PSD_BLOCK_LANES counts, one for each lane. */
 PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
 {
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Counts the keys of one lane. Indices: lanes of all blocks. While digits are counted, adjacent lanes read adjacent
- * values. In the last count (is_last) a lane has a contiguous range of values, because values are written in their
- * order. A residual is read seven times: for each of five digits, in the last count, and when it is written. */
+/* Counts the keys of one lane. Indices: lanes of all compressed blocks. While digits are counted, adjacent lanes read
+ * adjacent values. In the last count (is_last) a lane has a contiguous range of values, because selected values are
+ * written in their order. A residual is read seven times: once for each of five digits, in the last count, and when
+ * values are written. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -174,9 +177,9 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
-/* Chooses the digit of a block's lowest selected key, the k-th largest: the largest digit d for which at least k keys
- * have a digit of d or more. If a shorter block has fewer than k values, all digits are 0, and all its values are sent.
- * Indices: blocks. */
+/* Chooses one digit of the lowest selected key of a compressed block, which is the k-th largest key. The digit is the
+ * largest d for which at least k keys have a digit of d or more. If a block at the end of a tensor has fewer than k
+ * values, all digits become 0, and all its values are sent. Indices: compressed blocks. */
 PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	uint32_t chosen = 0;
@@ -192,14 +195,16 @@ PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 	keys->lowest[i] = (keys->is_first ? 0 : keys->lowest[i]) + (chosen << keys->shift);
 }
 
-/* Progress of a lane that writes values to the packed block. */
+/* Progress of a lane that writes values to a compressed block. */
 struct psd_taken {
-	uint32_t n_kept;  /* number of values written by earlier lanes, and so far by this lane */
-	uint32_t n_equal; /* number of values with the lowest key that may still be sent */
+	/* Number of values of the block that are already written: by earlier lanes, and by this lane. */
+	uint32_t n_kept;
+	/* Number of values with exactly the lowest selected key that this lane may still write. */
+	uint32_t n_equal;
 };
 
-/* Returns the progress before a lane's first value. In all, `kept` values are sent: all above the lowest selected key,
- * and the first ones with this key. */
+/* Returns the progress of a lane before its first value. A block sends `kept` values: all whose keys are above the
+ * lowest selected key, and the first ones with exactly this key. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
@@ -218,8 +223,8 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-/* Writes the selected values of one lane to the packed block, and sets their residuals to 0. Indices: lanes of all
- * blocks. */
+/* Writes the selected values of one lane to the compressed block, and sets their residuals to 0. Indices: lanes of all
+ * compressed blocks. */
 PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -243,15 +248,16 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 	}
 	for (uint32_t k = kept + lane; k < keys->of.kept; k += PSD_BLOCK_LANES) {
 		values[k] = 0.0f;
-		positions[k] = UINT16_MAX; /* marks an unused entry: a shorter block has fewer values than `kept` */
+		/* Shows an unused entry; a block at the end of a tensor may have fewer values than `kept`. */
+		positions[k] = UINT16_MAX;
 	}
 	if (lane == 0 && keys->of.kept % 2)
 		positions[keys->of.kept] = 0; /* padding, so that the bytes of a block are a multiple of 4 */
 }
 
-/* Adds one value of a packed block to the gradients, which are 0 before. Indices: kept values of all blocks. Adding to
- * 0 turns -0 into 0, as on the CPU. Data that pack() did not write may contain positions out of range, which are
- * ignored, or equal positions. */
+/* Adds one value of a compressed block to the gradient, which is 0 before. Indices: kept values of all compressed
+ * blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions out of
+ * range, which are ignored, or the same position twice. */
 PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
 	const uint32_t k = (uint32_t)i % of->kept;

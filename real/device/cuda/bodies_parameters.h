@@ -1,4 +1,4 @@
-/* Kernel bodies of updates, of chunks of sparse all-reduce, and of encodings; kernels.h explains the arguments. */
+/* Kernel bodies of updates, of sparse all-reduce, and of encodings; kernels.h describes their arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_PARAMETERS_H
 #define PSD_REAL_CUDA_BODIES_PARAMETERS_H
 
@@ -119,14 +119,15 @@ PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of
 
 /* ---- chunks ---- */
 
-/* Returns the address of the partial sums of the launch's chunk number `chunk`. */
+/* Returns the address of the partial sums of chunk number `chunk` of the launch. */
 PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chunk)
 {
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;
 }
 
-/* Adds the gradient of element e of a span to its residual, and returns the magnitude of the sum. If the chunk is
- * chosen, the sum then moves to `chosen`; otherwise the residual is multiplied by kept_ratio. */
+/* Adds the gradient of element e of a span to the element's residual, and returns the absolute value of the sum. If the
+ * chunk is chosen, the sum is moved to `chosen` and the residual becomes 0. Otherwise the residual is multiplied by
+ * kept_ratio. */
 PSD_BODY double psd_settle(const struct psd_cuda_gather *of, const struct psd_cuda_span *span, uint64_t e)
 {
 	float *residual = of->residual + span->first + e;

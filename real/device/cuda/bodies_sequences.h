@@ -1,10 +1,11 @@
-/* Kernel bodies of layers for sequences (transformers), and of softmax with loss; kernels.h explains the arguments. */
+/* Kernel bodies of layers for sequences (transformers), and of softmax with loss. kernels.h describes their
+ * arguments. */
 #ifndef PSD_REAL_CUDA_BODIES_SEQUENCES_H
 #define PSD_REAL_CUDA_BODIES_SEQUENCES_H
 
 #include "real/device/cuda/values.h"
 
-/* Returns the sum of the PSD_CUDA_PARTS partial results of a position or row, in order. */
+/* Returns the sum of the PSD_CUDA_PARTS partial results of one position or row, added in order. */
 PSD_BODY float psd_sum_parts(const float *parts)
 {
 	float sum = 0.0f;
@@ -14,7 +15,7 @@ PSD_BODY float psd_sum_parts(const float *parts)
 	return sum;
 }
 
-/* ---- softmax's loss ---- */
+/* ---- softmax with loss ---- */
 
 PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
@@ -35,8 +36,8 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 	loss->likely_classes[psd_part_at(part)] = likely;
 }
 
-/* Returns the index of the part that has a position's largest score; among equal scores the part with the lowest
- * class. */
+/* Returns the index of the part that has the largest score of a position. If several parts have it, it is the part with
+ * the lowest class. */
 PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
 {
 	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
@@ -66,7 +67,7 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-/* Computes the sum of exponents, the loss and is_correct of one position. Indices: positions. */
+/* Computes the sum of the exponentials, the loss and is_correct of one position. Indices: positions. */
 PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
@@ -91,7 +92,7 @@ PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
 	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
 }
 
-/* ---- embedding, position, prefix ---- */
+/* ---- embedding, position embedding, learned first positions ---- */
 
 PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_cuda_embedding *of)
 {
@@ -158,9 +159,10 @@ PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *
 	of->dweight[i] = of->scale * sum;
 }
 
-/* ---- normalisation of positions ---- */
+/* ---- layer norm: normalisation of each position ---- */
 
-/* Sets partial[0] to a partial sum of values. Not launched if is_centred is false. */
+/* Sets one element of partial[0] to a partial sum of the position's values. This kernel is not launched if is_centred
+ * is false. */
 PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
@@ -172,14 +174,14 @@ PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[0][psd_part_at(part)] = sum;
 }
 
-/* Returns the mean over the channels of a position, from the partial sums of its values in `partial`. */
+/* Returns the mean over the channels of a position, computed from the position's partial sums in `partial`. */
 PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t position)
 {
 	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
 }
 
-/* Computes the mean of a position, and sets partial[1] to a partial sum of squared differences from it. All parts of a
- * position compute the same mean; part 0 stores it. */
+/* Computes the mean of a position. Sets one element of partial[1] to a partial sum of the squared differences between
+ * values and mean. All parts of a position compute the same mean; part 0 stores it. */
 PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
@@ -257,8 +259,9 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* ---- attention ---- */
 
-/* Sets to[0] and to[1] to cosine and sine of an angle, given in full turns. Uses the Taylor series up to the 11th power
- * around the nearest quarter turn: sinf() and cosf() would use slow local memory for large angles. */
+/* Sets to[0] to the cosine and to[1] to the sine of an angle. rounds: the angle in full turns. It uses the Taylor
+ * series up to the 11th power around the nearest quarter turn, because sinf() and cosf() use slow local memory for
+ * large angles. */
 PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 {
 	const double quarters = rint(4.0 * rounds), angle = (rounds - quarters / 4.0) * 6.283185307179586;
@@ -281,7 +284,7 @@ PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angl
 	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Rotates one pair of channels of rotary position embedding. Adjacent indices read adjacent elements. */
+/* Rotates one pair of channels, for rotary position embedding. Adjacent indices read adjacent elements. */
 PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
@@ -296,14 +299,15 @@ PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 	psd_give(of->to, to + second * inner, x * sine + y * cosine, of->adds);
 }
 
-/* Returns the number of columns that a row uses: all columns; if is_causal, those up to the row's own position. */
+/* Returns the number of columns that a row uses: all columns or, if is_causal, the columns up to the row's own
+ * position. */
 PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
 {
 	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
-/* Sets partial[0] to a part's largest score, and partial[1] to its sum of exp(score - largest score). A part without
- * columns has -infinity and 0. */
+/* Sets partial[0] to the largest score of a part of a row, and partial[1] to the part's sum of exp(score - largest
+ * score). For a part without columns it writes -infinity and 0. */
 PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
@@ -318,7 +322,8 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention 
 	attention->partial[1][i] = sum;
 }
 
-/* Replaces scores by probabilities. Every row uses at least its first column, so its largest score is finite. */
+/* Replaces scores by probabilities. Every row uses at least its first column, so the largest score of a row is
+ * finite. */
 PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;

@@ -1,6 +1,6 @@
 /* Declarations of the functions of NCCL that psd-run calls; they have not changed since NCCL 2.0. They replace NCCL's
- * header: the library is loaded at run time if a system of the scenario names it. Private to real/device/cuda/ and its
- * tests. */
+ * header, because the library is loaded at run time, and only if a system of the scenario uses it. Private to
+ * real/device/cuda/ and its tests. */
 #ifndef PSD_REAL_CUDA_NCCL_H
 #define PSD_REAL_CUDA_NCCL_H
 
@@ -15,7 +15,7 @@ struct psd_nccl_id { /* NCCL's type ncclUniqueId */
 	char bytes[PSD_NCCL_ID_BYTES];
 };
 
-/* Names of NCCL's functions, without "nccl", and their arguments; all return ncclResult_t, an int. */
+/* NCCL's functions: the name without the prefix "nccl", and the parameters. All return ncclResult_t, an int. */
 #define PSD_NCCL_CALLS(ROW)                                                                                            \
 	ROW(GetUniqueId, (struct psd_nccl_id * id))                                                                    \
 	ROW(CommInitRank, (struct ncclComm * *comm, int n_ranks, struct psd_nccl_id id, int rank))                     \

@@ -1,5 +1,5 @@
-/* Functions of kernels to read and write values of each number format, and to compute indices of elements. They are C
- * that is also valid C++, and are compiled for the GPU and for the processor. */
+/* Functions for kernels: they read and write values of each number format, and compute indices of elements. The code is
+ * C that is also valid C++, and is compiled both for the GPU and for the processor. */
 #ifndef PSD_REAL_CUDA_VALUES_H
 #define PSD_REAL_CUDA_VALUES_H
 
@@ -34,7 +34,7 @@ PSD_BODY float psd_of_bits(uint32_t bits)
 	return value;
 }
 
-/* Converts a half to float. The multiplication adjusts the exponent, and normalises subnormal numbers. */
+/* Converts a half to a float. The multiplication corrects the exponent, and also normalises subnormal numbers. */
 PSD_BODY float psd_from_half(uint16_t half)
 {
 	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = (uint32_t)(half & 0x7fffu) << 13;
@@ -45,8 +45,8 @@ PSD_BODY float psd_from_half(uint16_t half)
 	return psd_of_bits(sign | wide);
 }
 
-/* Converts a float to half, rounded to nearest, ties to even. For a subnormal half, adding 1/2 moves its bits to the
- * end of the float. */
+/* Converts a float to a half, rounded to nearest, ties to even. If the half is subnormal, adding 1/2 moves its bits to
+ * the lowest bits of the float. */
 PSD_BODY uint16_t psd_to_half(float value)
 {
 	const uint32_t bits = psd_bits(value), magnitude = bits & 0x7fffffffu;
@@ -71,19 +71,19 @@ PSD_BODY uint16_t psd_to_bfloat(float value)
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Converts 16 bits of this number format to float. */
+/* Converts 16 bits in the number format `type` to a float. */
 PSD_BODY float psd_of_short(enum psd_cuda_type type, uint16_t bits)
 {
 	return type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
 }
 
-/* Converts a float to 16 bits of this number format. */
+/* Converts a float to 16 bits in the number format `type`. */
 PSD_BODY uint16_t psd_to_short(enum psd_cuda_type type, float value)
 {
 	return type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
 }
 
-/* Reads element i. */
+/* Reads element number i as a float. */
 PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
 {
 	if (values.type == PSD_CUDA_FLOAT)
@@ -91,7 +91,7 @@ PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
 	return psd_of_short(values.type, ((const uint16_t *)values.data)[i]);
 }
 
-/* Writes element i. */
+/* Writes `value` to element number i. */
 PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
 {
 	if (values.type == PSD_CUDA_FLOAT)
@@ -100,7 +100,7 @@ PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
 		((uint16_t *)values.data)[i] = psd_to_short(values.type, value);
 }
 
-/* Writes element i, or adds to it if `adds`. */
+/* Writes `value` to element number i, or adds it to the element if `adds`. */
 PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, bool adds)
 {
 	psd_put(values, i, adds ? psd_get(values, i) + value : value);
@@ -112,10 +112,10 @@ PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 	return vector ? vector[i] : absent;
 }
 
-/* ---- one value, or four neighbours ---- */
+/* ---- one value, or four adjacent values ---- */
 
-/* Up to four adjacent values. In the functions below n, a compile-time constant, is their number, 1 or 4. Four values
- * are aligned so that one memory access can load them. */
+/* One value or four adjacent values. Functions with an argument n of 1 or 4, known at compile time, use the first n.
+ * Four values are aligned so that one memory access can load them. */
 struct psd_lanes {
 	float of[4];
 };
@@ -131,7 +131,7 @@ struct psd_four_positions {
 	uint32_t of[4];
 } __attribute__((aligned(16)));
 
-/* Reads n values from element i on. */
+/* Reads n values (1 or 4), the first at index i. */
 PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t i, int n)
 {
 	struct psd_lanes lanes = {{0.0f, 0.0f, 0.0f, 0.0f}};
@@ -153,7 +153,7 @@ PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t 
 	return lanes;
 }
 
-/* Writes n values from element i on. */
+/* Writes n values (1 or 4), the first at index i. */
 PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n)
 {
 	if (n == 1) {
@@ -173,7 +173,7 @@ PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct ps
 	}
 }
 
-/* Writes n values from element i on, or adds to them if `adds`. */
+/* Writes n values (1 or 4), the first at index i, or adds them to the elements if `adds`. */
 PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n, bool adds)
 {
 	if (adds) {
@@ -185,7 +185,7 @@ PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct p
 	psd_put_lanes(values, i, lanes, n);
 }
 
-/* Reads n positions from element i on. */
+/* Reads n positions (1 or 4), the first at index i of `from`. */
 PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uint64_t i, int n)
 {
 	if (n == 4) {
@@ -198,8 +198,8 @@ PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uin
 	}
 }
 
-/* Defines the bodies of a kernel for one element and for four elements per index, by a function psd_NAME_from() that
- * handles n elements from element i on. */
+/* Defines the two bodies of a kernel, for one element and for four elements per index. Both call the function
+ * psd_NAME_from(), which handles n elements, the first at index i. */
 #define PSD_BODIES(name)                                                                                               \
 	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_cuda_##name *of)                                    \
 	{                                                                                                              \
@@ -248,30 +248,32 @@ PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 	       position.column;
 }
 
-/* Returns the channel of the element at index i. */
+/* Returns the channel of the element at index i, by the rule `channel`. */
 PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner % channel.channels;
 }
 
-/* Returns the number of an element's position, counted over the positions of all samples. */
+/* Returns the number of the position of the element at index i. Positions are numbered through all samples. */
 PSD_BODY uint32_t psd_position_number(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner / channel.channels * channel.inner + i % channel.inner;
 }
 
-/* Returns the index of a position's element in channel 0. The element of channel c follows c * channel.inner later. */
+/* Returns the index of a position's element in channel 0. The element in channel c has the index c * channel.inner
+ * higher. */
 PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t position)
 {
 	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
-/* Position, and number of the part (0 to PSD_CUDA_PARTS - 1) of its channels that an index of a kernel handles. */
+/* Part of a position's channels. One index of a kernel handles one part. number: number of the part, 0 to
+ * PSD_CUDA_PARTS - 1. */
 struct psd_part {
 	uint32_t position, number;
 };
 
-/* Returns the part that index i handles; chosen so that adjacent indices read adjacent elements. */
+/* Returns the part that index i of a kernel handles. Adjacent indices read adjacent elements. */
 PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
 {
 	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* number of indices for one sample */
@@ -284,13 +286,13 @@ PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i
 	return part;
 }
 
-/* Returns the index, in an array of shape (positions, PSD_CUDA_PARTS), of the value that this part computes. */
+/* Returns the index of this part in an array of shape (positions, PSD_CUDA_PARTS). */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
 	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;
 }
 
-/* Returns the index of element number i of a view. */
+/* Returns the index, in the array, of element number i of a view. */
 PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)
 {
 	uint32_t at = view->offset;
