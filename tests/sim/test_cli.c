@@ -272,7 +272,8 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--keys cluster.network", "\ncluster.network.platform: path; required\n", "cluster.nodes"},
 		{"--keys=bandwidth", "\nsweep.bandwidth: list of up to ", "cluster.network.topology"},
 		{"--columns", "tx_bytes_per_node: byte\n    bytes sent to other nodes", "`"},
-		{"--columns published", "published_speedup\n    published value\n", "tx_bytes"},
+		{"--columns low", "low: 1/s\n    lower end", "high: "},
+		{"--columns published", "published_speedup\n    published speedup; empty if ", "tx_bytes"},
 	};
 
 	for (size_t p = 0; p < 2; p++)
