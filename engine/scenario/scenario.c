@@ -110,9 +110,10 @@ static enum psd_status check_emulation(const struct psd_schema_reader *reader, v
 
 	if (replay->real_workers == 0 || !said)
 		return PSD_OK;
-	return psd_error_set(reader->err, PSD_EINVAL, said->at,
-			     "'%s' is '%.40s', must be 1 beside 'real_workers', which compute and send whole messages",
-			     name, said->text);
+	return psd_error_set(
+		reader->err, PSD_EINVAL, said->at,
+		"'%s' is '%.40s', must be 1 with 'real_workers', which compute in real time and send whole messages",
+		name, said->text);
 }
 
 static const struct psd_section emulation = {.tables = {emulation_keys}, .check = check_emulation};
@@ -276,10 +277,11 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	scenario->train.seed = scenario->seed;
 	scenario->train.has_seed = psd_node_child(root, "seed");
 	if (!status && scenario->published_path && (scenario->n_sweep_bandwidths || scenario->n_sweep_fuses))
-		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
-				     "'published' cannot stand beside '%s' in 'sweep': its values are for one %s",
-				     scenario->n_sweep_bandwidths ? "bandwidth" : "fuse",
-				     scenario->n_sweep_bandwidths ? "bandwidth" : "size");
+		return psd_error_set(
+			reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
+			"'published' cannot be used together with '%s' in 'sweep': its values are for one %s",
+			scenario->n_sweep_bandwidths ? "bandwidth" : "fuse",
+			scenario->n_sweep_bandwidths ? "bandwidth" : "size");
 	if (!status)
 		status = check_sweep_of_fuse(reader, root);
 	leave_out_published(scenario, root);

@@ -100,13 +100,13 @@ static const struct psd_section local = {.tables = {local_keys}, .check = check_
 
 static const struct psd_key class_keys[] = {
 	{CLASS("up_to", BYTES, up_to_bytes),
-	 .help = "largest all-reduce to which this entry applies: bytes of the summed tensor or bucket. Default: no "
-		 "limit. The last entry of the list has no limits"},
+	 .help = "largest all-reduce to which this entry of the list applies: bytes of the summed tensor or bucket. "
+		 "Default: no limit. The last entry of the list has no limits"},
 	{CLASS("chunk", BYTES, chunk_bytes),
-	 .help = "largest chunk to which this entry applies: bytes of the summed tensor or bucket, divided by the "
-		 "number of workers. Default: no limit"},
+	 .help = "largest chunk to which this entry of the list applies: bytes of the summed tensor or bucket, divided "
+		 "by the number of workers. Default: no limit"},
 	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "largest number of workers to which this entry applies. Default: no limit"},
+	 .help = "largest number of workers to which this entry of the list applies. Default: no limit"},
 	{CLASS("call", SECONDS, call_sec), .fallback = "0s",
 	 .help = "fixed time of each all-reduce, in addition to its steps"},
 	{CLASS("step", SECONDS, step_sec), .fallback = "0s",
@@ -129,23 +129,23 @@ static const struct psd_key host_keys[] = {
 		 "worker of a node sums for its node. free: no time"},
 	{HOST("update", RATE, update_bps), FREE(is_update_free),
 	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. If the "
-		 "stack has no value: a fifth of the rate of the device's memory; free with a profile, "
-		 "`samples_per_sec` or `mfu`. free: updates take no time"},
+		 "stack sets none: a fifth of the rate of the device's memory; free with a profile, `samples_per_sec` "
+		 "or `mfu`. free: updates take no time"},
 	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
 	 .help = "bytes per second that a worker's device reads plus writes when it converts, packs or selects values, "
-		 "or multiplies low-rank factors. If the stack has no value: the rate of the device's memory; with a "
+		 "or multiplies low-rank factors. If the stack sets none: the rate of the device's memory; with a "
 		 "profile the value of `cluster.host.update`. free: no time"},
 	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
-	 .help = "rate at which a node's software stack sends to other nodes, and also rate at which it receives from "
-		 "them. free: only the link limits the rate"},
+	 .help = "rate at which a node's communication software sends to other nodes, and also rate at which it "
+		 "receives from them. free: only the link limits the rate"},
 	{HOST("share", RATIO, share_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
-	 .help = "largest share of a link's rate that the software stack reaches"},
+	 .help = "largest share of a link's rate that the communication software reaches"},
 	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
 	 .help = "share of a link's rate that several parallel connections reach together. Where this is more than "
 		 "`cluster.host.transport` (the rate of one connection), it is the limit instead"},
 	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "rate at which a worker's software stack sends to other workers of its node, and also rate at which "
-		 "it receives from them. free: only the link limits the rate"},
+	 .help = "rate at which a worker's communication software sends to other workers of its node, and also rate at "
+		 "which it receives from them. free: only the link limits the rate"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
 	 .help = "slowdown of a node to which several nodes send at a time. It receives at the rate transport / (1 + "
 		 "incast * number of senders). Needs `cluster.host.transport`"},
@@ -164,7 +164,7 @@ static const struct psd_key host_keys[] = {
 		 "of a matrix alone"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
 	 .help = "time that a worker's device adds for each tensor that it updates by a sum of all workers, whatever "
-		 "the tensor's size: kernel launches. A single worker adds none. If the stack has no value: 10us on a "
+		 "the tensor's size: kernel launches. A single worker adds none. If the stack sets none: 10us on a "
 		 "device with its own memory"},
 	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
 	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
@@ -209,17 +209,17 @@ static enum psd_status check_host(const struct psd_schema_reader *reader, void *
 		const bool is_bounded = class->up_to_bytes || class->chunk_bytes || class->workers;
 
 		if (entry->next && !is_bounded)
-			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-					     "'collective' needs 'up_to', 'chunk' or 'workers' in every class but the "
-					     "last");
+			return psd_error_set(
+				reader->err, PSD_EINVAL, entry->at,
+				"'collective' needs 'up_to', 'chunk' or 'workers' in each entry except the last");
 		if (!entry->next && is_bounded)
 			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-					     "the last class of 'collective' has 'up_to', 'chunk' or 'workers', must "
-					     "hold for all messages");
+					     "the last entry of 'collective' has 'up_to', 'chunk' or 'workers', must "
+					     "have none of them");
 		if (entry != list->first && class->up_to_bytes && class->up_to_bytes <= class[-1].up_to_bytes &&
 		    !class[-1].chunk_bytes && !class[-1].workers)
 			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "up_to")->at,
-					     "'up_to' is '%.80s', must be more than in the class before",
+					     "'up_to' is '%.80s', must be more than in the entry before",
 					     psd_node_child(entry, "up_to")->text);
 	}
 	return PSD_OK;
@@ -340,8 +340,7 @@ static const struct psd_key cluster_keys[] = {
 		 "ethernet"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "costs of the communication software in a node. A key that is not given has the value of "
-		 "`cluster.stack`"},
+	 .help = "costs of the communication software in a node. A key that is not given is set by `cluster.stack`"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
 	 .help = "machines without accelerators. A machine hosts several nodes, and its cores compute layers, sum, "
 		 "update and serve sockets. Default: each worker has a device, and sockets need no processor time"},
@@ -394,7 +393,7 @@ static enum psd_status check_swept(const struct psd_schema_reader *reader, const
 					     "'workers' needs more than %d nodes", PSD_MAX_NODES);
 	if (swept && scenario->network.platform_path)
 		return psd_error_set(reader->err, PSD_EINVAL, swept->key_at,
-				     "'bandwidth' cannot be swept beside 'platform', whose file decides");
+				     "'bandwidth' cannot be swept with 'platform', whose file defines the links");
 	if (swept && bandwidth && bandwidth->at.line == 0)
 		return psd_error_set(reader->err, PSD_EINVAL, bandwidth->at,
 				     "'bandwidth' has no effect beside 'sweep', set 'sweep.bandwidth'");
@@ -412,7 +411,7 @@ static enum psd_status check_switches(const struct psd_schema_reader *reader, co
 		return PSD_OK;
 	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->key_at,
-				     "'switches' has no effect beside 'platform', whose file decides");
+				     "'switches' has no effect beside 'platform', whose file defines the links");
 	if (scenario->workers_per_node % n != 0)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->at,
 				     "'switches' is %u, must divide the %u workers of a node", n,

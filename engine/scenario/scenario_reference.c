@@ -19,7 +19,7 @@ static void add_absence(struct psd_text *text, const struct psd_schema_spot *spo
 	const struct psd_key *key = spot->key;
 
 	if (spot->section == &psd_scenario_host)
-		psd_text_add(text, "the stack's value");
+		psd_text_add(text, "set by `cluster.stack`");
 	else if (key->fallback)
 		psd_text_add(text, "`%s`", key->fallback);
 	else if (key->is_required && key->rival)

@@ -48,24 +48,25 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
-	 .help = "number of samples that each worker processes in an iteration"},
+	 .help = "number of samples that each worker processes in an iteration. Default: `model.batch_per_worker`"},
 	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
-	 .help = "arithmetic of layers and width of gradients, as `model.precision`"},
+	 .help = "arithmetic of layers and width of gradients, explained at `model.precision`, which is the default"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, own.profile_path), .rival = "device",
-	 .help = "CSV file with the measured seconds of each layer on one worker, as `compute.profile`"},
+	 .help = "CSV file with the measured seconds of each layer on one worker. Default: `compute.profile`"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "device for which layer times are modelled, as `compute.device`. A system with a device or profile "
-		 "does not use `compute.samples_per_sec` and `compute.mfu`"},
+	 .help = "device for which layer times are modelled. Default: `compute.device`. A system with a device or "
+		 "profile does not use `compute.samples_per_sec` and `compute.mfu`"},
 	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
 	 .highest = 1e9,
-	 .help = "measured throughput of one worker, in samples per second, as `compute.samples_per_sec`"},
+	 .help = "measured throughput of one worker, in samples per second; layer times are scaled to it. Default: "
+		 "`compute.samples_per_sec`"},
 	{KEY("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
-	 .help = "model FLOPs utilisation of one worker, as `compute.mfu`"},
+	 .help = "model FLOPs utilisation of one worker; layer times are scaled to it. Default: `compute.mfu`"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -259,7 +260,7 @@ static const struct psd_key keys[] = {
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host",
 	 .help = "costs of this system's communication software, with the keys of `cluster.host`. A key that is not "
-		 "given has the value of `cluster.host`, or else of the stack"},
+		 "given is set by `cluster.host`, or else by the stack"},
 	{.name = "model",
 	 .type = PSD_KEY_SECTION,
 	 .section = &model,
@@ -302,8 +303,10 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long",
 				     system->name, NAME_MAX_BYTES);
 	if (!strcmp(system->name, compute_baseline))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which means something else in 'baseline'",
-				     compute_baseline);
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"'name' is '%s', must be another name: in 'baseline' it means a worker that only computes",
+			compute_baseline);
 	for (const struct psd_system *other = scenario->systems; other < system; other++)
 		if (!strcmp(other->name, system->name))
 			return psd_error_set(err, PSD_EINVAL, at,
@@ -339,20 +342,23 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 	const struct psd_node *local = psd_node_child(entry, "local_sgd");
 
 	if (system->is_local && system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside a hybrid by bytes, which sends "
-				     "the factors of one iteration: must be 'rule: seconds'",
-				     system->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with a hybrid by bytes, which sends "
+			"the factors of one iteration: must be 'rule: seconds'",
+			system->name);
 	if (system->is_local && system->is_sparse)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'sparse': it holds back gradients "
-				     "of single iterations",
-				     system->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with 'sparse': it holds back gradients "
+			"of single iterations",
+			system->name);
 	if (system->is_local && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "an overflow of a sum would lose many steps of a worker",
-				     system->name, psd_encodings[system->wire]->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
+			"an overflow of a sum would lose many steps of a worker",
+			system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
 
@@ -372,13 +378,14 @@ static enum psd_status check_staleness_beside(const struct psd_system *system, c
 	for (unsigned i = 0; system->staleness > 0 && i < sizeof(others) / sizeof(others[0]); i++)
 		if (others[i].is)
 			return psd_error_set(err, PSD_EINVAL, staleness->key_at,
-					     "'staleness' of system '%s' cannot stand beside '%s'", system->name,
-					     others[i].text);
+					     "'staleness' of system '%s' cannot be used together with '%s'",
+					     system->name, others[i].text);
 	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(err, PSD_EINVAL, staleness->key_at,
-				     "'staleness' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "each sum sets the loss scale of the next gradients",
-				     system->name, psd_encodings[system->wire]->name);
+		return psd_error_set(
+			err, PSD_EINVAL, staleness->key_at,
+			"'staleness' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
+			"each sum sets the loss scale of the next gradients",
+			system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
 
@@ -390,10 +397,11 @@ static enum psd_status check_compress_beside(const struct psd_system *system, co
 
 	if (!is_before || !system->is_local)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
-			     "'momentum: before' of system '%s' cannot stand beside 'local_sgd', whose steps have a "
-			     "momentum of their own",
-			     system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
+		"'momentum: before' of system '%s' cannot be used together with 'local_sgd', whose steps have a "
+		"momentum of their own",
+		system->name);
 }
 
 static enum psd_status check_low_rank_beside(const struct psd_system *system, const struct psd_node *entry,
@@ -401,10 +409,11 @@ static enum psd_status check_low_rank_beside(const struct psd_system *system, co
 {
 	if (!system->is_low_rank || !system->is_sparse)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
-			     "'low_rank' of system '%s' cannot stand beside 'sparse': each selects the part of a "
-			     "gradient that travels",
-			     system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
+		"'low_rank' of system '%s' cannot be used together with 'sparse': each selects the part of a "
+		"gradient that travels",
+		system->name);
 }
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
@@ -429,7 +438,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 	if (system->host.device_share_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(
 			reader->err, PSD_EINVAL, entry->at,
-			"'device_share' of system '%s' has no effect beside 'machine', whose cores all share",
+			"'device_share' of system '%s' has no effect with 'machine', whose cores all operations share",
 			system->name);
 	return PSD_OK;
 }

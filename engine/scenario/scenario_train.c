@@ -209,7 +209,7 @@ static const struct psd_key train_keys[] = {
 	 .help = "learning rate in each iteration"},
 	{TRAIN("start", PATH, start_path),
 	 .help = "safetensors file of initial parameters by name, such as psd-run --save writes. Parameters that it "
-		 "lacks are initialised as the model says. Default: no file, all are initialised so"},
+		 "lacks are initialised as the model says. Default: all are initialised by the model"},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6, .fallback = "1",
 	 .help = "number of epochs from one test to the next. 0: no tests"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
@@ -232,8 +232,8 @@ static const struct psd_key train_keys[] = {
 	 .help = "number of computing threads of each worker. psd-sim uses it only with `cluster.machine`"},
 	{TRAIN("readers", UNSIGNED, readers), .lowest = 1, .highest = 256, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_readers), .uses = PSD_BY_RUN,
-	 .help = "number of threads of each worker that read samples ahead. auto: 1 if the CPU trains; with a GPU two "
-		 "fewer than the worker has processor cores, but 1 to 16. Default: auto"},
+	 .help = "number of threads of each worker that read samples ahead. auto: 1 if the CPU trains; with a GPU the "
+		 "number of the worker's processor cores minus 2, at least 1, at most 16. Default: auto"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "number of connections between any two workers or servers; each large message is divided between "

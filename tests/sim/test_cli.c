@@ -149,7 +149,7 @@ FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 /* The first system alone has more events than that. */
 TEST_ROW(cli, a_forbidden_system_is_refused_before_another_runs,
 	 expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
-			  "must be 'fp32' where 'precision' is 'mixed'"))
+			  "must be 'fp32' where 'precision' is 'mixed' or 'bf16'"))
 
 /* A system that no user means to run, or that psd-run could run, has none. */
 Test(cli, links_that_psd_run_refuses_have_a_note)
