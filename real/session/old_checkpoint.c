@@ -121,8 +121,7 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 	if (!strcmp(notes->model, model))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "the checkpoint is of another model: its parameters alone may be a start, "
-			     "see train.start");
+			     "the checkpoint is of another model: to begin with its parameters alone, see train.start");
 }
 
 /* Files of two runs may be in one folder if somebody copied them there. */

@@ -73,7 +73,7 @@ FOLDER_TEST(run_adaptive, systems_without_whole_gradients_are_refused, make_fold
 /* By servers, which keep parts, and by devices. */
 FOLDER_TEST(run_adaptive, a_checkpoint_of_another_optimiser_is_refused, make_folder(ADAPTIVE, ADAMW))
 {
-#define ELSE " which keeps another state: its parameters alone may be a start, see train.start\n"
+#define ELSE " which keeps another state: to begin with its parameters alone, see train.start\n"
 	static const char adamw[] = "is of optimiser 'adamw'," ELSE,
 			  other[] = "is of another optimiser than 'adamw'," ELSE;
 
