@@ -89,7 +89,7 @@ static const struct psd_key emulation_keys[] = {
 	{KEY("dilation", NUMBER, replay.dilation_ratio), .lowest = 1, .highest = PSD_MOST_DILATION, .fallback = "1",
 	 .word = "auto", .word_offset = offsetof(struct psd_scenario, replay.finds_dilation),
 	 .help = "factor by which a replay is slower than the predicted cluster. auto: the smallest factor at which "
-		 "this machine keeps up"},
+		 "this machine executes all operations in time"},
 	{KEY("payload_scale", RATIO, replay.payload_ratio), .lowest = LEAST_PAYLOAD_RATIO, .highest = 1,
 	 .fallback = "1",
 	 .help = "share of each message's bytes that is really sent. Emulated links are slower by the same ratio, so "
@@ -169,8 +169,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "clusters to compare: the table has a row for each system on each combination of values from these "
 		 "lists. Default: one cluster, as `cluster` describes it"},
 	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIMULATION,
-	 .help = "detail of the simulation. flow: messages between the same two neighbours are one flow; message: each "
-		 "message is simulated alone, which is slower"},
+	 .help = "detail of the simulation. flow: messages of one operation between the same two workers are simulated "
+		 "as one; message: each message is simulated alone, which is slower"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "number of measured iterations, after the iterations of warm-up. Default: 1; 2 with `barrier: layer`; "

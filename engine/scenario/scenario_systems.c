@@ -59,8 +59,8 @@ static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, own.profile_path), .rival = "device",
 	 .help = "CSV file with the measured seconds of each layer on one worker. Default: `compute.profile`"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "device for which layer times are modelled. Default: `compute.device`. A system with a device or "
-		 "profile does not use `compute.samples_per_sec` and `compute.mfu`"},
+	 .help = "device for which layer times are modelled. Default: `compute.device`. A system with its own device "
+		 "or profile does not use `compute.samples_per_sec` and `compute.mfu`"},
 	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
 	 .highest = 1e9,
 	 .help = "measured throughput of one worker, in samples per second; layer times are scaled to it. Default: "
@@ -255,8 +255,8 @@ static const struct psd_key keys[] = {
 	 .help = "parameters that each server holds. ranges: an equal part of each tensor; tensors: whole tensors, "
 		 "assigned round robin, as in distributed TensorFlow"},
 	{KEY("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
-	 .help = "communication software of this system, as `cluster.stack`. Default: the cluster's, if it names one, "
-		 "else the default for this system"},
+	 .help = "communication software of this system. Default: `cluster.stack`, whose default depends on the "
+		 "system"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host",
 	 .help = "costs of this system's communication software, with the keys of `cluster.host`. A key that is not "
