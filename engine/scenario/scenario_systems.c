@@ -148,16 +148,16 @@ static const struct psd_section compress = {.tables = {compress_keys}, .check = 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
 	 .help = "number of iterations from one averaging of parameters to the next (a period). With "
-		 "`systems.local_sgd.window` it is the initial number, which later falls. Predictions and replays "
-		 "measure whole periods"},
+		 "`systems.local_sgd.window` it is the number at the start, which psd-run lowers later. Predictions "
+		 "and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "number of iterations after which the loss decides whether `systems.local_sgd.steps` falls. A window "
 		 "is at least that many iterations. Predictions are for the initial number of steps. Default: the "
 		 "number never falls"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "largest allowed rise of a window's mean loss above the lowest one of earlier windows, as a share of "
-		 "the latter. After a larger rise workers average in each iteration. Needs `systems.local_sgd.window`. "
-		 "Default: no limit"},
+	 .help = "allowed rise of the mean loss of a window above the lowest mean loss of an earlier window: 10% "
+		 "allows 1.1 times the lowest. After a larger rise workers average in each iteration. Needs "
+		 "`systems.local_sgd.window`. Default: no limit"},
 	{.name = NULL},
 };
 
@@ -205,8 +205,8 @@ static const struct psd_key keys[] = {
 		 "forward: as the next forward pass needs them"},
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
-	 .help = "largest number of iterations by which updates lag: an iteration computes while gradients of that "
-		 "many earlier iterations are still being summed"},
+	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
+		 "as many earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest amount of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},

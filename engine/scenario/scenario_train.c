@@ -107,9 +107,10 @@ static const struct psd_key optimiser_keys[] = {
 	 .help = "coefficient of weight decay, which applies to all tensors, biases included"},
 	{OPTIMISER("clip", NUMBER, most_norm), .lowest = 1e-9, .highest = 1e9,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
-	 .help = "largest norm of all gradients as one vector; longer ones are scaled down to it. Workers, not "
+	 .help = "largest norm of all gradients as one vector; a longer vector is scaled down to it. Workers, not "
 		 "servers, then apply all gradients, when the last one is summed. Not with sync adam, "
-		 "`systems.sparse`, `systems.local_sgd`, nor with momentum before compression. Default: no limit"},
+		 "`systems.sparse`, `systems.local_sgd`, nor if `systems.compress.momentum` is before. Default: no "
+		 "limit"},
 	{.name = NULL},
 };
 

@@ -62,7 +62,7 @@ Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
 			  "weight 5x5, bias 5");
 }
 
-#define NO_VECTOR(n) "has a scale or shift that must be " #n " values of the file"
+#define NO_VECTOR(n) "has a computed scale or shift, must be " #n " values of the file"
 
 Test(onnx_exact, added_values_are_in_the_file_or_zero)
 {
