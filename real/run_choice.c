@@ -79,7 +79,7 @@ enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *
 		if (graph->layers[l].kind->is_loss)
 			return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, file->at,
-			     "'graph' is '%.80s', which has no loss to train by: end it with a softmax-loss layer "
+			     "'graph' is '%.80s', which has no loss for training: end it with a softmax-loss layer "
 			     "(Caffe: SoftmaxWithLoss)",
 			     run->scenario->graph_path);
 }

@@ -179,9 +179,9 @@ enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_erro
 	}
 	run->cluster_kind = PSD_CLUSTER_SHAPED;
 	if (!run->options->is_quiet)
-		psd_console_say(
-			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves",
-			reason.text);
+		psd_console_say("psd-run: no emulated links here (%s): processes on loopback limit their rates to "
+				"those of the links",
+				reason.text);
 	return PSD_OK;
 }
 

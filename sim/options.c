@@ -9,15 +9,16 @@ static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=messa
 
 static const struct psd_command commands[] = {
 	[PSD_SIM_PREDICT] = {NULL, "SCENARIO.yaml", true,
-			     "Predicts how fast a cluster trains, for each system and point of each scenario."},
+			     "Predicts the training speed of clusters, for each system of each scenario, and each "
+			     "combination of its sweep (a point)."},
 	[PSD_SIM_PLAN] = {"plan", "SCENARIO.yaml", true,
-			  "Shows each tensor's method, with bytes and seconds of each alternative."},
+			  "Shows each tensor's method, with bytes and seconds of all possible methods."},
 	[PSD_SIM_DESCRIBE] = {"describe", "MODEL", false, "Shows layers, shapes and parameters of a model file."},
 	[PSD_SIM_SHOW] = {"show", "SCENARIO.yaml", true, "Shows the scenario with all values that take effect."},
-	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true, "Shows the first point's cluster as SimGrid XML."},
+	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true,
+			      "Shows the cluster of the scenario's first point as SimGrid XML."},
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
-			    "Shows software stacks, each with its record: constants, published values and errors.",
-			    true},
+			    "Shows software stacks: constants, published values and errors of predictions.", true},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
@@ -29,26 +30,25 @@ static const struct psd_command commands[] = {
 #define OPTION(text, value, help_text) .name = (text), .value_name = (value), .help = (help_text)
 
 static const struct psd_option option_list[] = {
-	{OPTION("--csv", NULL, "print results as CSV, exact and with units in the column names"), FORM(CSV),
+	{OPTION("--csv", NULL, "print results as CSV: exact values, with units in the column names"), FORM(CSV),
 	 .commands = OF(PREDICT)},
-	{OPTION("--json", NULL, "print results as JSON, with the plan and the busy time of each resource"), FORM(JSON),
-	 .commands = OF(PREDICT)},
+	{OPTION("--json", NULL, "print results as JSON, with each tensor's method and each resource's busy time"),
+	 FORM(JSON), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE",
 		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
 		"ui.perfetto.dev"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
-	{OPTION("--estimate", NULL, "estimate in closed form, in microseconds a point, instead of simulating"),
+	{OPTION("--estimate", NULL, "estimate in closed form instead of simulating: a row takes microseconds"),
 	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT)},
-	{OPTION("--fidelity", "NAME",
-		"fidelity of the simulation: flow, or message for every message. Default: the scenario's"),
+	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
-	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
+	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},
-	{OPTION("--jobs", "N", "simulate N points at a time. Default: one for each core"), .kind = PSD_OPTION_COUNT,
-	 AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
-	{OPTION("--quiet", NULL, "print no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
+	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),
+	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
+	{OPTION("--quiet", NULL, "print no progress and no notes on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet), .commands = OF(PREDICT)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(PREDICT)},
 	{OPTION("--keys", "[KEY]", "explain the keys of a scenario: all, or those below KEY, such as `train.data`"),

@@ -174,7 +174,6 @@ Test(overlap, is_refused_beside_cores)
 	struct psd_error err = {.text = "accepted"};
 
 	cr_expect_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), NULL, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "a.yaml:5:5: 'device_share' of system 'A' has no effect beside 'machine', whose cores "
-			 "all share");
+	cr_expect_str_eq(err.text, "a.yaml:5:5: 'device_share' of system 'A' has no effect with 'machine', whose cores "
+				   "all operations share");
 }

@@ -57,15 +57,19 @@ void psd_text_add(struct psd_text *text, const char *format, ...)
 
 void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width)
 {
+	bool has_word = at > indent;
+
 	while (*words) {
 		const int length = (int)strcspn(words, " ");
 
-		if (at > indent && at + 1 + length > width) {
+		if (has_word && at + 1 + length > width) {
 			psd_text_add(text, "\n%*s", indent, "");
 			at = indent;
+			has_word = false;
 		}
-		psd_text_add(text, "%s%.*s", at > indent ? " " : "", length, words);
-		at += length + (at > indent);
+		psd_text_add(text, "%s%.*s", has_word ? " " : "", length, words);
+		at += length + has_word;
+		has_word = true;
 		words += length + (words[length] == ' ');
 	}
 	psd_text_add(text, "\n");

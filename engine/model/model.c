@@ -55,8 +55,9 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 	spec->kind = psd_layer_kinds[index];
 	spec->settings = spec->kind->defaults;
 	if (spec->kind == &psd_layer_input)
-		return psd_error_set(err, PSD_EINVAL, node->at,
-				     "'kind' is 'input', must be the key 'input' above 'layers'");
+		return psd_error_set(
+			err, PSD_EINVAL, node->at,
+			"'kind' is 'input': the network's input must be given by the key 'input' above 'layers'");
 	return PSD_OK;
 }
 

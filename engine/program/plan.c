@@ -143,7 +143,7 @@ static enum psd_status check_wire(const struct psd_plan *plan, bool is_half, str
 	if (!plan->wire->is_lossy || !is_half)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
-			     "'wire' of system '%s' is '%s', must be 'fp32' where 'precision' is 'mixed'",
+			     "'wire' of system '%s' is '%s', must be 'fp32' where 'precision' is 'mixed' or 'bf16'",
 			     plan->system->name, plan->wire->name);
 }
 

@@ -77,75 +77,78 @@ static const struct column {
 	[SCENARIO] = {"scenario", "", "", SHOW_TEXT, TEXT, AT(scenario), 0, "", "title of the scenario"},
 	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "",
 		    "name of the system in the scenario"},
-	[EXECUTOR] = {"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
-		      "executor: `sim-flow`, `sim-message` or `estimate`; `real-cpu`, `real-cuda` or "
-		      "`real-replay` for a real run; `real-cpu-replay` where some workers computed beside others "
-		      "that replayed. `-paced` is appended where processes on loopback limited their rates "
-		      "themselves"},
+	[EXECUTOR] =
+		{"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
+		 "program and method that made the row. `sim-flow` and `sim-message` are simulations of that fidelity, "
+		 "`estimate` is an estimate in closed form; `real-cpu` and `real-cuda` are training on that device, "
+		 "`real-replay` is a replay, `real-cpu-replay` a replay in which some workers compute. `-paced` is "
+		 "appended if there were no emulated links, and processes limited their own rates"},
 	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "number of nodes with workers"},
 	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "",
 		     "number of workers on all nodes"},
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
-		       "bandwidth of a node's link; empty where the links are not the scenario's"},
-	[ITERATION] = {"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
-		       "time of an iteration: mean of the measured ones, in a real run their median", "ms"},
+		       "bandwidth of each node's link, each direction; empty if the run was not limited to the "
+		       "scenario's bandwidth"},
+	[ITERATION] =
+		{"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
+		 "duration of an iteration: mean over the measured iterations of a prediction, median in a real run",
+		 "ms"},
 	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
-		    "samples that all workers together train on in a second"},
+		    "samples per second that all workers together train on"},
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
-		     "`images_per_sec` over that of the scenario's `baseline`. Default: one worker that only "
-		     "computes; in a real run the quickest one of a system that rebuilds no gradients from "
-		     "factors. Empty where that was not measured"},
+		     "`images_per_sec` divided by that of the `baseline`, which is a single worker. If it is compute, "
+		     "that worker only computes layers; in a real run the fastest system without factors (sync sfb) "
+		     "decides. Empty if it was not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
-		     "part of the iteration: forward and backward on the device, except gradients that are "
-		     "rebuilt from factors",
+		     "part of `iteration_sec` in which the device executes forward and backward passes, except "
+		     "gradients that it rebuilds from factors (sync sfb)",
 		     "ms"},
 	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
 		     SEC_DIGITS, "s",
-		     "part of the iteration: the device waits while something is on its way or queued: copies "
-		     "between device and host, messages, collectives, sums at servers",
+		     "part of `iteration_sec` in which the device waits while data is copied between device and host, "
+		     "sent, received or summed, or waits for that in a queue",
 		     "comm ms"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
 		  "bytes sent to other nodes in an iteration, by the node that sends most"},
 	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",
 		      "bytes received from other nodes in an iteration, by the node that receives most"},
 	[PUBLISHED_IMAGES] = {"published_images_per_sec", "published", "images/s", SHOW_IMAGES, VALUE,
-			      AT(published_images_per_sec), SEC_DIGITS, "1/s", "published value"},
+			      AT(published_images_per_sec), SEC_DIGITS, "1/s",
+			      "published samples per second of all workers; empty if none are published"},
 	[PUBLISHED_SPEEDUP] = {"published_speedup", "published", "speedup", SHOW_RATIO, VALUE, AT(published_speedup),
-			       RATIO_DIGITS, "", "published value"},
+			       RATIO_DIGITS, "", "published speedup; empty if none is published"},
 	[ERROR] = {"error_ratio", "error", "%  ", SHOW_ERROR, VALUE, AT(error_ratio), RATIO_DIGITS, "",
-		   "predicted / published - 1, for images per second where they are published, else for the "
-		   "speedup"},
+		   "predicted / published - 1, of samples per second if they are published, else of the speedup. Empty "
+		   "if nothing is published"},
 	[OTHER_WORK] = {"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec),
 			SEC_DIGITS, "s",
-			"part of the iteration: other operations of the device: rebuilds from factors (its own "
-			"samples, too), compression, narrow matrices, updates, the stack's end of an iteration",
+			"part of `iteration_sec` in which the device executes other operations: gradients from "
+			"factors, compression, low-rank factors, updates, bookkeeping of the stack at the end",
 			"work ms"},
 	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
-			   "part of the iteration: the device waits for something that is not on its way, such as a "
-			   "slower worker's layers, or for a core",
+			   "part of `iteration_sec` in which the device waits for something else, such as a slower "
+			   "worker's layers or a processor core",
 			   "wait ms"},
 	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
-		  "smallest size of the system's buckets; empty where it fuses nothing, or finds the size "
-		  "itself"},
-	[FITTED] =
-		{"is_fitted", "", "", SHOW_TEXT, FLAG, AT(is_fitted), 0, "",
-		 "`yes` where a constant was fitted to the published value: its error says nothing about predictions; "
-		 "`no` for other published values, empty without one. In JSON true, false and null"},
+		  "smallest size of the system's buckets; empty if it does not fuse tensors, or with `fuse: auto`"},
+	[FITTED] = {"is_fitted", "", "", SHOW_TEXT, FLAG, AT(is_fitted), 0, "",
+		    "`yes` if a constant was fitted to the published value, so that its error does not test the "
+		    "prediction; `no` for other published values; empty without one. In JSON true, false and null"},
 	[LIMIT] =
 		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
-		 "limit of a prediction: `device`, `link`, `stack` (host.transport, host.incast), `servers` (their "
-		 "processors), `copies` (between device and host), two of them in turn as in `device+link`, `waiting` "
-		 "(latency, or stages that cannot overlap), `cores`, `jitter` (or `spread`, `tail`), or a slower node "
-		 "by "
-		 "number: `node 3`, `link of node 3`. Empty in a real run"},
+		 "resource that limits a prediction: `device`; `link`; `stack` (host.transport, host.incast); "
+		 "`servers` (their processors); `copies` (between device and host); two of them that work alternately, "
+		 "as in `device+link`; `waiting` (latency, or stages that cannot overlap); `cores`; `jitter` (also "
+		 "spread, tail); a slow node (`node 3`) or its link (`link of node 3`). Empty in a real run"},
 	[TOKENS] = {"tokens_per_sec", "", "tokens/s", SHOW_IMAGES, VALUE, AT(tokens_per_sec), SEC_DIGITS, "1/s",
-		    "tokens that all workers together train on in a second; empty where the input is not a sequence"},
+		    "tokens per second that all workers together train on; empty if the input is not a sequence"},
 #define PERCENTILE(name, p, percent)                                                                                   \
 	{                                                                                                              \
 		name, "", "p" percent " s", SHOW_SEC, VALUE, AT(percentiles_sec[p]), SEC_DIGITS, "s",                  \
-			"time that " percent " % of the measured iterations do not exceed; empty without `jitter`, "   \
-			"`spread` and `tail`, and in a real run",                                                      \
+			"duration that " percent                                                                       \
+			" % of the measured iterations do not exceed; empty in a real run, and without "               \
+			"`compute.jitter`, `compute.spread` and `compute.tail`",                                       \
 			"p" percent " ms"                                                                              \
 	}
 	[P50] = PERCENTILE("iteration_p50_sec", PSD_P50, "50"),
@@ -153,12 +156,11 @@ static const struct column {
 	[P99] = PERCENTILE("iteration_p99_sec", PSD_P99, "99"),
 #undef PERCENTILE
 	[LOW] = {"low", "low", "images/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
-		 "lower end of the prediction's band of `images_per_sec`: published values that the system's stack was "
-		 "not fitted to lie between `low` and `high` in 8 of 10 cases. Empty where its record is too short, "
-		 "and "
-		 "in a real run"},
+		 "lower end of the prediction's band of `images_per_sec`. The band holds 8 of 10 published values of "
+		 "the system's stack to which the stack was not fitted. Empty if it has too few such values, with one "
+		 "worker and in a real run"},
 	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
-		  "upper end of that band"},
+		  "upper end of the band of `images_per_sec`, see `low`"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},

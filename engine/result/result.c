@@ -109,14 +109,15 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 {
 	if (psd_encodings[system->wire]->is_lossy) {
 		add_note(text, system);
-		psd_text_add(text, "' rounds what it sends to %s, and so trains with other values\n",
+		psd_text_add(text,
+			     "' rounds what it sends to %s, so that its training differs from training without this\n",
 			     psd_encodings[system->wire]->name);
 	}
 	if (system->is_compressed && system->compress.kept_ratio < 1.0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends gradients%s compressed (%s), adds what is lost to later ones, and so trains with "
-			     "other values\n",
+			     "' sends gradients%s compressed (%s), adds the errors to later ones, so that its training "
+			     "differs from training without this\n",
 			     system->compress.tensors == PSD_COMPRESSED_MATRICES ? " of matrices" : "",
 			     psd_compression_names[system->compress.by]);
 	}
@@ -124,27 +125,28 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		add_note(text, system);
 		psd_text_add(text,
 			     "' sends gradients of matrices as products of rank %u where these have fewer values, adds "
-			     "what is lost "
-			     "to later ones, and so trains with other values\n",
+			     "the errors to later ones, so that its training differs from training without this\n",
 			     system->low_rank.rank);
 	}
 	if (system->is_local && system->local_sgd.steps > 1) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' lets workers train by themselves and averages their parameters every %" PRIu64
-			     " iterations%s, and so trains with other values\n",
+			     " iterations%s, so that its training differs from training without this\n",
 			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
 	}
 	if (system->staleness > 0) {
 		add_note(text, system);
-		psd_text_add(text, "' applies gradients %u iteration%s late, and so trains with other values\n",
+		psd_text_add(text,
+			     "' applies gradients %u iteration%s late, so that its training differs from training "
+			     "without this\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
 	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends %.4g %% of each gradient's chunks and holds the others back, and so trains "
-			     "with other values\n",
+			     "' sends %.4g %% of each gradient's chunks and holds the others back, so that its "
+			     "training differs from training without this\n",
 			     100.0 * (1.0 - system->sparse.sparsity));
 	}
 }

@@ -21,16 +21,18 @@ const char *const psd_fidelity_names[] = {"flow", "message", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "file of the network: YAML, an ONNX model.onnx, or a Caffe train_val.prototxt"},
+	 .help = "file of the neural network: YAML, ONNX (.onnx) or Caffe (.prototxt)"},
 	{KEY("sequence", UNSIGNED, sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "number of tokens of a sample, for a model whose input is a sequence. Default: the model's"},
+	 .help = "number of tokens in a sample, for a YAML model whose input is a sequence. Default: the number in the "
+		 "model's file"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
-	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that a worker processes in an iteration"},
+	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that each worker processes in an iteration"},
 	{KEY("precision", CHOICE, precision), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "precision of layers and gradients. fp32: 32 bits, convolutions in TF32 if the device has it; tf32: "
-		 "linear layers in TF32, too; mixed, bf16: gradients travel as 16 bits, layers compute on matrix units "
-		 "if there are any"},
+	 .help = "arithmetic of layers and width of gradients, in predictions. fp32: 32 bits, convolutions in TF32 if "
+		 "the device has it; tf32: as fp32, linear layers in TF32 as well; mixed: gradients travel as fp16; "
+		 "bf16: gradients travel as bf16. With mixed and bf16 layers use the device's matrix units if it has "
+		 "any"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
@@ -39,38 +41,43 @@ static const struct psd_key tail_keys[] = {
 	{KEY("chance", RATIO, spread.tail_chance_ratio), .lowest = 1e-6, .highest = 1, .is_required = true,
 	 .help = "share of a worker's iterations that are slow"},
 	{KEY("factor", NUMBER, spread.tail_factor), .lowest = 1, .highest = 1e6, .is_required = true,
-	 .help = "time of a slow iteration's work over that of another one"},
+	 .help = "duration of a device's work in a slow iteration, divided by the duration in other iterations"},
 	{.name = NULL},
 };
 static const struct psd_section tail = {.tables = {tail_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
-	 .help = "file of measured seconds of each layer on one worker, see traces/profiles/README.md"},
+	 .help = "CSV file with the measured seconds of each layer on one worker, see traces/profiles/README.md. It "
+		 "replaces a modelled device"},
 	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
 	 .names = psd_device_names,
-	 .help = "device whose layer times are modelled, in place of a profile: its maker's figures with assumed "
-		 "efficiencies"},
+	 .help = "device for which layer times are modelled, from its maker's figures and assumed efficiencies. It "
+		 "replaces measured times (`compute.profile`)"},
 	{KEY("samples_per_sec", NUMBER, samples_per_sec), .former = "images_per_sec", .lowest = 0.001, .highest = 1e9,
-	 .help = "measured throughput of one worker, samples per second; a sequence counts as one. The times of all "
-		 "layers are scaled to it"},
+	 .help = "measured throughput of one worker, in samples per second; a sequence is one sample. All layer times "
+		 "are multiplied by one factor, so that the worker has this throughput. Default: layer times are not "
+		 "scaled"},
 	{KEY("mfu", RATIO, mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
-	 .help = "model FLOPs utilisation of one worker: share of the device's peak in this precision. The times of "
-		 "all layers are scaled to it"},
+	 .help = "model FLOPs utilisation of one worker: its FLOP per second, divided by the peak of `compute.device` "
+		 "in this precision. All layer times are multiplied by one factor, so that the worker has this "
+		 "utilisation. Default: layer times are not scaled"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "random spread of a layer's time: standard deviation over mean, drawn for each node and iteration"},
+	 .help = "random spread of each layer's time: standard deviation divided by mean. The time is drawn anew for "
+		 "each layer, forward and backward, on each worker in each iteration"},
 	{KEY("spread", RATIO, spread.ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "random spread of all of a device's work in an iteration: standard deviation over mean, log-normal, "
-		 "drawn for each worker and iteration. Acts beside `jitter`"},
+	 .help = "random spread of a device's whole work in an iteration: standard deviation divided by mean, "
+		 "log-normal. It is drawn for each worker and iteration, in addition to `compute.jitter`"},
 	{SECTION("tail", tail), .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "iterations in which all of a device's work is slow, drawn for each worker and iteration"},
+	 .help = "slow iterations: in some iterations, drawn for each worker, all work of its device takes longer. "
+		 "Default: no slow iterations"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
-	 .help = "replay in psd-run instead of training: operations are waits of the predicted length, messages are "
-		 "really sent"},
+	 .help = "replay the predicted run in psd-run instead of training. Operations become waits of their predicted "
+		 "duration; messages are really sent"},
 	{KEY("real_workers", UNSIGNED, replay.real_workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .when = {"replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
-	 .help = "the first N workers compute on `train.device` while the others replay. Needs dilation 1 and "
-		 "payload_scale 1"},
+	 .help = "number of workers, counted from worker 0, that compute on `train.device` while the others replay. "
+		 "Needs `emulation.dilation` 1 and `emulation.payload_scale` 1. Default: all workers replay"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -81,10 +88,12 @@ static const struct psd_section compute = {.tables = {compute_keys}};
 static const struct psd_key emulation_keys[] = {
 	{KEY("dilation", NUMBER, replay.dilation_ratio), .lowest = 1, .highest = PSD_MOST_DILATION, .fallback = "1",
 	 .word = "auto", .word_offset = offsetof(struct psd_scenario, replay.finds_dilation),
-	 .help = "slow a replay down N times. auto: the smallest N that this machine can execute"},
+	 .help = "factor by which a replay is slower than the predicted cluster. auto: the smallest factor at which "
+		 "this machine executes all operations in time"},
 	{KEY("payload_scale", RATIO, replay.payload_ratio), .lowest = LEAST_PAYLOAD_RATIO, .highest = 1,
 	 .fallback = "1",
-	 .help = "share of each message's bytes that is really sent, over links that are slower by the same ratio"},
+	 .help = "share of each message's bytes that is really sent. Emulated links are slower by the same ratio, so "
+		 "that each message takes the same time"},
 	{.name = NULL},
 };
 
@@ -101,20 +110,24 @@ static enum psd_status check_emulation(const struct psd_schema_reader *reader, v
 
 	if (replay->real_workers == 0 || !said)
 		return PSD_OK;
-	return psd_error_set(reader->err, PSD_EINVAL, said->at,
-			     "'%s' is '%.40s', must be 1 beside 'real_workers', which compute and send whole messages",
-			     name, said->text);
+	return psd_error_set(
+		reader->err, PSD_EINVAL, said->at,
+		"'%s' is '%.40s', must be 1 with 'real_workers', which compute in real time and send whole messages",
+		name, said->text);
 }
 
 static const struct psd_section emulation = {.tables = {emulation_keys}, .check = check_emulation};
 
 static const struct psd_key calibration_keys[] = {
 	{KEY("workers", UNSIGNED, calibration.workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "largest number of workers in the measurements. The table marks points beyond it"},
+	 .help = "largest number of workers that was measured. Tables mark rows with more workers. Needs "
+		 "`calibration.bandwidth`. Default: no row is marked"},
 	{KEY("bandwidth", RATE, calibration.bandwidth_bps),
-	 .help = "bandwidth of the links during the measurements. Needs `workers`"},
+	 .help = "bandwidth of each node's link during the measurements, each direction. Tables mark rows with another "
+		 "bandwidth. Needs `calibration.workers`. Default: no row is marked"},
 	{KEY("spread", RATIO, calibration.spread_ratio), .highest = PSD_MOST_SPREAD_RATIO,
-	 .help = "largest spread of a measurement over its value. Above 15% psd-sim warns"},
+	 .help = "largest relative difference between repetitions of a measurement. Above 15% psd-sim warns. Default: "
+		 "no warning"},
 	{.name = NULL},
 };
 
@@ -136,42 +149,51 @@ static enum psd_status check_calibration(const struct psd_schema_reader *reader,
 static const struct psd_section calibration = {.tables = {calibration_keys}, .check = check_calibration};
 
 static const struct psd_key root_keys[] = {
-	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "title of the printed tables, and a column of the CSV"},
-	{SECTION("model", model), .is_required = true, .help = "network and batch"},
+	{KEY("title", TEXT, title), .uses = PSD_BY_ALL,
+	 .help = "title of the scenario, printed above tables and in a column of the CSV. Default: the path of the "
+		 "scenario file"},
+	{SECTION("model", model), .is_required = true,
+	 .help = "neural network that is trained, with its batch and precision"},
 	{SECTION("compute", compute), .is_required = true, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "speed of a worker's layers"},
+	 .help = "time that layers take on a worker's device"},
 	{SECTION("emulation", emulation), .when = {"compute.replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
-	 .help = "scaling of a replay, so that this machine can execute it"},
+	 .help = "scaling of a replay that this machine could not execute in its real size or speed. Default: no "
+		 "scaling"},
 	{SECTION("cluster", psd_scenario_cluster), .is_required = true, .uses = PSD_BY_ALL,
-	 .help = "machines and network of the cluster"},
+	 .help = "nodes, the network between them, and costs of the communication software"},
 	{KEY("systems", SECTION, systems), .section = &psd_scenario_system, .is_required = true,
 	 .most_entries = PSD_MAX_SYSTEMS, .n_entries_offset = offsetof(struct psd_scenario, n_systems),
 	 .entry_bytes = sizeof(struct psd_system), .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "ways to synchronise gradients, compared side by side"},
+	 .help = "systems to compare. A system is one way to synchronise gradients between workers"},
 	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL,
-	 .help = "clusters to compare: each combination of the lists below is a row of the table"},
+	 .help = "clusters to compare: the table has a row for each system on each combination of values from these "
+		 "lists. Default: one cluster, as `cluster` describes it"},
 	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIMULATION,
-	 .help = "unit of simulation. flow: all traffic between two neighbours; message: each message"},
+	 .help = "detail of the simulation. flow: messages of one operation between the same two workers are simulated "
+		 "as one; message: each message is simulated alone, which is slower"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 100 with a spread or "
-		 "tail; 4 in a replay"},
+	 .help = "number of measured iterations, after the iterations of warm-up. Default: 1; 2 with `barrier: layer`; "
+		 "20 with `compute.jitter`; 100 with `compute.spread` or `compute.tail`; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
-	 .help = "limit on the events of each case: a system at a point. Beyond it an estimate takes its place "
-		 "if it heeds the whole scenario, else it is refused. A simulation takes half a second for a million"},
+	 .help = "largest number of events (operations, messages) in the simulation of one row of the table. A million "
+		 "events take half a second. A row that needs more gets an estimate, or is refused if `--estimate` "
+		 "cannot model some key of the scenario"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "seed of random numbers: initial values, order of samples, jitter. Equal seeds give equal results"},
+	 .help = "seed of all random numbers, such as initial parameters, order of samples and jitter. Equal seeds "
+		 "give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
-	 .help = "system that has speedup 1 on a single worker. compute: a worker that only computes"},
+	 .help = "name of the system whose throughput on a single worker counts as speedup 1. compute: throughput of a "
+		 "single worker that computes layers and nothing else"},
 	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM,
-	 .help = "CSV of published values, shown beside predictions. Left out where --set changes "
-		 "cluster.network.bandwidth"},
+	 .help = "CSV file of published results, which tables show beside predictions. It is ignored if --set changes "
+		 "`cluster.network.bandwidth`. Default: no published results"},
 	{SECTION("calibration", calibration), .uses = PSD_BY_SIM,
-	 .help = "range of the measurements behind the scenario's constants, written by psd-run calibrate"},
+	 .help = "range of the measurements from which the scenario's constants come. psd-run calibrate writes it"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "training job of psd-run"},
+	 .help = "training job. psd-run needs it, except in a replay"},
 	{.name = NULL},
 };
 
@@ -255,10 +277,11 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	scenario->train.seed = scenario->seed;
 	scenario->train.has_seed = psd_node_child(root, "seed");
 	if (!status && scenario->published_path && (scenario->n_sweep_bandwidths || scenario->n_sweep_fuses))
-		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
-				     "'published' cannot stand beside '%s' in 'sweep': its values are for one %s",
-				     scenario->n_sweep_bandwidths ? "bandwidth" : "fuse",
-				     scenario->n_sweep_bandwidths ? "bandwidth" : "size");
+		return psd_error_set(
+			reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
+			"'published' cannot be used together with '%s' in 'sweep': its values are for one %s",
+			scenario->n_sweep_bandwidths ? "bandwidth" : "fuse",
+			scenario->n_sweep_bandwidths ? "bandwidth" : "size");
 	if (!status)
 		status = check_sweep_of_fuse(reader, root);
 	leave_out_published(scenario, root);

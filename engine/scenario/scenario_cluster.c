@@ -25,27 +25,31 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "shape of the network. star: one switch that never blocks; racks, fat-tree: leaf switches with "
-		 "uplinks; platform: as in the file that `platform` names"},
+	 .help = "shape of the network between nodes. star: one switch, which is never a bottleneck; racks: a leaf "
+		 "switch for each rack, with one uplink; fat-tree: the same, with several uplinks; platform: as in the "
+		 "file `cluster.network.platform`"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
+	 .help = "SimGrid's platform file (XML): hosts, links and routes. `cluster.host.latency` is added to its "
+		 "latencies"},
 	{NETWORK("fabric", CHOICE, fabric), .names = fabric_names, .fallback = "ethernet", .uses = PSD_BY_SIM,
-	 .help = "kind of the network, by which a default stack is chosen. ethernet: TCP; infiniband: RDMA"},
+	 .help = "kind of network, which determines the default of `cluster.stack`. ethernet: TCP; infiniband: RDMA"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. With `platform` it is "
-		 "used only to choose methods"},
+	 .help = "bandwidth of each node's link, each direction. psd-run accepts 100kbps to 400Gbps. With topology "
+		 "platform it only serves to choose methods by predicted time"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "one-way latency of the links from node to node. With `platform` it is used only to choose methods"},
+	 .help = "one-way latency from node to node, through the links of both nodes. With topology platform it only "
+		 "serves to choose methods by predicted time"},
 	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "share of a link's rate that packet headers leave to tensors"},
+	 .help = "share of a link's rate that packet headers leave for tensors"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIM,
-	 .help = "number of worker nodes below one leaf switch"},
+	 .help = "number of worker nodes in a rack, below one leaf switch. The last rack may have fewer"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
 	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIM,
-	 .help = "bandwidth of `nodes_per_rack` node links, divided by that of the uplinks of a leaf switch"},
+	 .help = "bandwidth of all node links in a full rack, divided by the bandwidth of all uplinks of its leaf "
+		 "switch"},
 	{.name = NULL},
 };
 
@@ -64,13 +68,16 @@ static const struct psd_section network = {.tables = {network_keys}, .settle = s
 
 static const struct psd_key local_keys[] = {
 	{NETWORK("bandwidth", RATE, local_bps), .is_required = true,
-	 .help = "bandwidth of a worker's own link, each direction"},
-	{NETWORK("latency", SECONDS, local_latency_sec), .help = "one-way latency from worker to worker. Default: 0"},
+	 .help = "bandwidth of each worker's link to the other workers of its node, each direction"},
+	{NETWORK("latency", SECONDS, local_latency_sec),
+	 .help = "one-way latency from worker to worker in a node. Default: 0s"},
 	{NETWORK("switches", UNSIGNED, local_switches), .lowest = 2, .highest = PSD_MAX_WORKERS_PER_NODE,
-	 .help = "number of PCIe switches in a node; workers are divided evenly, in order. Default: one switch "
-		 "that never blocks. With several, traffic to other nodes passes its worker's link and switch too"},
+	 .help = "number of PCIe switches in each node; each switch has equally many consecutive workers. Traffic to "
+		 "other nodes then also passes the worker's link and its switch. Default: one switch, which is never a "
+		 "bottleneck"},
 	{NETWORK("between", RATE, between_bps),
-	 .help = "bandwidth of each PCIe switch's uplink, each direction. Default: the value of `bandwidth`"},
+	 .help = "bandwidth of each PCIe switch's uplink to the other switches and the network, each direction. Needs "
+		 "`cluster.local.switches`. Default: the value of `cluster.local.bandwidth`"},
 	{.name = NULL},
 };
 
@@ -92,16 +99,22 @@ static const struct psd_section local = {.tables = {local_keys}, .check = check_
 #define CLASS(text, kind, member) KEY(psd_collective_class, text, kind, member)
 
 static const struct psd_key class_keys[] = {
-	{CLASS("up_to", BYTES, up_to_bytes), .help = "largest message of this class. The last class has no bound"},
+	{CLASS("up_to", BYTES, up_to_bytes),
+	 .help = "largest all-reduce to which this entry of the list applies: bytes of the summed tensor or bucket. "
+		 "Default: no limit. The last entry of the list has no limits"},
 	{CLASS("chunk", BYTES, chunk_bytes),
-	 .help = "largest message size, divided by the number of workers, for which this entry holds"},
+	 .help = "largest chunk to which this entry of the list applies: bytes of the summed tensor or bucket, divided "
+		 "by the number of workers. Default: no limit"},
 	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "largest number of workers for which this entry holds"},
-	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "fixed time of each collective"},
+	 .help = "largest number of workers to which this entry of the list applies. Default: no limit"},
+	{CLASS("call", SECONDS, call_sec), .fallback = "0s",
+	 .help = "fixed time of each all-reduce, in addition to its steps"},
 	{CLASS("step", SECONDS, step_sec), .fallback = "0s",
-	 .help = "time of each step of a collective, beyond latency"},
+	 .help = "time of each step of an all-reduce, in addition to the latency. A ring of n workers has 2 (n - 1) "
+		 "steps"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .help = "factor on the time of bytes on the links. It has no effect where `transport` is the slower limit"},
+	 .help = "factor by which an all-reduce moves bytes more slowly than the link's full rate. No effect where "
+		 "`cluster.host.transport` is the lower limit"},
 	{.name = NULL},
 };
 
@@ -109,48 +122,58 @@ static const struct psd_section class_section = {.tables = {class_keys}};
 
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps), FREE(is_copy_free),
-	 .help = "rate of copies between a device with its own memory (not `cpu`) and its host, each direction"},
+	 .help = "rate of copies between a device with its own memory (any but `cpu`) and its host, each direction. "
+		 "free: copies take no time"},
 	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free),
-	 .help = "rate at which a server sums and applies gradients, or a node's leader sums them"},
+	 .help = "bytes of gradients per second that a server receives, sums and applies; also rate at which the first "
+		 "worker of a node sums for its node. free: no time"},
 	{HOST("update", RATE, update_bps), FREE(is_update_free),
-	 .help = "rate at which a worker applies gradients, where no server does. Default: a fifth of what the "
-		 "device's "
-		 "memory achieves; free where `samples_per_sec` contains it"},
+	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. If the "
+		 "stack sets none: a fifth of the rate of the device's memory; free with a profile, `samples_per_sec` "
+		 "or `mfu`. free: updates take no time"},
 	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
-	 .help = "rate of bytes that a worker's device reads and writes where it casts, packs, selects or multiplies "
-		 "narrow matrices. Default: the rate of the device's memory; `update` where the stack has none"},
+	 .help = "bytes per second that a worker's device reads plus writes when it converts, packs or selects values, "
+		 "or multiplies low-rank factors. If the stack sets none: the rate of the device's memory; with a "
+		 "profile the value of `cluster.host.update`. free: no time"},
 	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
-	 .help = "rate of the software stack into or out of a node, each direction"},
+	 .help = "rate at which a node's communication software sends to other nodes, and also rate at which it "
+		 "receives from them. free: only the link limits the rate"},
 	{HOST("share", RATIO, share_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
-	 .help = "share of a link's rate that the software stack reaches at most"},
+	 .help = "largest share of a link's rate that the communication software reaches"},
 	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
-	 .help = "share of a link's rate that several streams reach together, where that is more than `transport`, the "
-		 "rate of one"},
+	 .help = "share of a link's rate that several parallel connections reach together. Where this is more than "
+		 "`cluster.host.transport` (the rate of one connection), it is the limit instead"},
 	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "rate of the software stack into or out of a worker, for traffic inside its node"},
+	 .help = "rate at which a worker's communication software sends to other workers of its node, and also rate at "
+		 "which it receives from them. free: only the link limits the rate"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
-	 .help = "slowdown by each sender to the same receiver: rate = transport / (1 + incast * senders)"},
+	 .help = "slowdown of a node to which several nodes send at a time. It receives at the rate transport / (1 + "
+		 "incast * number of senders). Needs `cluster.host.transport`"},
 	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",
-	 .help = "time that the two ends together add to a message, beyond `network.latency`"},
+	 .help = "time that sender and receiver together add to each message, in addition to "
+		 "`cluster.network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
-	 .help = "time at the end of each iteration for bookkeeping, and for reading data where layers wait for it"},
+	 .help = "time at the end of each iteration in which a worker computes nothing: bookkeeping, and reading of "
+		 "samples if layers have to wait for it"},
 	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
-	 .help = "time before each all-reduce of a wait-free schedule until all workers are known to be ready"},
+	 .help = "time before each all-reduce until workers know that all are ready. 0 with `schedule: sequential`"},
 	{HOST("request", SECONDS, request_sec), .fallback = "0s",
-	 .help = "time of a server's processor for each request, beyond `reduce`"},
+	 .help = "processor time of a server for each request, in addition to `cluster.host.reduce`"},
 	{HOST("requests", UNSIGNED, requests), .lowest = 1, .highest = 1e6, .fallback = "1",
-	 .help = "number of requests in which each sender pushes a tensor to a server, such as the rows of a table"},
+	 .help = "number of requests in which a worker pushes one tensor to one server. Some software pushes each row "
+		 "of a matrix alone"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
-	 .help = "time that a worker's device spends on each tensor when it applies a sum, independent of the tensor's "
-		 "size: kernel launches that a single worker does not need"},
+	 .help = "time that a worker's device adds for each tensor that it updates by a sum of all workers, whatever "
+		 "the tensor's size: kernel launches. A single worker adds none. If the stack sets none: 10us on a "
+		 "device with its own memory"},
 	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
 	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "share of a worker's device that an all-reduce takes while it runs"},
+	 .help = "share of a worker's device that an all-reduce occupies while it runs; layers have only the rest"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "cost of a ring all-reduce beyond bandwidth, by size class: the first class whose bounds hold is "
-		 "used. A system's list replaces the cluster's"},
+	 .help = "costs of a ring all-reduce in addition to bandwidth and latency, by size. The first entry applies "
+		 "whose up_to, chunk and workers are not exceeded. A system's list replaces the cluster's"},
 	{.name = NULL},
 };
 
@@ -186,17 +209,17 @@ static enum psd_status check_host(const struct psd_schema_reader *reader, void *
 		const bool is_bounded = class->up_to_bytes || class->chunk_bytes || class->workers;
 
 		if (entry->next && !is_bounded)
-			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-					     "'collective' needs 'up_to', 'chunk' or 'workers' in every class but the "
-					     "last");
+			return psd_error_set(
+				reader->err, PSD_EINVAL, entry->at,
+				"'collective' needs 'up_to', 'chunk' or 'workers' in each entry except the last");
 		if (!entry->next && is_bounded)
 			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-					     "the last class of 'collective' has 'up_to', 'chunk' or 'workers', must "
-					     "hold for all messages");
+					     "the last entry of 'collective' has 'up_to', 'chunk' or 'workers', must "
+					     "have none of them");
 		if (entry != list->first && class->up_to_bytes && class->up_to_bytes <= class[-1].up_to_bytes &&
 		    !class[-1].chunk_bytes && !class[-1].workers)
 			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "up_to")->at,
-					     "'up_to' is '%.80s', must be more than in the class before",
+					     "'up_to' is '%.80s', must be more than in the entry before",
 					     psd_node_child(entry, "up_to")->text);
 	}
 	return PSD_OK;
@@ -212,31 +235,32 @@ const struct psd_section psd_scenario_host = {.tables = {host_keys}, .settle = s
 
 static const struct psd_key machine_keys[] = {
 	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true,
-	 .help = "processor cores of one machine. Each worker and separate server has its share; where cores are "
-		 "fewer, all share all"},
+	 .help = "number of processor cores of each machine. Its workers and separate servers have equal shares of "
+		 "them; if there are more of these than cores, all share all cores"},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "number of nodes on one machine; machines take the nodes in order. Default: all nodes are on one "
-		 "machine"},
-	{MACHINE("bytes", RATE, bytes_bps), .help = "rate at which one idle core moves bytes through sockets, sent "
-						    "plus received. Inside a node it is at least the rate of `local`"},
+	 .help = "number of nodes on each machine: the first machine has the first nodes, and so on. Default: one "
+		 "machine has all nodes"},
+	{MACHINE("bytes", RATE, bytes_bps),
+	 .help = "bytes per second that an otherwise idle core moves through sockets, sent plus received. For messages "
+		 "inside a node it is at least `cluster.local.bandwidth`. Default: bytes need no processor time"},
 	{MACHINE("message", SECONDS, message_sec),
-	 .help = "processor time at each end of a message, beside the time of its bytes. None for a message that "
-		 "directly follows another of its sender"},
+	 .help = "processor time at each end of a message, in addition to the time of its bytes. A message that "
+		 "directly follows another one of its sender needs none. Default: 0s"},
 	{.name = NULL},
 };
 static const struct psd_section machine = {.tables = {machine_keys}};
 
 static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "number of the node, from 0"},
+	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of the node's workers. 100%: full speed; 50%: half as fast"},
+	 .help = "speed of the node's devices, as a share of their full speed: 50% is half as fast"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of the node's link. 100%: full speed; 50%: half as fast"},
+	 .help = "speed of the node's link in both directions, as a share of its full speed: 50% is half as fast"},
 	{SLOW("from", SECONDS, from_sec), .fallback = "0s",
-	 .help = "time at which the slowdown begins, after the start of the run"},
-	{SLOW("until", SECONDS, until_sec),
-	 .help = "time at which the slowdown ends, after the start of the run. Default: never"},
+	 .help = "time at which the node becomes slow, counted from the start of the run"},
+	{SLOW("until", SECONDS, until_sec), .help = "time at which the node has its full speed again, counted from the "
+						    "start of the run. Default: it stays slow"},
 	{.name = NULL},
 };
 
@@ -259,13 +283,13 @@ static const struct psd_section slow_section = {.tables = {slow_keys}, .check = 
 
 static const struct psd_key background_keys[] = {
 	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "number of the sending node, from 0"},
+	 .help = "number of the sending worker node, counted from 0"},
 	{BACKGROUND("to", UNSIGNED, to_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "number of the receiving node, which is another one"},
-	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "size of each transfer, 10kB or more"},
+	 .help = "number of the receiving worker node, counted from 0. It must differ from the sending one"},
+	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "size of each transfer, at least 10kB"},
 	{BACKGROUND("period", SECONDS, period_sec),
-	 .help = "time from one transfer to the next, 10us or more. Default: a transfer begins when the one "
-		 "before is over"},
+	 .help = "time from the start of one transfer to the start of the next, at least 10us. Default: the next one "
+		 "starts when the previous one has ended"},
 	{.name = NULL},
 };
 
@@ -294,32 +318,41 @@ static const struct psd_section background_section = {.tables = {background_keys
 
 static const struct psd_key cluster_keys[] = {
 	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "number of nodes, unless `sweep` has it. With --hosts the hosts file decides"},
+	 .help = "number of nodes with workers. Required unless `sweep.nodes` or `sweep.workers` replaces it. With "
+		 "psd-run --hosts the hosts file determines the number"},
 	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
-	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of workers on a node, which share its link"},
+	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "number of workers on each node; they share the node's link"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
-	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
+	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "network between the nodes"},
 	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
 	 .when = {"network.topology", OF_RACKS, 0}, .uses = PSD_BY_SIM, .is_refused = true,
 	 .most_entries = PSD_MAX_SERVER_RACKS, .n_entries_offset = offsetof(struct psd_scenario, network.n_servers_in),
-	 .help = "racks of separate servers, counted from 0, in turn. The number behind the last rack of workers is a "
-		 "rack of servers alone. Default: evenly over the racks of workers"},
+	 .help = "list of racks, one for each separate server (`systems.servers`); the list is repeated if it is "
+		 "shorter. Racks count from 0. The number after the last rack of workers is an additional rack without "
+		 "workers. Default: servers are spread evenly over the racks of workers"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "links inside a node, from worker to worker"},
+	 .help = "links between the workers of a node. Default: they are never a bottleneck"},
 	{CLUSTER("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
-	 .help = "software stack that moves and sums gradients: its costs, see `psd-sim stacks`. Default: all-reduces "
-		 "between GPUs on nccl-tcp, on nccl-rdma where `network.fabric` is infiniband; all else on psd"},
+	 .help = "communication software; it determines the costs in `cluster.host`, and `psd-sim stacks` lists it. "
+		 "Default: psd for sync ps, two-level-ps, sfb, adam, hybrid, sacp, on `cpu` and with "
+		 "`cluster.machine`; otherwise mpi for sync mpi, nccl-rdma with fabric infiniband, nccl-tcp with "
+		 "ethernet"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "costs of the software stack. Default of each key: the stack's"},
+	 .help = "costs of the communication software in a node. A key that is not given is set by `cluster.stack`"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
-	 .help = "machines with few cores: the same cores compute layers, sum, update and serve sockets"},
+	 .help = "machines without accelerators. A machine hosts several nodes, and its cores compute layers, sum, "
+		 "update and serve sockets. Default: each worker has a device, and sockets need no processor time"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "slow nodes, for a time or for good"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "nodes that are slower than the others, during a part of the run or all of it"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_backgrounds), .entry_bytes = sizeof(struct psd_background),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "traffic of other jobs"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "traffic of other jobs on the nodes' links. Each entry of the list repeats one transfer during the "
+		 "whole run"},
 	{.name = NULL},
 };
 
@@ -360,7 +393,7 @@ static enum psd_status check_swept(const struct psd_schema_reader *reader, const
 					     "'workers' needs more than %d nodes", PSD_MAX_NODES);
 	if (swept && scenario->network.platform_path)
 		return psd_error_set(reader->err, PSD_EINVAL, swept->key_at,
-				     "'bandwidth' cannot be swept beside 'platform', whose file decides");
+				     "'bandwidth' cannot be swept with 'platform', whose file defines the links");
 	if (swept && bandwidth && bandwidth->at.line == 0)
 		return psd_error_set(reader->err, PSD_EINVAL, bandwidth->at,
 				     "'bandwidth' has no effect beside 'sweep', set 'sweep.bandwidth'");
@@ -378,7 +411,7 @@ static enum psd_status check_switches(const struct psd_schema_reader *reader, co
 		return PSD_OK;
 	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->key_at,
-				     "'switches' has no effect beside 'platform', whose file decides");
+				     "'switches' has no effect beside 'platform', whose file defines the links");
 	if (scenario->workers_per_node % n != 0)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->at,
 				     "'switches' is %u, must divide the %u workers of a node", n,

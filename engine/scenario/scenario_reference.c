@@ -2,6 +2,7 @@
 #include "engine/document/value.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_heed.h"
+#include "engine/scenario/scenario_keys.h"
 
 enum { MOST_SECTIONS = 32 };
 
@@ -12,12 +13,17 @@ struct reference {
 	unsigned n_written;
 };
 
-static void add_absence(struct psd_text *text, const struct psd_key *key)
+/* A key of `host` that a file does not have is filled from the stack, before its fallback. */
+static void add_absence(struct psd_text *text, const struct psd_schema_spot *spot)
 {
-	if (key->fallback)
+	const struct psd_key *key = spot->key;
+
+	if (spot->section == &psd_scenario_host)
+		psd_text_add(text, "set by `cluster.stack`");
+	else if (key->fallback)
 		psd_text_add(text, "`%s`", key->fallback);
 	else if (key->is_required && key->rival)
-		psd_text_add(text, "or `%s`", key->rival);
+		psd_text_add(text, "required unless `%s` is given", key->rival);
 	else if (key->is_required || (key->when.needed && key->when.needed == key->when.choices))
 		psd_text_add(text, "required");
 }
@@ -66,7 +72,7 @@ static void add_table_row(struct psd_text *text, const struct psd_schema_spot *s
 	psd_text_add(text, "| `%s` | ", spot->path);
 	add_value(text, key);
 	psd_text_add(text, " | ");
-	add_absence(text, key);
+	add_absence(text, spot);
 	psd_text_add(text, " | %s%s | %s | ", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE ? "*" : "",
 		     key->section		  ? ""
@@ -85,9 +91,11 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 
 	psd_text_add(&head, "%s: ", spot->path);
 	add_value(&head, spot->key);
-	add_absence(&absence, spot->key);
+	add_absence(&absence, spot);
 	if (absence.bytes)
-		psd_text_add(&head, "; %s%s", spot->key->fallback ? "if not given " : "", absence.bytes);
+		psd_text_add(&head, "; %s%s",
+			     spot->key->fallback || spot->section == &psd_scenario_host ? "if not given " : "",
+			     absence.bytes);
 	add_meaning(&meaning, spot);
 	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE ? ", and by planning if a method is chosen by predicted time" : "",

@@ -8,14 +8,15 @@
 
 static const struct psd_key keys[] = {
 	{SWEPT("nodes", COUNT, sweep_nodes, n_sweep_nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "numbers of nodes"},
+	 .help = "numbers of nodes, in place of `cluster.nodes`"},
 	{SWEPT("workers", COUNT, sweep_workers, n_sweep_workers), .lowest = 1,
 	 .highest = (double)PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE, .rival = "nodes",
-	 .help = "total numbers of workers; nodes are filled one after the other"},
+	 .help = "total numbers of workers, in place of `cluster.nodes`. Each node has `cluster.workers_per_node` "
+		 "workers; the last node has the rest"},
 	{SWEPT("bandwidth", RATE, sweep_bandwidth_bps, n_sweep_bandwidths), .uses = PSD_BY_ALL | PSD_BY_CHOICE,
-	 .help = "bandwidths in place of `cluster.network.bandwidth`"},
+	 .help = "bandwidths of a node's link, in place of `cluster.network.bandwidth`"},
 	{SWEPT("fuse", BYTES, sweep_fuse_bytes, n_sweep_fuses), .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "smallest sizes of buckets, in place of `systems.fuse` in the systems that have a size there"},
+	 .help = "smallest sizes of buckets, in place of `systems.fuse` in all systems that give a size there"},
 	{.name = NULL},
 };
 

@@ -48,24 +48,25 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
-	 .help = "number of samples that a worker processes in an iteration"},
+	 .help = "number of samples that each worker processes in an iteration. Default: `model.batch_per_worker`"},
 	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
-	 .help = "precision of layers and gradients, as the scenario's `model.precision`"},
+	 .help = "arithmetic of layers and width of gradients, explained at `model.precision`, which is the default"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, own.profile_path), .rival = "device",
-	 .help = "file of measured seconds of each layer on one worker"},
+	 .help = "CSV file with the measured seconds of each layer on one worker. Default: `compute.profile`"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "device whose layer times are modelled, in place of a profile. With either of them here, the "
-		 "scenario's `samples_per_sec` and `mfu` have no effect"},
+	 .help = "device for which layer times are modelled. Default: `compute.device`. A system with its own device "
+		 "or profile does not use `compute.samples_per_sec` and `compute.mfu`"},
 	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
 	 .highest = 1e9,
-	 .help = "measured throughput of one worker, samples per second. The times of all layers are scaled to it"},
+	 .help = "measured throughput of one worker, in samples per second; layer times are scaled to it. Default: "
+		 "`compute.samples_per_sec`"},
 	{KEY("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
-	 .help = "model FLOPs utilisation of one worker, as the scenario's `compute.mfu`"},
+	 .help = "model FLOPs utilisation of one worker; layer times are scaled to it. Default: `compute.mfu`"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -74,15 +75,17 @@ static const struct psd_section compute = {.tables = {compute_keys}};
 
 static const struct psd_key sparse_keys[] = {
 	{SPARSE("sparsity", RATIO, sparsity), .highest = 0.9999, .is_required = true,
-	 .help = "share of chunks that are held back"},
+	 .help = "share of all chunks of gradients that do not travel in an iteration"},
 	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
-	 .help = "number of gradient values in a chunk. The last chunk of an exchange may have fewer"},
+	 .help = "number of gradient values in a chunk, which travels as a whole or not at all. The last chunk of a "
+		 "tensor or bucket may have fewer values"},
 	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations over which `sparsity` rises from 0. A prediction is for the iterations after them"},
+	 .help = "number of first iterations in which the share of chunks that do not travel rises from 0 to "
+		 "`systems.sparse.sparsity`. Predictions are for later iterations"},
 	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "part of a held-back gradient that the next iteration adds (error feedback). momentum: momentum "
-		 "times the gradient, as published; full: all of it"},
+	 .help = "part of a gradient that has not travelled, which is added to the next gradient (error feedback). "
+		 "momentum: the gradient times `train.optimiser.momentum`, as published; full: the whole gradient"},
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
@@ -94,20 +97,22 @@ enum { PSD_COMPRESSIONS(NUMBER_OF) };
 
 static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
-	 .help = "compression. one-bit: the sign of each value and two means of a block; top-k: the values of "
-		 "largest magnitude in each block"},
+	 .help = "compression of a block of values. one-bit: the sign of each value, the mean of the negative values "
+		 "and the mean of the others; top-k: the values of largest magnitude"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
-	 .help = "number of values in a block, a multiple of 1024. The last block of a tensor may have fewer"},
+	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "
+		 "have fewer values"},
 	{COMPRESS("kept", RATIO, kept_ratio), .lowest = 1e-5, .highest = 1, .fallback = "0.01",
-	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "share of a block's values that travels, at least one value"},
+	 .when = {"by", 1u << NUMBER_top_k, 0},
+	 .help = "share of each block's values that travels, at least one value"},
 	{COMPRESS("tensors", CHOICE, tensors), .names = compressed_names, .fallback = "all",
-	 .help = "compressed tensors. matrices: linear layers alone, with their biases unless `unit` is tensor; "
-		 "other tensors travel uncompressed"},
+	 .help = "tensors that are compressed. all: each tensor; matrices: weights of linear layers, with their biases "
+		 "unless `systems.unit` is tensor"},
 	{COMPRESS("momentum", CHOICE, momentum), .names = momentum_names, .fallback = "after",
-	 .help = "position of momentum. after: on the sum, as in dense training; before: each worker applies "
-		 "momentum and weight decay to its gradient before compression, with which one-bit trains more "
-		 "steadily"},
+	 .help = "point at which momentum is applied. after: to the sum of gradients, as in training without "
+		 "compression; before: each worker applies momentum and weight decay to its own gradient, then "
+		 "compresses it. With one-bit, before trains more steadily"},
 	{.name = NULL},
 };
 
@@ -118,8 +123,8 @@ static const struct psd_key low_rank_keys[] = {
 	 .lowest = 1,
 	 .highest = PSD_MOST_RANK,
 	 .is_required = true,
-	 .help = "rank of the product: columns of one narrow matrix, rows of the other. A higher rank keeps more "
-		 "of a gradient, in more bytes"},
+	 .help = "rank of the product: number of columns of its first matrix and of rows of its second. A higher rank "
+		 "is more exact and sends more bytes"},
 	{.name = NULL},
 };
 static const struct psd_section low_rank = {.tables = {low_rank_keys}};
@@ -142,14 +147,17 @@ static const struct psd_section compress = {.tables = {compress_keys}, .check = 
 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
-	 .help = "number of iterations from one exchange to the next (a period). With `window`: its initial value. "
-		 "Predictions and replays measure whole periods"},
+	 .help = "number of iterations from one averaging of parameters to the next (a period). With "
+		 "`systems.local_sgd.window` it is the number at the start, which psd-run lowers later. Predictions "
+		 "and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations after which the loss decides the number of steps anew, never a larger one; at least "
-		 "`steps`. A prediction is for `steps`"},
+	 .help = "number of iterations after which the loss decides whether `systems.local_sgd.steps` falls. A window "
+		 "is at least that many iterations. Predictions are for the initial number of steps. Default: the "
+		 "number never falls"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "largest allowed rise of a window's loss above the lowest so far. After a larger one workers exchange "
-		 "in each iteration; only with `window`"},
+	 .help = "allowed rise of the mean loss of a window above the lowest mean loss of an earlier window: 10% "
+		 "allows 1.1 times the lowest. After a larger rise workers average in each iteration. Needs "
+		 "`systems.local_sgd.window`. Default: no limit"},
 	{.name = NULL},
 };
 
@@ -171,91 +179,100 @@ static const struct psd_section local_sgd = {.tables = {local_keys}, .check = ch
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true,
-	 .help = "name of the system in tables, for --system and for `baseline`"},
+	 .help = "name of the system, for tables, the option --system and the key `baseline`"},
 	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
-	 .help = "order of communication. wait-free: a layer is synchronised as soon as its gradient is computed; "
-		 "clocked: the same, but servers reply only after all pushes of the iteration; sequential: all "
-		 "pushes begin after the backward pass, and replies after all pushes"},
+	 .help = "time at which gradients are exchanged. wait-free: those of a layer as soon as they are computed; "
+		 "clocked: the same, but servers send parameters back only after they have all gradients of the "
+		 "iteration; sequential: the same as clocked, but no exchange starts before the end of the backward "
+		 "pass"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
-	 .help = "method. ps: parameter server; two-level-ps: parameter server, with one worker of each node "
-		 "summing its gradients; sfb: factors broadcast between workers; adam: factors to the server, "
-		 "matrices back; hybrid, sacp: servers or factors, chosen for each tensor; auto: the quickest "
-		 "all-reduce on this cluster, chosen for each tensor; mpi: all-reduce of that library, predicted as a "
-		 "ring; nccl: NCCL's, predicted as a ring, or as double trees over nodes where these are quicker; "
-		 "nccl-two-level: NCCL inside nodes and a ring between them; the others: all-reduce"},
+	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, the first worker of "
+		 "each node sums the gradients of its node; sfb: each worker broadcasts the sufficient factors of "
+		 "linear layers' gradients (inputs and output gradients), other tensors use ps; adam: such factors go "
+		 "to a server, which returns the matrix, other tensors use ps (Project Adam); hybrid: ps or sfb for "
+		 "each tensor; sacp: adam or sfb for each matrix, else ps; auto: all-reduce that is fastest on this "
+		 "cluster for each tensor; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, "
+		 "predicted as a ring or, where it is faster, as double trees over nodes; nccl-two-level: NCCL inside "
+		 "nodes and a ring between nodes; the others: all-reduce of that name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
-	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
+	 .help = "rule by which hybrid and sacp choose a method for each tensor. bytes: the published rules, which "
+		 "compare bytes; seconds: shortest predicted time on this cluster; hybrid may then take a ring, too"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
-	 .help = "start of the next iteration. iteration: after the synchronisation of all layers; layer: each layer "
-		 "starts after its own"},
+	 .help = "condition to start the next iteration. iteration: all layers are synchronised; layer: each layer "
+		 "starts when that layer is synchronised"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
-	 .help = "order of gradients. generation: as the backward pass makes them; forward: as the next iteration "
-		 "needs them"},
+	 .help = "order in which waiting gradients are exchanged. generation: as the backward pass computes them; "
+		 "forward: as the next forward pass needs them"},
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
-	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of up to this "
-		 "many earlier iterations are still being summed"},
+	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
+		 "as many earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
-	 .help = "gradients that one exchange sums: those of a layer, or one tensor. Default with an all-reduce or "
-		 "`placement: tensors`: tensor"},
+	 .help = "smallest amount of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
+		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
-	 .help = "smallest size of a bucket: tensors are fused until an exchange carries this many bytes. auto: "
-		 "the quickest size on this cluster. Default: tensors are not fused"},
+	 .help = "smallest size of a bucket: consecutive tensors are fused until they have this many bytes, and "
+		 "exchanged as one. auto: the fastest size on this cluster. Default: tensors are not fused"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
-	 .help = "number of separate server nodes. 0: a shard on every worker node"},
+	 .help = "number of separate server nodes. Each has a shard, an equal part of the parameters. 0: each worker "
+		 "node has a shard"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
-	 .help = "smallest size of a shard's part of a slice; shards divide a slice evenly. A smaller tensor is a "
-		 "single slice"},
+	 .help = "smallest part of a tensor that one worker exchanges with one shard (the parameters on one server) at "
+		 "a time. A tensor with less than this for each shard is exchanged as a whole, divided evenly between "
+		 "the shards"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
-	 .help = "largest part of a tensor that moves as one between workers and shards, at least `pair`. Raised to "
-		 "`pair` times the number of shards where that is more"},
+	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. Raised if "
+		 "needed to `systems.pair` times the number of shards; must be at least `systems.pair`"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
-	 .help = "largest part that an all-reduce sums at a time, while the next is copied from the device. "
-		 "Default: all at once. Chunks of `sparse` and low-rank factors are always summed at once"},
+	 .help = "largest part of a tensor or bucket that is summed at a time, while the next part is copied from the "
+		 "device; at least 4KiB. Default: all of it. With `systems.sparse` and `systems.low_rank` it is always "
+		 "all"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
-	 .help = "encoding of values that travel. fp32: values are not converted; fp16, bf16: rounded to 2 bytes, not "
-		 "allowed with precision mixed"},
+	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
+		 "bits. Must be fp32 if `model.precision` is mixed or bf16"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
-	 .help = "sparse all-reduce: only the chunks of gradients with the largest norms travel, the same chunks from "
-		 "all workers. The others are held back"},
+	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
+		 "largest norms are summed, the same ones on all workers. Default: all gradients are summed"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
-	 .help = "compression of gradients on their way to the shards, and of their sums on the way back. Losses "
-		 "are added to the next gradient or sum (error feedback)"},
+	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
+		 "Compression errors are added to the next gradient or sum (error feedback). Default: no compression"},
 	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
 	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
-	 .help = "low-rank compression: gradients of matrices, and of convolutions (a row for each output), travel as "
-		 "products of two narrow matrices where these have fewer values. The products are fp32, also with "
-		 "precision mixed, and need `wire` fp32. Values that compression drops are added to the next gradient "
-		 "(error feedback)"},
+	 .help = "low-rank compression (PowerSGD): gradients of linear layers and convolutions travel as products of "
+		 "two narrow matrices, where these have fewer values. A gradient has a row for each output of the "
+		 "layer. The matrices are always fp32, and need `wire: fp32`. Compression errors are added to the next "
+		 "gradient (error feedback). Default: no compression"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
-	 .help = "local SGD: workers update their own parameters, and average them at the end of each period. A "
-		 "hybrid needs `rule: seconds` and uses no factors"},
+	 .help = "local SGD: each worker updates its own parameters; at the end of each period all workers average "
+		 "theirs. With sync hybrid it needs `rule: seconds`, and no factors are sent. Default: gradients are "
+		 "summed in each iteration"},
 	{KEY("placement", CHOICE, placement), .names = placement_names, .fallback = "ranges",
 	 .when = {"sync", BIT(PS), 0}, .uses = PSD_BY_SIM, .is_refused = true,
-	 .help = "parameters on a server. ranges: an equal part of each tensor; tensors: whole tensors, round robin, "
-		 "as "
-		 "in distributed TensorFlow"},
+	 .help = "parameters that each server holds. ranges: an equal part of each tensor; tensors: whole tensors, "
+		 "assigned round robin, as in distributed TensorFlow"},
 	{KEY("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
-	 .help = "software stack of this system, see `psd-sim stacks`. Default: the cluster's"},
+	 .help = "communication software of this system. Default: `cluster.stack`, whose default depends on the "
+		 "system"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host",
-	 .help = "costs of this system's software stack. Default: for each key the cluster's value"},
+	 .help = "costs of this system's communication software, with the keys of `cluster.host`. A key that is not "
+		 "given is set by `cluster.host`, or else by the stack"},
 	{.name = "model",
 	 .type = PSD_KEY_SECTION,
 	 .section = &model,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "batch and precision of this system. Default: for each key the scenario's value"},
+	 .help = "batch and precision of this system. A key that is not given has the scenario's value"},
 	{.name = "compute",
 	 .type = PSD_KEY_SECTION,
 	 .section = &compute,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "speed of this system's layers. Default: for each key the scenario's value"},
+	 .help = "layer times of this system. A key that is not given has the scenario's value"},
 	{.name = NULL},
 };
 
@@ -286,8 +303,10 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long",
 				     system->name, NAME_MAX_BYTES);
 	if (!strcmp(system->name, compute_baseline))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which means something else in 'baseline'",
-				     compute_baseline);
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"'name' is '%s', must be another name: in 'baseline' it means a worker that only computes",
+			compute_baseline);
 	for (const struct psd_system *other = scenario->systems; other < system; other++)
 		if (!strcmp(other->name, system->name))
 			return psd_error_set(err, PSD_EINVAL, at,
@@ -323,20 +342,23 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 	const struct psd_node *local = psd_node_child(entry, "local_sgd");
 
 	if (system->is_local && system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside a hybrid by bytes, which sends "
-				     "the factors of one iteration: must be 'rule: seconds'",
-				     system->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with a hybrid by bytes, which sends "
+			"the factors of one iteration: must be 'rule: seconds'",
+			system->name);
 	if (system->is_local && system->is_sparse)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'sparse': it holds back gradients "
-				     "of single iterations",
-				     system->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with 'sparse': it holds back gradients "
+			"of single iterations",
+			system->name);
 	if (system->is_local && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "an overflow of a sum would lose many steps of a worker",
-				     system->name, psd_encodings[system->wire]->name);
+		return psd_error_set(
+			err, PSD_EINVAL, local->key_at,
+			"'local_sgd' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
+			"an overflow of a sum would lose many steps of a worker",
+			system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
 
@@ -356,13 +378,14 @@ static enum psd_status check_staleness_beside(const struct psd_system *system, c
 	for (unsigned i = 0; system->staleness > 0 && i < sizeof(others) / sizeof(others[0]); i++)
 		if (others[i].is)
 			return psd_error_set(err, PSD_EINVAL, staleness->key_at,
-					     "'staleness' of system '%s' cannot stand beside '%s'", system->name,
-					     others[i].text);
+					     "'staleness' of system '%s' cannot be used together with '%s'",
+					     system->name, others[i].text);
 	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(err, PSD_EINVAL, staleness->key_at,
-				     "'staleness' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "each sum sets the loss scale of the next gradients",
-				     system->name, psd_encodings[system->wire]->name);
+		return psd_error_set(
+			err, PSD_EINVAL, staleness->key_at,
+			"'staleness' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
+			"each sum sets the loss scale of the next gradients",
+			system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
 
@@ -374,10 +397,11 @@ static enum psd_status check_compress_beside(const struct psd_system *system, co
 
 	if (!is_before || !system->is_local)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
-			     "'momentum: before' of system '%s' cannot stand beside 'local_sgd', whose steps have a "
-			     "momentum of their own",
-			     system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
+		"'momentum: before' of system '%s' cannot be used together with 'local_sgd', whose steps have a "
+		"momentum of their own",
+		system->name);
 }
 
 static enum psd_status check_low_rank_beside(const struct psd_system *system, const struct psd_node *entry,
@@ -385,10 +409,11 @@ static enum psd_status check_low_rank_beside(const struct psd_system *system, co
 {
 	if (!system->is_low_rank || !system->is_sparse)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
-			     "'low_rank' of system '%s' cannot stand beside 'sparse': each selects the part of a "
-			     "gradient that travels",
-			     system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
+		"'low_rank' of system '%s' cannot be used together with 'sparse': each selects the part of a "
+		"gradient that travels",
+		system->name);
 }
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
@@ -413,7 +438,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 	if (system->host.device_share_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(
 			reader->err, PSD_EINVAL, entry->at,
-			"'device_share' of system '%s' has no effect beside 'machine', whose cores all share",
+			"'device_share' of system '%s' has no effect with 'machine', whose cores all operations share",
 			system->name);
 	return PSD_OK;
 }

@@ -25,23 +25,26 @@ const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
 
 static const struct psd_key data_keys[] = {
 	{DATA("kind", CHOICE, kind), .names = data_kind_names, .fallback = "synthetic",
-	 .help = "source of samples. synthetic: generated from the seed, can be learnt; cifar10: the binary "
-		 "version; idx: files of MNIST; packed: made by psd-run pack; text: each byte is a token; tokens: "
-		 "numbers of 16 bits, little-endian"},
+	 .help = "source of samples. synthetic: generated from the seed, in patterns that a network can learn; "
+		 "cifar10: CIFAR-10's binary files; idx: MNIST's files; packed: a file of psd-run pack; text: a file "
+		 "in which each byte is a token; tokens: a file of 16-bit tokens, little-endian"},
 	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES},
-	 .help = "path of the data: a folder; with kind packed, text or tokens a file"},
+	 .help = "data set. With cifar10 and idx: the folder of its files; with packed, text and tokens: the file of "
+		 "training samples"},
 	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
-	 .help = "file of test samples"},
+	 .help = "file of test samples, of the same kind. Default: no tests"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,
 	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0},
-	 .help = "number of generated training samples, which are an epoch"},
+	 .help = "number of different training samples that are generated; one pass over them is an epoch"},
 	{DATA("test_samples", COUNT, test_samples), .highest = PSD_MAX_SYNTHETIC_SAMPLES, .fallback = "512",
-	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "number of generated test samples"},
+	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "number of different test samples that are generated"},
 	{DATA("noise", RATIO, noise_ratio), .highest = 100, .fallback = "0.5", .when = {"kind", OF_DATA(SYNTHETIC), 0},
-	 .help = "standard deviation of noise on patterns within -1 and 1. In a network that looks up tokens: "
-		 "probability that a token is random instead of the successor of the one before; from 1 on always"},
+	 .help = "images: standard deviation of the noise that is added to patterns with values from -1 to 1. Tokens: "
+		 "probability that a token is random instead of the fixed successor of the previous token; values "
+		 "above 1 count as 1"},
 	{DATA("mirror", FLAG, is_mirrored), .fallback = "true", .when = {"kind", OF_DATA(PACKED), 0},
-	 .help = "mirror every other training sample"},
+	 .help = "mirror training images left to right. Each image is mirrored with probability 1/2, drawn anew in "
+		 "each epoch"},
 	{.name = NULL},
 };
 
@@ -82,30 +85,32 @@ static const struct psd_section data = {.tables = {data_keys}, .check = note_fil
 
 static const struct psd_key optimiser_keys[] = {
 	{OPTIMISER("kind", CHOICE, kind), .names = psd_optimiser_names, .fallback = "sgd",
-	 .help = "optimiser. sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) "
-		 "/ (norm(gradient) + weight_decay norm(weight)); adamw: Adam with decoupled weight decay"},
+	 .help = "optimiser. sgd: stochastic gradient descent; lars: sgd with the rate of each tensor multiplied by "
+		 "trust * norm(weight) / (norm(gradient) + weight_decay * norm(weight)); adamw: Adam with decoupled "
+		 "weight decay"},
 	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
-	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0},
-	 .help = "trust coefficient of lars: factor `trust` in the formula of `kind`"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "constant trust in the formula of lars"},
 	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0",
-	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "share of the last update that is added to the next"},
+	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "factor with which the last update is added to the next"},
 	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .when = {"kind", WITH_MOMENTUM, 0},
-	 .help = "Nesterov momentum; needs `momentum`"},
+	 .help = "use Nesterov momentum; needs `train.optimiser.momentum`"},
 	{OPTIMISER("beta1", NUMBER, beta1), .highest = 0.999999, .fallback = "0.9",
-	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0}, .help = "decay of the mean of gradients, per iteration"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
+	 .help = "decay rate of the running mean of gradients, per iteration"},
 	{OPTIMISER("beta2", NUMBER, beta2), .highest = 0.999999, .fallback = "0.999",
 	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
-	 .help = "decay of the mean of squared gradients, per iteration"},
+	 .help = "decay rate of the running mean of squared gradients, per iteration"},
 	{OPTIMISER("epsilon", NUMBER, epsilon), .lowest = 1e-30, .highest = 1, .fallback = "0.00000001",
 	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
-	 .help = "constant added to the root of the mean of squares, which divides the mean of gradients"},
+	 .help = "constant that is added to the root of the mean of squared gradients, so that no update divides by 0"},
 	{OPTIMISER("weight_decay", NUMBER, weight_decay), .highest = 1, .fallback = "0",
-	 .help = "weight decay of every tensor, biases too"},
+	 .help = "coefficient of weight decay, which applies to all tensors, biases included"},
 	{OPTIMISER("clip", NUMBER, most_norm), .lowest = 1e-9, .highest = 1e9,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
-	 .help = "largest norm of all gradients together; a longer gradient is scaled down to it. Workers then "
-		 "make all updates, after the last sum. Not with `sync: adam`, `sparse`, `momentum: before` and "
-		 "`local_sgd`"},
+	 .help = "largest norm of all gradients as one vector; a longer vector is scaled down to it. Workers, not "
+		 "servers, then apply all gradients, when the last one is summed. Not with sync adam, "
+		 "`systems.sparse`, `systems.local_sgd`, nor if `systems.compress.momentum` is before. Default: no "
+		 "limit"},
 	{.name = NULL},
 };
 
@@ -131,33 +136,38 @@ static const struct psd_section optimiser_section = {.tables = {optimiser_keys},
 
 static const struct psd_key rate_keys[] = {
 	{RATE_OF("policy", CHOICE, policy), .names = psd_rate_policy_names, .fallback = "fixed",
-	 .help = "change of the rate from iteration to iteration, see below. Names and formulas are Caffe's, but "
-		 "for cosine"},
+	 .help = "formula by which the learning rate depends on the iteration, see scenarios/README.md. All are "
+		 "Caffe's, except cosine"},
 	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6,
-	 .help = "initial learning rate"},
+	 .help = "constant base in the formula of `train.learning_rate.policy`: learning rate at the start, or after "
+		 "warm-up"},
 	{RATE_OF("gamma", NUMBER, gamma), .highest = 1e6, .when = {"policy", WITH_GAMMA, WITH_GAMMA},
-	 .help = "constant gamma in the formula of the policy, see `policy`"},
+	 .help = "constant gamma in the formula of `train.learning_rate.policy`"},
 	{RATE_OF("power", NUMBER, power), .highest = 100, .when = {"policy", WITH_POWER, WITH_POWER},
-	 .help = "constant power in the formula of the policy, see `policy`"},
+	 .help = "constant power in the formula of `train.learning_rate.policy`"},
 	{RATE_OF("step", COUNT, step_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", OF_RATE(STEP), OF_RATE(STEP)},
-	 .help = "number of iterations between two steps of the rate"},
+	 .help = "number of iterations from one multiplication of the rate by gamma to the next"},
 	{RATE_OF("steps", COUNT, steps_at), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .most_entries = PSD_MAX_RATE_STEPS, .n_entries_offset = offsetof(struct psd_learning_rate, n_steps),
 	 .when = {"policy", OF_RATE(MULTISTEP), OF_RATE(MULTISTEP)},
-	 .help = "iterations at which the rate is multiplied by gamma once more"},
+	 .help = "iterations at which the rate is multiplied by gamma, in rising order"},
 	{RATE_OF("max_iterations", COUNT, max_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", WITH_END, 0},
-	 .help = "iteration at which poly reaches 0 and cosine its lowest rate. Default: the end of the job"},
+	 .help = "iteration at which the rate of poly is 0, and that of cosine is `train.learning_rate.lowest`. "
+		 "Default: the end of the job"},
 	{RATE_OF("lowest", NUMBER, lowest), .highest = 1e6, .when = {"policy", OF_RATE(COSINE), 0},
-	 .help = "rate of cosine at `max_iterations`, at most `base`. Default: 0"},
+	 .help = "learning rate of cosine from `train.learning_rate.max_iterations` on; at most "
+		 "`train.learning_rate.base`. Default: 0"},
 	{RATE_OF("warmup_iterations", COUNT, warmup_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .help = "iterations over which the rate rises in equal steps from `warmup_start` to its full value"},
+	 .help = "number of first iterations (warm-up) in which the rate rises to the policy's rate in equal steps. "
+		 "Default: no warm-up"},
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
-	 .help = "share of the rate at which warm-up begins. Default: 0"},
+	 .help = "share of the policy's rate with which warm-up begins. Default: 0"},
 	{RATE_OF("for_batch", COUNT, for_batch), .lowest = 1, .highest = 1e9,
-	 .help = "global batch (samples of all workers in an iteration) for which `base` is meant. The rate grows in "
-		 "proportion to the batch"},
+	 .help = "number of samples of all workers in an iteration (global batch) for which `train.learning_rate.base` "
+		 "is meant. The rate is multiplied by the global batch of the run, divided by this number. Default: no "
+		 "such factor"},
 	{.name = NULL},
 };
 
@@ -185,61 +195,62 @@ static const struct psd_section rate_section = {.tables = {rate_keys}, .check = 
 /* ---- the job ---- */
 
 static const struct psd_key train_keys[] = {
-	{TRAIN("data", SECTION, data), .section = &data, .help = "training and test samples"},
+	{TRAIN("data", SECTION, data), .section = &data,
+	 .help = "training samples and test samples. Default: synthetic samples"},
 	{TRAIN("iterations", COUNT, iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .help = "length of the job in iterations"},
+	 .help = "length of the job in iterations. Required unless `train.epochs` or `train.solver` sets it"},
 	{TRAIN("epochs", COUNT, epochs), .lowest = 1, .highest = 1e6, .rival = "iterations",
-	 .help = "length of the job in passes over the training samples"},
+	 .help = "length of the job in epochs (passes over all training samples), in place of `train.iterations`"},
 	{TRAIN("solver", PATH, solver_path), .uses = PSD_BY_RUN,
-	 .help = "Caffe's solver.prototxt: optimiser and learning rate. It sets iterations and seed too where the "
-		 "scenario does not"},
+	 .help = "Caffe's solver.prototxt, in place of `train.optimiser` and `train.learning_rate`. It also sets "
+		 "iterations and seed if the scenario does not"},
 	{TRAIN("optimiser", SECTION, optimiser), .section = &optimiser_section, .rival = "solver",
-	 .help = "update rule and its parameters"},
+	 .help = "update rule and its parameters. Default: sgd without momentum and weight decay"},
 	{TRAIN("learning_rate", SECTION, rate), .section = &rate_section, .rival = "solver", .is_required = true,
-	 .help = "learning rate over the iterations"},
+	 .help = "learning rate in each iteration"},
 	{TRAIN("start", PATH, start_path),
-	 .help = "file of initial parameters by name (safetensors), such as the one that psd-run --save leaves. "
-		 "Parameters that it lacks start as the model says"},
+	 .help = "safetensors file of initial parameters by name, such as psd-run --save writes. Parameters that it "
+		 "lacks are initialised as the model says. Default: all are initialised by the model"},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6, .fallback = "1",
-	 .help = "epochs between two tests. 0: no tests"},
+	 .help = "number of epochs from one test to the next. 0: no tests"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
-	 .help = "loss scale: factor on gradients that travel with `wire: fp16`. dynamic, the default: each exchange "
-		 "has a scale of its own, at first 32768. It is halved after an overflow, whose update is skipped, and "
-		 "doubled after 2000 iterations without one"},
+	 .help = "factor on gradients while they travel as fp16 (`wire: fp16`), against underflow. dynamic: a factor "
+		 "for each tensor or bucket, first 32768. It is halved after an overflow, whose update is skipped, and "
+		 "doubled after 2000 iterations without one. Default: dynamic"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
-	 .help = "device that trains. auto: a GPU where there is one, else the processor. Predictions use the "
-		 "device of `compute` instead"},
+	 .help = "device that trains. auto: a GPU if there is one, else the CPU. Predictions use `compute.device` "
+		 "instead"},
 	{TRAIN("arithmetic", CHOICE, arithmetic), .names = psd_layer_arithmetic_names, .fallback = "fp32",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "arithmetic of layers; parameters, gradients and updates are fp32. All but fp32 need a GPU that "
-		 "has it"},
+	 .help = "arithmetic of layers in training; parameters, gradients and updates are always fp32. tf32, fp16 and "
+		 "bf16 need a GPU that supports them"},
 	{TRAIN("graphs", FLAG, has_graphs), .fallback = "true", .uses = PSD_BY_RUN,
-	 .help = "record the operations of layers once as a CUDA graph, which one call launches in each "
-		 "iteration. false: launch them one by one, with the same bits"},
+	 .help = "record the GPU operations of the layers once, as a CUDA graph, and launch it in each iteration. "
+		 "false: launch each operation alone; results are the same, bit by bit"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN,
-	 .help = "number of computing threads of a worker. psd-sim uses it only with `machine`"},
+	 .help = "number of computing threads of each worker. psd-sim uses it only with `cluster.machine`"},
 	{TRAIN("readers", UNSIGNED, readers), .lowest = 1, .highest = 256, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_readers), .uses = PSD_BY_RUN,
-	 .help = "threads of a worker that read samples ahead. auto, the default: one where the processor "
-		 "computes; with a GPU all but two of the worker's processors, at most 16"},
+	 .help = "number of threads of each worker that read samples ahead. auto: 1 if the CPU trains; with a GPU the "
+		 "number of the worker's processor cores minus 2, at least 1, at most 16. Default: auto"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
-	 .help = "connections between two hosts, which share large messages; several have a thread each. auto, "
-		 "the default: 1, 2 or 4, whichever raises the rate in at least a second of traffic where "
-		 "processors are idle"},
+	 .help = "number of connections between any two workers or servers; each large message is divided between "
+		 "them. If there are several, each has a thread. auto: 1, 2 or 4, the smallest number that is nearly "
+		 "fastest in a trial of about a second; 1 without a trial where processors are few. Default: auto"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
-	 .help = "make equal runs give equal bits. false: sums are made as values arrive, and a GPU's "
-		 "convolutions use the algorithms that are quickest when measured"},
+	 .help = "make equal runs give equal results, bit by bit. false: gradients are summed in the order of arrival, "
+		 "and convolutions on a GPU use the fastest algorithms, chosen by measurement"},
 	{TRAIN("diverged", CHOICE, diverged), .names = divergence_names, .fallback = "stop",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "action when the loss or a parameter is infinite or not a number. stop: end the run with status 1 and "
-		 "keep the checkpoints; continue: train on, and replace checkpoints as usual"},
+	 .help = "reaction to a loss or parameter that is infinite or not a number. stop: end the run with status 1 "
+		 "and keep earlier checkpoints; continue: train on, and replace checkpoints as usual"},
 	{TRAIN("compare_every", COUNT, compare_every), .highest = PSD_MAX_ITERATIONS, .fallback = "100",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations between two comparisons of the workers' parameters, which must be equal. They are "
-		 "compared at the start, at checkpoints and at the end, too. 0: never"},
+	 .help = "number of iterations from one comparison of all workers' parameters to the next. If they differ, the "
+		 "run fails. They are also compared at the start, at checkpoints and at the end. 0: never compared"},
 	{.name = NULL},
 };
 

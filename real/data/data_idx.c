@@ -21,8 +21,8 @@ static enum psd_status check_header(const struct psd_mapping *file, uint32_t mag
 	if (file->n_bytes >= 2 && file->bytes[0] == 0x1f && file->bytes[1] == 0x8b)
 		return psd_mapping_refuse(file, 0, err, "the file is compressed, unpack it with gunzip");
 	if (file->n_bytes < header_bytes)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its header of %" PRIu64 " bytes",
-					  header_bytes);
+		return psd_mapping_refuse(file, file->n_bytes, err,
+					  "the file is shorter than its header of %" PRIu64 " bytes", header_bytes);
 	if (psd_big_u32(file->bytes) != magic)
 		return psd_mapping_refuse(file, 0, err,
 					  "magic number is 0x%08" PRIx32 ", must be 0x%08" PRIx32 " (IDX, %s)",

@@ -26,7 +26,7 @@ static enum psd_status check_identity(const struct psd_mapping *file, struct psd
 	const uint8_t *header = file->bytes;
 
 	if (file->n_bytes < PSD_PACK_HEADER_BYTES)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its header of %d bytes",
+		return psd_mapping_refuse(file, file->n_bytes, err, "the file is shorter than its header of %d bytes",
 					  PSD_PACK_HEADER_BYTES);
 	if (memcmp(header, magic, sizeof(magic)) != 0)
 		return psd_mapping_refuse(file, 0, err, "not a packed file: its magic number differs");

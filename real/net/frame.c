@@ -57,9 +57,10 @@ enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secr
 	if (!status && psd_wire_decode(bytes, &head, &cause))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
 	if (!status && head.kind != kind && head.kind != PSD_WIRE_FAILED)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				       "%s sent a message of kind %u while hosts were joining", peer,
-				       (unsigned)head.kind);
+		status = psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"%s sent an unexpected message (kind %u) while hosts were joining: start all hosts again", peer,
+			(unsigned)head.kind);
 	if (!status)
 		status = psd_frame_read_all(peer, fd, secret, bytes, (size_t)head.length_bytes, until_sec, err);
 	if (status)

@@ -136,7 +136,8 @@ static enum psd_status read_file(struct psd_secret *secret, const char *path, bo
 		return status;
 	*is_exposed = file.st_mode & (S_IRGRP | S_IROTH);
 	if (secret->n_bytes > PSD_SECRET_MOST_BYTES)
-		return psd_error_set(err, PSD_EINVAL, at, "is a secret of more than %d bytes", PSD_SECRET_MOST_BYTES);
+		return psd_error_set(err, PSD_EINVAL, at, "has more than the %d bytes that a secret may have",
+				     PSD_SECRET_MOST_BYTES);
 	if (secret->n_bytes < PSD_SECRET_LEAST_BYTES)
 		return psd_error_set(err, PSD_EINVAL, at, "is a secret of %zu bytes, must have %d or more",
 				     secret->n_bytes, PSD_SECRET_LEAST_BYTES);

@@ -140,8 +140,7 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 	if (!strcmp(notes->model, model))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "the checkpoint is of another model: its parameters alone may be a start, "
-			     "see train.start");
+			     "the checkpoint is of another model: to begin with its parameters alone, see train.start");
 }
 
 static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,

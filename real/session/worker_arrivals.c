@@ -15,7 +15,7 @@ static enum psd_acceptance refuse(struct psd_worker *worker, unsigned peer, cons
 
 	psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 		      "%s sent %s (operation %" PRIu32 " of iteration %" PRIu32 ", part %" PRIu32 ", %" PRIu64
-		      " bytes): gave up the connection",
+		      " bytes): this host has closed the connection",
 		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op,
 		      head->iteration, head->part, head->length_bytes);
 	return PSD_ACCEPT_NEVER;
@@ -91,7 +91,7 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
 
 	if (is_out_of_turn(worker, head->iteration, next))
-		return refuse(worker, peer, head, "a message out of turn", err);
+		return refuse(worker, peer, head, "a message of an unexpected iteration", err);
 	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
 	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
 		       ? PSD_ACCEPT_LATER
@@ -106,7 +106,7 @@ static enum psd_acceptance expect_message(struct psd_worker *worker, unsigned pe
 
 	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
 	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
-		return refuse(worker, peer, head, "a message that the program does not have", err);
+		return refuse(worker, peer, head, "a message that no operation expects", err);
 	const enum psd_acceptance acceptance = expect_turn(worker, peer, head, err);
 	if (acceptance != PSD_ACCEPT_NOW)
 		return acceptance;
@@ -128,7 +128,7 @@ static enum psd_acceptance expect_early(struct psd_worker *worker, unsigned peer
 
 	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->n_connections > 1
 		       ? PSD_ACCEPT_LATER
-		       : refuse(worker, peer, head, "a step out of turn", err);
+		       : refuse(worker, peer, head, "a step out of order", err);
 }
 
 static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
@@ -146,7 +146,7 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 	if (is_member && head->part < psd_payload_steps(&payload, worker->layout))
 		step = psd_worker_step(worker, task, peer, head->part);
 	if (step.to != worker->self)
-		return refuse(worker, peer, head, "a step that the program does not have", err);
+		return refuse(worker, peer, head, "a step that no operation expects", err);
 	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step))
 		return refuse(worker, peer, head, "a step of another length", err);
 	const enum psd_acceptance acceptance = expect_turn(worker, peer, head, err);
@@ -155,7 +155,7 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 	if (!transfer->is_active || transfer->task.op != task.op || transfer->task.iteration != task.iteration)
 		return expect_early(worker, peer, head, err);
 	if (head->part < transfer->next_receive)
-		return refuse(worker, peer, head, "a step out of turn", err);
+		return refuse(worker, peer, head, "a step out of order", err);
 	/* others' messages of earlier steps are missing, or delayed, or have a chunk on another connection */
 	if (head->part > transfer->next_receive)
 		return PSD_ACCEPT_LATER;
@@ -173,7 +173,7 @@ static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer,
 		return expect_message(worker, peer, head, destination, err);
 	if (kind == PSD_OP_COLLECTIVE)
 		return expect_step(worker, peer, head, destination, err);
-	return refuse(worker, peer, head, "a message that the program does not have", err);
+	return refuse(worker, peer, head, "a message that no operation expects", err);
 }
 
 /* The host may be at the fence of these steps, or before it. */
@@ -190,7 +190,7 @@ static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer
 static enum psd_acceptance expect_done(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				       struct psd_error *err)
 {
-	return worker->peers[peer].is_done ? refuse(worker, peer, head, "a second time that it is done", err)
+	return worker->peers[peer].is_done ? refuse(worker, peer, head, "a second message that it has finished", err)
 					   : PSD_ACCEPT_NOW;
 }
 

@@ -212,10 +212,10 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 		return status;
 	status = psd_old_checkpoint_check_name(&notes, host_of(worker), worker->options->first_iteration, path, err);
 	if (!status && strcmp(notes.program, program.bytes) != 0)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "the checkpoint is of another model, optimiser, system or cluster, or of "
-				       "another version of psd-run: its "
-				       "parameters alone may be a start, see train.start");
+		status = psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = path},
+			"the checkpoint is of another model, optimiser, system or cluster, or of "
+			"another version of psd-run: to begin with its parameters alone, see train.start");
 	if (!status)
 		worker->saved = (struct psd_saved){strtoull(notes.run, NULL, 16), strtoull(notes.terms, NULL, 16)};
 	psd_text_release(&program);
@@ -274,9 +274,10 @@ static void remark_missing(const struct psd_worker *worker, const struct psd_tex
 
 	if (n_missing == 0 || worker->self != 0 || !worker->options->remark)
 		return;
-	psd_error_set(&line, PSD_EINVAL, (struct psd_place){.path = worker->options->train->start_path},
-		      "has %u of the model's %u parameters and statistics, others start as without it: %.400s%s",
-		      n - n_missing, n, names->bytes ? names->bytes : "", n_missing > MOST_NAMED ? ", ..." : "");
+	psd_error_set(
+		&line, PSD_EINVAL, (struct psd_place){.path = worker->options->train->start_path},
+		"has %u of the model's %u parameters and statistics, the others start as the model says: %.400s%s",
+		n - n_missing, n, names->bytes ? names->bytes : "", n_missing > MOST_NAMED ? ", ..." : "");
 	worker->options->remark(worker->options->context, line.text);
 }
 

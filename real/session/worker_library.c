@@ -31,8 +31,8 @@ static const struct psd_collective *library_of(const struct psd_system *system)
 static enum psd_status refuse(const struct psd_system *system, const char *why, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s'%s: must be this program's own, such as '%s'", system->name,
-			     library_of(system)->name, why, library_of(system)->assumed);
+			     "'sync' of system '%s' is '%s'%s: must be an all-reduce of psd, such as '%s'",
+			     system->name, library_of(system)->name, why, library_of(system)->assumed);
 }
 
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,

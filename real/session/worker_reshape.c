@@ -462,10 +462,10 @@ static enum psd_status check_optimiser(const struct reshaping *of, struct psd_er
 {
 	if (of->old.shard_map.is_adaptive == of->own.is_adaptive)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
-			     "is of %s 'adamw', which keeps another state: its parameters alone may be a start, see "
-			     "train.start",
-			     of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
+		"is of %s 'adamw', which keeps another state: to begin with its parameters alone, see train.start",
+		of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
 }
 
 /* Hosts share the files. */

@@ -338,7 +338,7 @@ static void let_go(struct psd_worker *worker, unsigned peer, const char *how)
 	if (worker->peers[peer].has_sent_bye)
 		return;
 	worker->peers[peer].has_sent_bye = true;
-	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s %s at the end, when it was done",
+	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s %s at the end, after it had finished its work",
 		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), how);
 	if (worker->options->remark)
 		worker->options->remark(worker->options->context, line.text);

@@ -307,12 +307,12 @@ enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platfor
 	const int is_plain_star = platform->topology == PSD_TOPOLOGY_STAR && !has_local_links(platform);
 
 	if (platform->topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the platform is a file already: '%.200s'",
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the scenario has a platform file already: '%.200s'",
 				     platform->path);
 	if (!is_plain_star && hosts > DUMP_PAIR_HOSTS)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "platform has %u hosts, %d is the most that is written for anything but a star of "
-				     "single workers",
+				     "the platform has %u hosts, must have at most %d, except for a star with one "
+				     "worker on each node",
 				     hosts, DUMP_PAIR_HOSTS);
 	fprintf(out,
 		"<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform "

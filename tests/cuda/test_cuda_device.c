@@ -48,7 +48,7 @@ Test(cuda_device, an_old_driver_is_told_with_both_versions)
 
 	psd_stand_in_set_driver(12020);
 	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
-	cr_assert_str_eq(err.text, "this machine's NVIDIA driver is for CUDA 12.2, must be for 13.0 "
+	cr_assert_str_eq(err.text, "this machine's NVIDIA driver is for CUDA 12.2, must be for 13.0 or newer "
 				   "(cudaErrorInsufficientDriver)");
 }
 

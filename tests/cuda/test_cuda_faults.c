@@ -111,7 +111,7 @@ Test(cuda_faults, missing_hardware_ends_a_run_at_its_start)
 	check_start("no NVIDIA GPU that the driver supports");
 	psd_stand_in_set_devices(1);
 	psd_stand_in_set_driver(12020);
-	check_start("driver is for CUDA 12.2, must be for 13.0");
+	check_start("driver is for CUDA 12.2, must be for 13.0 or newer");
 	psd_stand_in_set_driver(CUDART_VERSION);
 	psd_stand_in_set_memory(UINT64_C(65) << 20); /* 64 MiB are cuBLAS's */
 	check_start("the GPU has too little memory for");

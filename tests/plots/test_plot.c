@@ -705,9 +705,9 @@ Test(plot, each_command_has_a_help_of_its_own)
 	} helps[] = {
 		{"speedup", "\n  --linear           linear axes", "--workers"},
 		{"curve", "usage: psd-plot curve FILE.csv... -o OUT", "--linear"},
-		{"timeline", "\n  --workers LIST     these workers", "--systems"},
+		{"timeline", "\n  --workers LIST     only these, ", "--systems"},
 		{"compare", "\n  -o, --output OUT   page to write, .html\n", ".png"},
-		{"", "\n  --bar RATIO        compare: bar of", "no such text"},
+		{"", "\n  --bar RATIO        compare: largest median of", "no such text"},
 	};
 
 	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {

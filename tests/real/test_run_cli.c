@@ -505,7 +505,7 @@ FOLDER_TEST(run_cli, poly_ends_with_the_epochs, make_tiny())
 /* psd-sim predicts it. */
 FOLDER_TEST(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated, make_tiny())
 {
-	static const char complaint[] = "open.prototxt', which has no loss to train by: end it with a softmax-loss "
+	static const char complaint[] = "open.prototxt', which has no loss for training: end it with a softmax-loss "
 					"layer (Caffe: SoftmaxWithLoss)";
 	static const char model[] =
 		"layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [1, 16] } } }\n"

@@ -292,11 +292,11 @@ FOLDER_TEST(run_reshape, other_models_and_optimisers_are_refused, make_folder())
 {
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
-		       ": the checkpoint is of another model: its parameters alone may be a start, see train.start\n");
+		       ": the checkpoint is of another model: to begin with its parameters alone, see train.start\n");
 	folder_shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       ": is of another optimiser than 'adamw', which keeps another state: its parameters alone "
-		       "may be a start, see train.start\n");
+		       ": is of another optimiser than 'adamw', which keeps another state: to begin with its "
+		       "parameters alone, see train.start\n");
 }
 
 /* Four, then two, who keep two checkpoints as ever, then four again. */

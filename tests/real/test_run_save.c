@@ -370,7 +370,7 @@ FOLDER_TEST(run_save, layers_of_other_kinds_are_refused, make_folder())
 	scratch_folder_write(&folder, "tanh.yaml", bent, strlen(bent));
 	run_quietly(&folder, "--system PS --save @/c --iterations 4 --set model.graph=@/relu.yaml");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume --set model.graph=@/tanh.yaml",
-		       "is of another model: its parameters alone may be a start, see train.start\n");
+		       "is of another model: to begin with its parameters alone, see train.start\n");
 	run_quietly(&folder, "--system PS --save @/c --resume --set model.graph=@/relu.yaml");
 }
 
@@ -644,8 +644,9 @@ FOLDER_TEST(run_save, a_start_that_does_not_fit_is_refused, make_folder())
 		 folder.path, folder.path, folder.path);
 	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
 	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "/a/parameters.safetensors: has 2 of the model's 4 parameters and "
-					     "statistics, others start as without it: other.weight, other.bias\n"),
+	cr_expect_not_null(strstr(done.text,
+				  "/a/parameters.safetensors: has 2 of the model's 4 parameters and "
+				  "statistics, the others start as the model says: other.weight, other.bias\n"),
 			   "%s", done.text);
 	free(done.text);
 }

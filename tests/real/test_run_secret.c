@@ -142,7 +142,7 @@ FOLDER_TEST(run_secret, impossible_options_are_refused_in_one_line, make_folder(
 		{"--secret %s/none", "/none: cannot be opened: No such file or directory"},
 		{"--set systems.0.sync=mpi --secret %s/secret",
 		 "s.yaml:6:5: 'sync' of system 'PS' is 'mpi', whose connections '--secret' does not encrypt: must be "
-		 "this program's own, such as 'ring'"},
+		 "an all-reduce of psd, such as 'ring'"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {

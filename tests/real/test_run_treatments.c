@@ -73,7 +73,7 @@ FOLDER_TEST(run_adaptive, systems_without_whole_gradients_are_refused, make_fold
 /* By servers, which keep parts, and by devices. */
 FOLDER_TEST(run_adaptive, a_checkpoint_of_another_optimiser_is_refused, make_folder(ADAPTIVE, ADAMW))
 {
-#define ELSE " which keeps another state: its parameters alone may be a start, see train.start\n"
+#define ELSE " which keeps another state: to begin with its parameters alone, see train.start\n"
 	static const char adamw[] = "is of optimiser 'adamw'," ELSE,
 			  other[] = "is of another optimiser than 'adamw'," ELSE;
 
@@ -189,11 +189,11 @@ static void check_note(const char *systems, const char *options, const char *wor
 Test(run_packed, a_note_says_that_something_is_lost)
 {
 	check_note(PACKED("one-bit"), "@/s.yaml",
-		   "note: 'Packed' sends gradients compressed (one-bit), adds what is lost to later ones, and so "
-		   "trains with other values\n",
+		   "note: 'Packed' sends gradients compressed (one-bit), adds the errors to later ones, so that its "
+		   "training differs from training without this\n",
 		   "'PS'");
 	check_note(PACKED("one-bit"), "--set systems.1.compress.tensors=matrices @/top.yaml",
-		   "note: 'Packed' sends gradients of matrices compressed (top-k), adds what is lost to later ones, ",
+		   "note: 'Packed' sends gradients of matrices compressed (top-k), adds the errors to later ones, ",
 		   "'PS'");
 	check_note(PACKED("one-bit"), "--set systems.1.compress.kept=100% @/top.yaml", NULL, "'PS'");
 }
@@ -201,5 +201,5 @@ Test(run_packed, a_note_says_that_something_is_lost)
 TEST_ROW(run_low_rank, a_note_says_that_something_is_lost,
 	 check_note(NARROW, "@/s.yaml",
 		    "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
-		    "adds what is lost to later ones, and so trains with other values\n",
+		    "adds the errors to later ones, so that its training differs from training without this\n",
 		    "'Ring'"))

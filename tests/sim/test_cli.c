@@ -149,7 +149,7 @@ FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 /* The first system alone has more events than that. */
 TEST_ROW(cli, a_forbidden_system_is_refused_before_another_runs,
 	 expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
-			  "must be 'fp32' where 'precision' is 'mixed'"))
+			  "must be 'fp32' where 'precision' is 'mixed' or 'bf16'"))
 
 /* A system that no user means to run, or that psd-run could run, has none. */
 Test(cli, links_that_psd_run_refuses_have_a_note)
@@ -272,7 +272,8 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--keys cluster.network", "\ncluster.network.platform: path; required\n", "cluster.nodes"},
 		{"--keys=bandwidth", "\nsweep.bandwidth: list of up to ", "cluster.network.topology"},
 		{"--columns", "tx_bytes_per_node: byte\n    bytes sent to other nodes", "`"},
-		{"--columns published", "published_speedup\n    published value\n", "tx_bytes"},
+		{"--columns low", "low: 1/s\n    lower end", "high: "},
+		{"--columns published", "published_speedup\n    published speedup; empty if ", "tx_bytes"},
 	};
 
 	for (size_t p = 0; p < 2; p++)

@@ -72,8 +72,8 @@ static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *o
 		return scale_maps(onnx, one, &changed, axis);
 	if (!strcmp(op, "Mul") && find_factor_axis(&changed.view, &one->view, &axis))
 		return scale_maps(onnx, &changed, one, axis);
-	return psd_onnx_refuse(onnx,
-			       "combines samples of different shapes, which psd can only for a factor of each map");
+	return psd_onnx_refuse(
+		onnx, "combines samples of different shapes, which psd supports only for a factor of each map");
 }
 
 /* ---- randomness ---- */
@@ -231,7 +231,7 @@ enum psd_status psd_onnx_compare(struct psd_onnx *onnx)
 	if (data->kind == PSD_ONNX_NOISE || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_NOISE)
 		return psd_onnx_arithmetic(onnx);
 	if (strcmp(onnx->node->op_type, "IsNaN") != 0)
-		return psd_onnx_refuse(onnx, "compares samples, which no layer can");
+		return psd_onnx_refuse(onnx, "compares samples, which no layer can do");
 	*psd_onnx_output(onnx, 0) = (struct psd_onnx_value){.kind = PSD_ONNX_FALSE};
 	return PSD_OK;
 }
@@ -250,5 +250,5 @@ enum psd_status psd_onnx_where(struct psd_onnx *onnx)
 		return psd_onnx_mask_scores(onnx, yes, condition, PSD_ONNX_MASK_SHOWS, psd_onnx_output(onnx, 0));
 	if (no->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, yes, &number) && number < -1e4)
 		return psd_onnx_mask_scores(onnx, no, condition, PSD_ONNX_MASK_HIDES, psd_onnx_output(onnx, 0));
-	return psd_onnx_refuse(onnx, "chooses between samples, which no layer can");
+	return psd_onnx_refuse(onnx, "chooses between samples, which no layer can do");
 }

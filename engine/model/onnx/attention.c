@@ -81,8 +81,8 @@ enum psd_status psd_onnx_begin_scores(struct psd_onnx *onnx, const struct psd_on
 	double of_queries, of_keys;
 
 	if (n < 3 || keys->view.n_axes != n)
-		return psd_onnx_refuse(onnx,
-				       "multiplies samples by samples, which psd can only in attention with heads");
+		return psd_onnx_refuse(
+			onnx, "multiplies samples by samples, which psd supports only in attention with heads");
 	if (!psd_onnx_expr_is_product(queries->expr, &of_queries) || !psd_onnx_expr_is_product(keys->expr, &of_keys))
 		return psd_onnx_refuse(onnx, "has queries or keys with a function that is not a factor");
 	if (queries->rotary_base != keys->rotary_base)
@@ -103,7 +103,7 @@ enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_on
 	struct psd_onnx_scores scaled = *scores->scores;
 
 	if (scaled.is_normalized)
-		return psd_onnx_refuse(onnx, "changes scores after their softmax, which psd cannot");
+		return psd_onnx_refuse(onnx, "changes scores after their softmax, which psd does not support");
 	scaled.factor *= factor;
 	return put(onnx, scaled, result);
 }
@@ -242,8 +242,8 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 
 	PSD_TRY(psd_onnx_materialize(onnx, &settled));
 	if (!attention->is_normalized || values->view.n_axes != n)
-		return psd_onnx_refuse(onnx,
-				       "multiplies samples by samples, which psd can only in attention with heads");
+		return psd_onnx_refuse(
+			onnx, "multiplies samples by samples, which psd supports only in attention with heads");
 	for (unsigned p = 0; p < 3; p++) {
 		/* keys are transposed: depth before positions */
 		const unsigned place_axis = p == 1 ? n - 1 : n - 2, depth_axis = p == 1 ? n - 2 : n - 1;

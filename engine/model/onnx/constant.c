@@ -324,7 +324,7 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
 			: value->kind == PSD_ONNX_ABSENT || is_filled(onnx, value, neutral))
 		return PSD_OK;
-	return psd_onnx_refuse(onnx, "has a scale or shift that must be %llu values of the file",
+	return psd_onnx_refuse(onnx, "has a computed scale or shift, must be %llu values of the file",
 			       (unsigned long long)channels);
 }
 

@@ -396,7 +396,7 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	}
 	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++)
 		if (!(indices->numbers[e] >= -(double)of->dims[axis] && indices->numbers[e] < (double)of->dims[axis]))
-			return psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
+			return psd_onnx_refuse(onnx, "takes position %g of an axis with %llu", indices->numbers[e],
 					       (unsigned long long)of->dims[axis]);
 	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {

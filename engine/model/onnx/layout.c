@@ -125,7 +125,7 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 
 	for (unsigned i = 0; i < psd_onnx_view_digits(view); i++)
 		if (view->digits[i].stride == 0)
-			return psd_onnx_refuse(onnx, "repeats values, which no layer can");
+			return psd_onnx_refuse(onnx, "repeats values, which no layer can do");
 	for (;;) {
 		uint64_t values = psd_onnx_values_of(onnx, view->layer), outer;
 

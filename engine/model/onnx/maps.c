@@ -41,7 +41,7 @@ static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], boo
 	PSD_TRY(psd_onnx_materialize(onnx, data));
 	for (unsigned a = 0; a < n; a++) {
 		if (is_over[a] && psd_onnx_view_has_batch(&data->view, a))
-			return psd_onnx_refuse(onnx, "is over the batch");
+			return psd_onnx_refuse(onnx, "is over the axis of the batch, must be within a sample");
 		order.axes[is_over[a]][order.n[is_over[a]]++] = a;
 		channels *= is_over[a] ? 1 : psd_onnx_view_values(&data->view, a);
 	}

@@ -338,7 +338,7 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	enum psd_status status = PSD_OK;
 
 	if (psd_onnx_view_dim(&data->view, axis) != inputs)
-		return psd_onnx_refuse(onnx, "multiplies %llu values by a weight for %llu",
+		return psd_onnx_refuse(onnx, "multiplies %llu values by a weight for %llu, must be equally many",
 				       (unsigned long long)psd_onnx_view_dim(&data->view, axis),
 				       (unsigned long long)inputs);
 	if (outputs > PSD_LAYER_CHANNELS_MAX)

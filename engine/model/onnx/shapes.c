@@ -56,7 +56,7 @@ enum psd_status psd_onnx_read_view(struct psd_onnx *onnx, struct psd_onnx_view *
 	if (view_of(input, view))
 		return PSD_OK;
 	return input->kind == PSD_ONNX_SCORES
-		       ? psd_onnx_refuse(onnx, "changes the shape of attention's scores, which psd cannot")
+		       ? psd_onnx_refuse(onnx, "changes the shape of attention's scores, which psd does not support")
 		       : psd_onnx_refuse(onnx, "has an input that psd cannot view in another shape");
 }
 
@@ -90,7 +90,8 @@ static enum psd_status reshape(struct psd_onnx *onnx)
 	for (unsigned a = 0; a < n; a++) {
 		if (wanted[a] < -1 || wanted[a] > UINT32_MAX || (wanted[a] == 0 && a >= view.n_axes) ||
 		    (wanted[a] == -1 && open < n))
-			return psd_onnx_refuse(onnx, "makes axis %u of size %lld", a, (long long)wanted[a]);
+			return psd_onnx_refuse(onnx, "makes axis %u of size %lld, which is not possible", a,
+					       (long long)wanted[a]);
 		if (wanted[a] == -1)
 			open = a;
 		dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : wanted[a] == 0 ? psd_onnx_view_dim(&view, a) : 1;
@@ -207,7 +208,7 @@ static enum psd_status depth_to_space(struct psd_onnx *onnx)
 
 	PSD_TRY(read_blocks(onnx, dims, &b));
 	if (dims[1] % (b * b))
-		return psd_onnx_refuse(onnx, "makes blocks of %llu values of %llu channels",
+		return psd_onnx_refuse(onnx, "makes blocks of %llu values from %llu channels, must divide them",
 				       (unsigned long long)(b * b), (unsigned long long)dims[1]);
 	return move_blocks(onnx,
 			   is_inner ? (const uint64_t[]){dims[0], dims[1] / (b * b), b, b, dims[2], dims[3]}
@@ -223,7 +224,8 @@ static enum psd_status space_to_depth(struct psd_onnx *onnx)
 
 	PSD_TRY(read_blocks(onnx, dims, &b));
 	if (dims[2] % b || dims[3] % b)
-		return psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu positions",
+		return psd_onnx_refuse(onnx,
+				       "makes blocks of %llu by %llu from %llu by %llu positions, must divide them",
 				       (unsigned long long)b, (unsigned long long)b, (unsigned long long)dims[2],
 				       (unsigned long long)dims[3]);
 	return move_blocks(onnx, (const uint64_t[]){dims[0], dims[1], dims[2] / b, b, dims[3] / b, b}, order,
@@ -277,7 +279,7 @@ static enum psd_status cast(struct psd_onnx *onnx)
 	if (is_value && !to_real &&
 	    (!data->is_integer || type == PSD_ONNX_BOOL || !psd_onnx_expr_is_product(data->expr, &factor) ||
 	     factor != 1))
-		return psd_onnx_refuse(onnx, "converts samples to integers or booleans, which no layer can");
+		return psd_onnx_refuse(onnx, "converts samples to integers or booleans, which no layer can do");
 	return pass(onnx);
 }
 

@@ -54,7 +54,7 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 			return put_empty(onnx, axis);
 		if (step < 1 || end <= first)
 			return psd_onnx_refuse(
-				onnx, "takes positions from %lld to before %lld in steps of %lld, of %lld",
+				onnx, "takes positions from %lld to before %lld in steps of %lld, from an axis of %lld",
 				(long long)starts[i], (long long)ends[i], (long long)step, (long long)dim);
 		PSD_TRY(narrow(onnx, &view, axis, (uint64_t)first, (uint64_t)((end - first - 1) / step + 1),
 			       (uint64_t)step));
@@ -75,7 +75,7 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis));
 	if (n && n != n_outputs)
-		return psd_onnx_refuse(onnx, "has %u parts and %u outputs", n, n_outputs);
+		return psd_onnx_refuse(onnx, "has %u parts and %u outputs, must have equally many", n, n_outputs);
 	each = (psd_onnx_view_dim(&view, axis) + n_outputs - 1) / n_outputs;
 	for (unsigned i = 0; i < n_outputs; i++) {
 		const uint64_t rest = psd_onnx_view_dim(&view, axis) - first;
@@ -122,7 +122,7 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, const s
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		result.dims[d - 1 + indices->n_dims] = of->dims[d];
 	if (psd_onnx_is_learned(of) && !are_distinct(onnx, indices, of->dims[axis]))
-		return psd_onnx_refuse(onnx, "takes a learned row several times, which no layer can");
+		return psd_onnx_refuse(onnx, "takes a learned row several times, which no layer can do");
 	if (psd_onnx_is_learned(of)) {
 		result.is_gathered = true;
 		result.numbers = NULL;
@@ -173,18 +173,19 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t dim, double pi
 	PSD_TRY(psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes));
 	for (unsigned s = 0; s < n_sizes; s++)
 		if (sizes[s] < 1 || sizes[s] > (int64_t)dim)
-			return psd_onnx_refuse(onnx, "makes a piece of %lld of %llu", (long long)sizes[s],
-					       (unsigned long long)dim);
+			return psd_onnx_refuse(onnx, "makes a piece of %lld positions from an axis of %llu",
+					       (long long)sizes[s], (unsigned long long)dim);
 	n_pieces = is_list ? n_sizes : ((int64_t)dim + sizes[0] - 1) / sizes[0];
 	if (!(piece >= (double)-n_pieces && piece < (double)n_pieces))
-		return psd_onnx_refuse(onnx, "takes piece %.0f of %lld", piece, (long long)n_pieces);
+		return psd_onnx_refuse(onnx, "takes piece number %.0f, there are %lld", piece, (long long)n_pieces);
 	i = (int64_t)piece < 0 ? (int64_t)piece + n_pieces : (int64_t)piece;
 	*first = is_list ? 0 : (uint64_t)(i * sizes[0]);
 	for (int64_t s = 0; is_list && s < i; s++)
 		*first += (uint64_t)sizes[s];
 	*n = (uint64_t)sizes[is_list ? i : 0];
 	if (*first >= dim)
-		return psd_onnx_refuse(onnx, "makes pieces beyond %llu positions", (unsigned long long)dim);
+		return psd_onnx_refuse(onnx, "makes pieces beyond the end of an axis of %llu positions",
+				       (unsigned long long)dim);
 	*n = *n < dim - *first ? *n : dim - *first;
 	return PSD_OK;
 }
@@ -227,12 +228,13 @@ static enum psd_status find_run(struct psd_onnx *onnx, const struct psd_onnx_val
 		const double index = indices->numbers[e];
 
 		if (!(index >= -(double)dim && index < (double)dim))
-			return psd_onnx_refuse(onnx, "takes position %g of %llu", index, (unsigned long long)dim);
+			return psd_onnx_refuse(onnx, "takes position %g of an axis with %llu", index,
+					       (unsigned long long)dim);
 		are_equal = are_equal && index == indices->numbers[0];
 		are_consecutive = are_consecutive && index == indices->numbers[0] + (double)e;
 	}
 	*run = are_consecutive ? CONSECUTIVE : are_equal ? EQUAL : ANY_ORDER;
-	return psd_onnx_elements(indices) ? PSD_OK : psd_onnx_refuse(onnx, "takes no position");
+	return psd_onnx_elements(indices) ? PSD_OK : psd_onnx_refuse(onnx, "takes no position, must take one or more");
 }
 
 /* Equal indices into a parameter give one row. */

@@ -56,10 +56,11 @@ static enum psd_status refuse_driver(cudaError_t status, struct psd_error *err)
 	write_version(needed, needed_text);
 	if (found == 0)
 		return psd_error_set(err, PSD_ERUN, nowhere,
-				     "this machine has no NVIDIA driver, must have one for CUDA %s (%s)", needed_text,
-				     cudaGetErrorName(status));
-	return psd_error_set(err, PSD_ERUN, nowhere, "this machine's NVIDIA driver is for CUDA %s, must be for %s (%s)",
-			     found_text, needed_text, cudaGetErrorName(status));
+				     "this machine has no NVIDIA driver, must have one for CUDA %s or newer (%s)",
+				     needed_text, cudaGetErrorName(status));
+	return psd_error_set(err, PSD_ERUN, nowhere,
+			     "this machine's NVIDIA driver is for CUDA %s, must be for %s or newer (%s)", found_text,
+			     needed_text, cudaGetErrorName(status));
 }
 
 static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)

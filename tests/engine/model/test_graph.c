@@ -471,7 +471,9 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
 		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
-	refuses_layer("name: b, kind: input", "m.yaml:5:21: 'kind' is 'input', must be the key 'input' above 'layers'");
+	refuses_layer(
+		"name: b, kind: input",
+		"m.yaml:5:21: 'kind' is 'input': the network's input must be given by the key 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has an input and no layers");
 	refuses("name: m\ninput: {channels: 1}\nlayers: 3\n", "m.yaml:3:9: 'layers' must be a list of layers");

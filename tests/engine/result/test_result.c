@@ -21,11 +21,11 @@ TEST_ROW(result, a_method_without_compression_needs_no_note, expect_note(&(struc
 Test(result, local_steps_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_local = true, .local_sgd = {.steps = 16}},
-		    "note: 'A' lets workers train by themselves and averages their parameters every 16 iterations, and "
-		    "so trains with other values\n");
+		    "note: 'A' lets workers train by themselves and averages their parameters every 16 iterations, so "
+		    "that its training differs from training without this\n");
 	expect_note(&(struct psd_system){.name = "A", .is_local = true, .local_sgd = {.steps = 16, .window = 100}},
 		    "note: 'A' lets workers train by themselves and averages their parameters every 16 iterations in "
-		    "the beginning, and so trains with other values\n");
+		    "the beginning, so that its training differs from training without this\n");
 }
 
 /* The mean of updates is the update by the mean, but for rounding; and fewer steps than one there are not. */
@@ -40,7 +40,8 @@ enum { ONE_BIT, TOP_K };
 
 Test(result, compressed_gradients_train_with_other_values)
 {
-	static const char rest[] = ", adds what is lost to later ones, and so trains with other values\n";
+	static const char rest[] =
+		", adds the errors to later ones, so that its training differs from training without this\n";
 	char expected[256];
 
 	for (unsigned by = ONE_BIT; by <= TOP_K; by++)
@@ -66,15 +67,17 @@ Test(result, gradients_of_low_rank_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_low_rank = true, .low_rank = {.rank = 4}},
 		    "note: 'A' sends gradients of matrices as products of rank 4 where these have fewer values, adds "
-		    "what is lost to later ones, and so trains with other values\n");
+		    "the errors to later ones, so that its training differs from training without this\n");
 }
 
 Test(result, late_updates_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .staleness = 1},
-		    "note: 'A' applies gradients 1 iteration late, and so trains with other values\n");
+		    "note: 'A' applies gradients 1 iteration late, so that its training differs from training without "
+		    "this\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 3},
-		    "note: 'A' applies gradients 3 iterations late, and so trains with other values\n");
+		    "note: 'A' applies gradients 3 iterations late, so that its training differs from training without "
+		    "this\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 0}, "");
 }
 
@@ -86,10 +89,10 @@ Test(result, every_loss_has_its_note)
 					  .is_local = true,
 					  .local_sgd = {.steps = 16}};
 
-	expect_note(&system, "note: 'A' sends gradients compressed (one-bit), adds what is lost to later ones, and so "
-			     "trains with other values\n"
+	expect_note(&system, "note: 'A' sends gradients compressed (one-bit), adds the errors to later ones, so that "
+			     "its training differs from training without this\n"
 			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
-			     "iterations, and so trains with other values\n");
+			     "iterations, so that its training differs from training without this\n");
 }
 
 Test(result, low_rank_is_reported_before_local_steps)
@@ -100,8 +103,9 @@ Test(result, low_rank_is_reported_before_local_steps)
 					  .is_local = true,
 					  .local_sgd = {.steps = 16}};
 
-	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
-			     "values, adds what is lost to later ones, and so trains with other values\n"
-			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
-			     "iterations, and so trains with other values\n");
+	expect_note(&system,
+		    "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
+		    "values, adds the errors to later ones, so that its training differs from training without this\n"
+		    "note: 'A' lets workers train by themselves and averages their parameters every 16 "
+		    "iterations, so that its training differs from training without this\n");
 }

@@ -627,7 +627,7 @@ Test(scenario, switches_inside_a_node_share_its_workers)
 		{network, "  local: {bandwidth: 12GBps, switches: 1}",
 		 "8:40: 'switches' is '1', must be a whole number from 2 to 64"},
 		{platform, "  local: {bandwidth: 12GBps, switches: 2}",
-		 "8:30: 'switches' has no effect beside 'platform', whose file decides"},
+		 "8:30: 'switches' has no effect beside 'platform', whose file defines the links"},
 	};
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -691,15 +691,18 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 		cr_expect_eq(parse(&scenario, 8, line, NULL, &err), PSD_EINVAL, "%s", line);
 		cr_expect_eq(strncmp(err.text, expected, strlen(expected)), 0, "%s, expected %s", err.text, expected);
 	}
-	expect_system_error("hybrid", "local_sgd: {steps: 4}",
-			    "29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
-			    "factors of one iteration: must be 'rule: seconds'");
-	expect_system_error("ring", "sparse: {sparsity: 50%}, local_sgd: {steps: 4}",
-			    "52: 'local_sgd' of system 'A' cannot stand beside 'sparse': it holds back gradients of "
-			    "single iterations");
-	expect_system_error("ps", "wire: fp16, local_sgd: {steps: 4}",
-			    "37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-			    "an overflow of a sum would lose many steps of a worker");
+	expect_system_error(
+		"hybrid", "local_sgd: {steps: 4}",
+		"29: 'local_sgd' of system 'A' cannot be used together with a hybrid by bytes, which sends the "
+		"factors of one iteration: must be 'rule: seconds'");
+	expect_system_error(
+		"ring", "sparse: {sparsity: 50%}, local_sgd: {steps: 4}",
+		"52: 'local_sgd' of system 'A' cannot be used together with 'sparse': it holds back gradients of "
+		"single iterations");
+	expect_system_error(
+		"ps", "wire: fp16, local_sgd: {steps: 4}",
+		"37: 'local_sgd' of system 'A' cannot be used together with 'wire: fp16', must be fp32 or bf16: "
+		"an overflow of a sum would lose many steps of a worker");
 }
 
 Test(scenario, local_steps_read_back_as_printed)
@@ -808,9 +811,10 @@ SCENARIO_TEST(scenario, compression_stands_beside_what_says_when,
 }
 
 TEST_ROW(scenario, momentum_comes_before_compression_or_with_local_steps,
-	 expect_system_error("ps", "local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}",
-			     "70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps have a "
-			     "momentum of their own"))
+	 expect_system_error(
+		 "ps", "local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}",
+		 "70: 'momentum: before' of system 'A' cannot be used together with 'local_sgd', whose steps have a "
+		 "momentum of their own"))
 
 Test(scenario, compression_reads_back_as_printed)
 {
@@ -910,12 +914,14 @@ Test(scenario, low_rank_is_of_named_all_reduces)
 
 Test(scenario, low_rank_does_not_stand_beside_what_also_says_what_travels)
 {
-	expect_system_error("ring", "sparse: {sparsity: 50%}, low_rank: {rank: 2}",
-			    "52: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
-			    "gradient that travels");
-	expect_system_error("ring", "low_rank: {rank: 2}, sparse: {sparsity: 50%}",
-			    "27: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
-			    "gradient that travels");
+	expect_system_error(
+		"ring", "sparse: {sparsity: 50%}, low_rank: {rank: 2}",
+		"52: 'low_rank' of system 'A' cannot be used together with 'sparse': each selects the part of a "
+		"gradient that travels");
+	expect_system_error(
+		"ring", "low_rank: {rank: 2}, sparse: {sparsity: 50%}",
+		"27: 'low_rank' of system 'A' cannot be used together with 'sparse': each selects the part of a "
+		"gradient that travels");
 	expect_system_error("ring", "low_rank: {rank: 2}, compress: {by: one-bit}",
 			    "48: 'compress' has no effect where 'sync' is 'ring', only with ps");
 }
@@ -978,16 +984,17 @@ Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
 Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_next)
 {
 	expect_system_error("ring", "staleness: 1, sparse: {sparsity: 50%}",
-			    "27: 'staleness' of system 'A' cannot stand beside 'sparse'");
+			    "27: 'staleness' of system 'A' cannot be used together with 'sparse'");
 	expect_system_error("ps", "compress: {by: one-bit}, staleness: 1",
-			    "50: 'staleness' of system 'A' cannot stand beside 'compress'");
+			    "50: 'staleness' of system 'A' cannot be used together with 'compress'");
 	expect_system_error("ring", "staleness: 1, low_rank: {rank: 2}",
-			    "27: 'staleness' of system 'A' cannot stand beside 'low_rank'");
+			    "27: 'staleness' of system 'A' cannot be used together with 'low_rank'");
 	expect_system_error("ring", "staleness: 1, local_sgd: {steps: 2}",
-			    "27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
-	expect_system_error("ring", "staleness: 1, wire: fp16",
-			    "27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-			    "each sum sets the loss scale of the next gradients");
+			    "27: 'staleness' of system 'A' cannot be used together with 'local_sgd'");
+	expect_system_error(
+		"ring", "staleness: 1, wire: fp16",
+		"27: 'staleness' of system 'A' cannot be used together with 'wire: fp16', must be fp32 or bf16: "
+		"each sum sets the loss scale of the next gradients");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -1021,7 +1028,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
 		     "3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
 	expect_error(3, "compute: {profile: a.csv, device: k20}",
-		     "3:11: 'profile' cannot stand beside 'device', must be one of them");
+		     "3:11: 'profile' cannot be used together with 'device', must be one of them");
 	expect_error(5, "  nodes: 65537", "5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
 	expect_error(6, "  network: {bandwidth: 40, latency: 30us}",
 		     "6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
@@ -1045,7 +1052,8 @@ Test(scenario, wrong_values_are_quoted)
 			    "halving-doubling, recursive-doubling, double-tree, torus and auto");
 	expect_error(MORE, "fidelity: packet", "9:11: 'fidelity' is 'packet', must be one of: flow, message");
 	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",
-		     "10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+		     "10:1: 'published' cannot be used together with 'bandwidth' in 'sweep': its values are for one "
+		     "bandwidth");
 	expect_error(1, "title: =1+1",
 		     "1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
 	expect_system_error("ps", "stack: none, host: {incast: 5%}",
@@ -1060,7 +1068,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(MORE, "sweep: {fuse: [1MiB]}",
 		     "9:9: 'fuse' in 'sweep' has no effect: no system names a size in 'fuse'");
 	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
-		     "9:21: 'workers' cannot stand beside 'nodes', must be one of them");
+		     "9:21: 'workers' cannot be used together with 'nodes', must be one of them");
 }
 
 Test(scenario, system_names_fit_into_csv_and_are_unique)
@@ -1070,7 +1078,9 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 	expect_error(8, "  - {name: \"A\\tB\"}",
 		     "8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: ''}", "8:12: 'name' is empty, must be a text");
-	expect_error(8, "  - {name: compute}", "8:12: 'name' is 'compute', which means something else in 'baseline'");
+	expect_error(
+		8, "  - {name: compute}",
+		"8:12: 'name' is 'compute', must be another name: in 'baseline' it means a worker that only computes");
 	expect_error(8, "  - {name: A}\n  - {name: A}", "9:12: 'name' is 'A', which the system in line 8 has already");
 }
 
@@ -1104,21 +1114,19 @@ Test(scenario, keys_without_effect_are_refused)
 	expect_error(6, "  network: {topology: platform}",
 		     "6:12: 'network' needs 'platform' where 'topology' is 'platform'");
 	expect_error(6, "  network: {platform: x.xml}\nsweep: {bandwidth: [1Gbps]}",
-		     "7:9: 'bandwidth' cannot be swept beside 'platform', whose file decides");
+		     "7:9: 'bandwidth' cannot be swept with 'platform', whose file defines the links");
 }
 
 Test(scenario, collective_classes_ascend_to_an_open_end)
 {
 	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
-		     "8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
-	expect_error(
-		8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
-		"8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
+		     "8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in each entry except the last");
+	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
+		     "8:35: the last entry of 'collective' has 'up_to', 'chunk' or 'workers', must have none of them");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
-		     "8:58: 'up_to' is '1KiB', must be more than in the class before");
-	expect_error(
-		8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
-		"8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
+		     "8:58: 'up_to' is '1KiB', must be more than in the entry before");
+	expect_error(8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
+		     "8:50: the last entry of 'collective' has 'up_to', 'chunk' or 'workers', must have none of them");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
 		     "8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
 }

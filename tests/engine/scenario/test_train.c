@@ -317,7 +317,7 @@ Test(train, a_key_that_takes_a_word_says_so)
 Test(train, keys_without_effect_are_refused)
 {
 	refuses("  epochs: 1\n  iterations: 1",
-		"dir/a.yaml:10:3: 'epochs' cannot stand beside 'iterations', must be one of them");
+		"dir/a.yaml:10:3: 'epochs' cannot be used together with 'iterations', must be one of them");
 	refuses("  epochs: 1\n  data: {path: x}", "dir/a.yaml:11:10: 'path' has no effect where 'kind' is 'synthetic', "
 						  "only with cifar10, idx, packed, text and tokens");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, noise: 1}",
@@ -342,9 +342,9 @@ Test(train, keys_without_effect_are_refused)
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: lars, epsilon: 1e-8}",
 		"dir/a.yaml:12:27: 'epsilon' has no effect where 'kind' is 'lars', only with adamw");
 	refuses("  solver: s.prototxt\n  learning_rate: {base: 1}",
-		"dir/a.yaml:11:3: 'learning_rate' cannot stand beside 'solver', must be one of them");
+		"dir/a.yaml:11:3: 'learning_rate' cannot be used together with 'solver', must be one of them");
 	refuses("  solver: s.prototxt\n  optimiser: {momentum: 0.9}",
-		"dir/a.yaml:11:3: 'optimiser' cannot stand beside 'solver', must be one of them");
+		"dir/a.yaml:11:3: 'optimiser' cannot be used together with 'solver', must be one of them");
 }
 
 Test(train, values_are_checked)

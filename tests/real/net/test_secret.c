@@ -387,7 +387,7 @@ Test(secret, a_file_has_16_bytes_to_4_kib)
 	cr_expect_eq(load(15, 0600, &is_exposed, &err), PSD_EINVAL);
 	cr_expect(strstr(err.text, "/secret: is a secret of 15 bytes, must have 16 or more"), "%s", err.text);
 	cr_expect_eq(load(4097, 0600, &is_exposed, &err), PSD_EINVAL);
-	cr_expect(strstr(err.text, "/secret: is a secret of more than 4096 bytes"), "%s", err.text);
+	cr_expect(strstr(err.text, "/secret: has more than the 4096 bytes that a secret may have"), "%s", err.text);
 }
 
 Test(secret, a_file_that_others_can_read_is_reported)

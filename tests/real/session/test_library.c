@@ -393,7 +393,7 @@ Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 				   "'cpu': needs 'device: cuda' in 'train'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, NULL, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that a replay cannot call: "
-				   "must be this program's own, such as 'ring'");
+				   "must be an all-reduce of psd, such as 'ring'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 1, &psd_device_cpu, &err), PSD_OK, "a lone worker sums nothing");
 	cr_expect_eq(psd_worker_check_library(&ring, 2, &psd_device_cpu, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_library(&ring, 2, NULL, &err), PSD_OK);
@@ -412,7 +412,7 @@ Test(session_library, restarts_need_one_that_can_be_called_off)
 	device.libraries = kinds;
 	cr_expect_eq(psd_worker_check_restarts(&mpi, &device, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be interrupted for "
-				   "'--restarts': must be this program's own, such as 'ring'");
+				   "'--restarts': must be an all-reduce of psd, such as 'ring'");
 	cr_expect_eq(psd_worker_check_restarts(&nccl, &device, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_restarts(&ring, &device, &err), PSD_OK);
 }

@@ -640,11 +640,12 @@ Test(replay, real_workers_are_some_and_take_their_time)
 	expect_refused("--set compute.replay=false", 2,
 		       "s.yaml:3:39: 'real_workers' has no effect where 'replay' is 'false', only with true\n");
 	expect_refused("--set emulation.dilation=auto", 2,
-		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 beside 'real_workers', which compute "
+		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 with 'real_workers', which compute "
+		       "in real time "
 		       "and send whole messages\n");
 	expect_refused("--set emulation.payload_scale=0.5", 2,
-		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', "
-		       "which compute and send whole messages\n");
+		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 with 'real_workers', "
+		       "which compute in real time and send whole messages\n");
 }
 
 /* They took 5 of the machine's 10 seconds, and of the others all took 3: 60 % of what is left, and 80 % of all. */

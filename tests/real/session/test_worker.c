@@ -164,12 +164,12 @@ static void check_frame(const char *sync, enum psd_op_kind op_kind, struct psd_w
 Test(worker, refuses_messages_that_the_program_does_not_have)
 {
 	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = 4},
-		    "sent a message that the program does not have");
+		    "sent a message that no operation expects");
 	check_frame("ps", PSD_OP_SEND, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = UINT64_C(1) << 62},
-		    "sent a message that the program does not have");
+		    "sent a message that no operation expects");
 	check_frame("ring", PSD_OP_COLLECTIVE,
 		    (struct psd_wire_head){.kind = PSD_WIRE_DATA, .part = 2, .length_bytes = 4},
-		    "sent a step that the program does not have");
+		    "sent a step that no operation expects");
 }
 
 Test(worker, refuses_messages_out_of_turn)
@@ -196,7 +196,7 @@ Test(worker, refuses_a_step_that_overtakes_the_first)
 		sizeof(float);
 	send_frame(&meeting, &head, NULL, 0);
 	part(&meeting);
-	check_words(&meeting, PSD_ERUN, "sent a step out of turn");
+	check_words(&meeting, PSD_ERUN, "sent a step out of order");
 }
 
 Test(worker, refuses_signals_that_nobody_expects)
@@ -272,7 +272,7 @@ Test(worker, refuses_messages_of_iterations_that_do_not_exchange)
 					   : psd_payload_bytes_between(payload, layout, 0, 1);
 		send_frame(&meeting, &head, NULL, 0);
 		part(&meeting);
-		check_words(&meeting, PSD_ERUN, "sent a message out of turn");
+		check_words(&meeting, PSD_ERUN, "sent a message of an unexpected iteration");
 	}
 }
 

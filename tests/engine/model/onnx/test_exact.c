@@ -33,7 +33,7 @@ TEST_ROW(onnx_exact, limits_are_numbers,
 Test(onnx_exact, samples_are_not_rounded)
 {
 	onnx_file_refuses(SAMPLES "y = Cast(x) to=7\n",
-			  "node '' (Cast) converts samples to integers or booleans, which no layer can");
+			  "node '' (Cast) converts samples to integers or booleans, which no layer can do");
 	onnx_file_becomes(SAMPLES "y = Cast(x) to=10\n", "input 6, softmax-loss 6");
 	onnx_file_becomes("input x i32[b,6]\nw: f32[9,3]\nt = Cast(x) to=7\ny = Gather(w, t)\n",
 			  "input 1x6, embedding 3x6, softmax-loss 3x6");
@@ -62,7 +62,7 @@ Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
 			  "weight 5x5, bias 5");
 }
 
-#define NO_VECTOR(n) "has a scale or shift that must be " #n " values of the file"
+#define NO_VECTOR(n) "has a computed scale or shift, must be " #n " values of the file"
 
 Test(onnx_exact, added_values_are_in_the_file_or_zero)
 {
@@ -102,7 +102,7 @@ Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
 			  "input 5x4, position 5x4, permute 4x5, softmax-loss 4x5");
 	onnx_file_refuses(PLACES "t: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\ni: i64[5] = 2 1 0 1 2\n"
 				 "p = Gather(t, i)\ny = Add(x, p)\n",
-			  "node '' (Gather) takes a learned row several times, which no layer can");
+			  "node '' (Gather) takes a learned row several times, which no layer can do");
 	onnx_file_refuses("input x f32[b,3]\nt: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\nw = Neg(t)\ny = MatMul(x, w)\n",
 			  "node '' (MatMul) has a weight that is computed, must have one of the file");
 }
@@ -118,7 +118,7 @@ Test(onnx_exact, a_mean_is_subtracted)
 	onnx_file_becomes("opset 17\n" SPELT("Sub(x, m)"), "input 5x4, permute 4x5, layer-norm 4x5, softmax-loss 4x5");
 	onnx_file_refuses(
 		"opset 17\n" SPELT("Sub(m, x)"),
-		"node '' (Sub) combines samples of different shapes, which psd can only for a factor of each map");
+		"node '' (Sub) combines samples of different shapes, which psd supports only for a factor of each map");
 }
 
 /* ---- the end ---- */

@@ -304,7 +304,7 @@ Test(onnx_layers, pieces_of_a_sequence_are_slices)
 			  "input 12x5, slice 1x5, reshape 5, softmax-loss 5");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 3\n"
 			  "y = SequenceAt(q, i)",
-			  "node '' (SplitToSequence) takes piece 3 of 3");
+			  "node '' (SplitToSequence) takes piece number 3, there are 3");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ny = Relu(q)",
 			  "node '' (Relu) reads a sequence, which only SequenceAt can");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nc: f32[1,12] = 1\nq = SplitToSequence(c, n) axis=1\n"

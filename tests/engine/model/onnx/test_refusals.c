@@ -107,7 +107,7 @@ Test(onnx_refusals, constants)
 		{FLAT "a: f32[2,2] = 1 2 3 4\nb: i64[1,1] = 0\nt = GatherElements(a, b)\ny = Mul(x, t)",
 		 "node '' (GatherElements) has inputs whose shapes do not fit"},
 		{FLAT "a: f32[2] = 1 2\nb: i64[2] = 0 2\nt = GatherElements(a, b)\ny = Mul(x, t)",
-		 "node '' (GatherElements) takes position 2 of 2"},
+		 "node '' (GatherElements) takes position 2 of an axis with 2"},
 		{FLAT "s: i64[9] = 1 1 1 1 1 1 1 1 1\nt = ConstantOfShape(s)\ny = Mul(x, t)",
 		 "node '' (ConstantOfShape) has more than 8 axes"},
 		{FLAT "s: i64[2] = 4097 4096\nt = ConstantOfShape(s)\ny = Mul(x, t)",
@@ -119,9 +119,9 @@ Test(onnx_refusals, constants)
 		{FLAT "a: f32[2,1] = 1 2\nt = ReduceProd(a)\ny = Mul(x, t)",
 		 "node '' (ReduceProd) has an input of 2 axes, must have 1"},
 		{FLAT "a: f32[2] = 1 2\ni: i64[] = 2\nt = Gather(a, i)\ny = Mul(x, t)",
-		 "node '' (Gather) takes position 2 of 2"},
+		 "node '' (Gather) takes position 2 of an axis with 2"},
 		{FLAT "a: f32[2] = 1 2\ni: f32[] = nan\nt = Gather(a, i)\ny = Mul(x, t)",
-		 "node '' (Gather) takes position nan of 2"},
+		 "node '' (Gather) takes position nan of an axis with 2"},
 		{FLAT "a: f32[1,1,1,1,1,1,1,1] = 1\ni: i64[1,1] = 0\nt = Gather(a, i)\ny = Mul(x, t)",
 		 "node '' (Gather) makes more than 8 axes"},
 		{FLAT "a: f32[0] = \nt = Reshape(a, a)\ny = Mul(x, t)",
@@ -137,11 +137,14 @@ Test(onnx_refusals, shapes)
 		{ROWS "y = Reshape(x, x)", "node '' (Reshape) computes 'shape' from the samples, must have a constant"},
 		{ROWS "s: i64[2] = 1 23\ny = Reshape(x, s)",
 		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
-		{ROWS "s: i64[2] = -1 -1\ny = Reshape(x, s)", "node '' (Reshape) makes axis 1 of size -1"},
-		{ROWS "s: i64[2] = 1 -2\ny = Reshape(x, s)", "node '' (Reshape) makes axis 1 of size -2"},
-		{ROWS "s: i64[4] = 1 4 6 0\ny = Reshape(x, s)", "node '' (Reshape) makes axis 3 of size 0"},
+		{ROWS "s: i64[2] = -1 -1\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes axis 1 of size -1, which is not possible"},
+		{ROWS "s: i64[2] = 1 -2\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes axis 1 of size -2, which is not possible"},
+		{ROWS "s: i64[4] = 1 4 6 0\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes axis 3 of size 0, which is not possible"},
 		{ROWS "s: i64[2] = 1 4294967296\ny = Reshape(x, s)",
-		 "node '' (Reshape) makes axis 1 of size 4294967296"},
+		 "node '' (Reshape) makes axis 1 of size 4294967296, which is not possible"},
 		{ROWS "s: i64[4] = 65536 65536 65536 65536\ny = Reshape(x, s)",
 		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
 		{ROWS "s: i64[5] = 65536 65536 65536 65536 -1\ny = Reshape(x, s)",
@@ -167,10 +170,11 @@ Test(onnx_refusals, shapes)
 		{ROWS "o: i64[1] = 1\nt: i64[2] = 1 2\ny = Slice(x, o, t)",
 		 "node '' (Slice) has 1 starts, 2 ends, 0 axes, 0 steps, must have equally many"},
 		{ROWS "o: i64[1] = 2\nt: i64[1] = 2\ny = Slice(x, o, t, o)",
-		 "node '' (Slice) takes positions from 2 to before 2 in steps of 1, of 6"},
+		 "node '' (Slice) takes positions from 2 to before 2 in steps of 1, from an axis of 6"},
 		{ROWS "o: i64[1] = 1\nt: i64[1] = 9\nm: i64[1] = -1\ny = Slice(x, o, t, o, m)",
-		 "node '' (Slice) takes positions from 1 to before 9 in steps of -1, of 4"},
-		{ROWS "p: i64[3] = 1 2 1\ny, z = Split(x, p) axis=1", "node '' (Split) has 3 parts and 2 outputs"},
+		 "node '' (Slice) takes positions from 1 to before 9 in steps of -1, from an axis of 4"},
+		{ROWS "p: i64[3] = 1 2 1\ny, z = Split(x, p) axis=1",
+		 "node '' (Split) has 3 parts and 2 outputs, must have equally many"},
 		{ROWS "p: i64[2] = 3 2\ny, z = Split(x, p) axis=1\no = Add(y, z)",
 		 "node '' (Split) takes 2 positions of axis 1 from 3 on, which no view of its input has"},
 		{ROWS "p: i64[2] = 9223372036854775807 9223372036854775807\ny, z = Split(x, p) axis=1",
@@ -183,23 +187,24 @@ Test(onnx_refusals, shapes)
 		{ROWS "y = DepthToSpace(x) blocksize=2",
 		 "node '' (DepthToSpace) must have an input of four axes, and a 'blocksize' from 1 to 1024"},
 		{"input x f32[1,6,4,5]\ny = DepthToSpace(x) blocksize=2",
-		 "node '' (DepthToSpace) makes blocks of 4 values of 6 channels"},
+		 "node '' (DepthToSpace) makes blocks of 4 values from 6 channels, must divide them"},
 		{"input x f32[1,6,4,5]\ny = SpaceToDepth(x) blocksize=2",
-		 "node '' (SpaceToDepth) makes blocks of 2 by 2 of 4 by 5 positions"},
-		{ROWS "i: i64[] = 4\ny = Gather(x, i) axis=1", "node '' (Gather) takes position 4 of 4"},
-		{ROWS "i: i64[] = -5\ny = Gather(x, i) axis=1", "node '' (Gather) takes position -5 of 4"},
-		{ROWS "i: i64[0] =\ny = Gather(x, i) axis=1", "node '' (Gather) takes no position"},
+		 "node '' (SpaceToDepth) makes blocks of 2 by 2 from 4 by 5 positions, must divide them"},
+		{ROWS "i: i64[] = 4\ny = Gather(x, i) axis=1", "node '' (Gather) takes position 4 of an axis with 4"},
+		{ROWS "i: i64[] = -5\ny = Gather(x, i) axis=1", "node '' (Gather) takes position -5 of an axis with 4"},
+		{ROWS "i: i64[0] =\ny = Gather(x, i) axis=1",
+		 "node '' (Gather) takes no position, must take one or more"},
 		{ROWS "i: i64[] = 0\ny = Gather(x, i) axis=3",
 		 "node '' (Gather) has axis 3, must be from -3 to before 3"},
 		{SCORES "a: i64[1] = 0\ny = Squeeze(s, a)",
-		 "node '' (Squeeze) changes the shape of attention's scores, which psd cannot"},
+		 "node '' (Squeeze) changes the shape of attention's scores, which psd does not support"},
 		/* every second of 5 places */
 		{"input x f32[1,4,5]\no: i64[1] = 0\nt: i64[1] = 4\na: i64[1] = 2\np: i64[1] = 2\nz = Slice(x, o, t, "
 		 "a, p)\n"
 		 "y = Flatten(z)",
 		 "node '' (Flatten) separates values in a way that psd cannot express"},
 		{ROWS "s: i64[4] = 1 2 4 6\nz = Expand(x, s)\ny = Flatten(z)",
-		 "node '' (Flatten) repeats values, which no layer can"},
+		 "node '' (Flatten) repeats values, which no layer can do"},
 		/* 6 positions as 2 of 3 in one and 3 of 2 in the other, far apart in both */
 		{"input x f32[1,6,6]\ns: i64[5] = 1 2 3 2 3\nr = Reshape(x, s)\nf: i64[3] = 1 6 6\n"
 		 "o = Transpose(r) perm=[0,1,4,3,2]\np = Transpose(r) perm=[0,4,1,2,3]\n"
@@ -216,7 +221,8 @@ Test(onnx_refusals, shapes)
 Test(onnx_refusals, products)
 {
 	static const struct refusal refusals[] = {
-		{ROWS "w: f32[7,5]\ny = MatMul(x, w)", "node '' (MatMul) multiplies 6 values by a weight for 7"},
+		{ROWS "w: f32[7,5]\ny = MatMul(x, w)",
+		 "node '' (MatMul) multiplies 6 values by a weight for 7, must be equally many"},
 		{ROWS "w: f32[6,16777217]\ny = MatMul(x, w)",
 		 "node '' (MatMul) has 16777217 outputs, must have up to 16777216"},
 		{ROWS "w: f32[6]\ny = MatMul(x, w)", "node '' (MatMul) must have a constant weight of 2 to 2 axes"},
@@ -227,9 +233,9 @@ Test(onnx_refusals, products)
 		{FLAT "w: f32[12,5]\ny = Gemm(x, w) alpha=0.5",
 		 "node '' (Gemm) must multiply samples by a weight, with factors of 1"},
 		{FLAT "w: f32[12,5]\nb: f32[1]\ny = Gemm(x, w, b)",
-		 "node '' (Gemm) has a scale or shift that must be 5 values of the file"},
+		 "node '' (Gemm) has a computed scale or shift, must be 5 values of the file"},
 		{MAPS "w: f32[4,3,3,3]\ns: i64[1] = 4\nb = ConstantOfShape(s) value=f32[1]{1}\ny = Conv(x, w, b)",
-		 "node '' (Conv) has a scale or shift that must be 4 values of the file"},
+		 "node '' (Conv) has a computed scale or shift, must be 4 values of the file"},
 		{FLAT "w: f32[12,5]\nb: f32[1,1,5]\np = MatMul(x, w)\ny = Add(p, b)",
 		 "node '' (Add) has inputs whose shapes do not fit"}, /* it makes an axis */
 		{FLAT "w: f32[12,5]\nb: f32[5,1]\np = MatMul(x, w)\ny = Add(p, b)",
@@ -294,7 +300,8 @@ Test(onnx_refusals, other_layers)
 {
 	static const struct refusal refusals[] = {
 		{ROWS "t = Transpose(x) perm=[0,2,1]\ny = Add(x, t)",
-		 "node '' (Add) combines samples of different shapes, which psd can only for a factor of each map"},
+		 "node '' (Add) combines samples of different shapes, which psd supports only for a factor of each "
+		 "map"},
 		{ROWS "w: f32[1,4,6] = external w.bin 0\ny = Mul(x, w)",
 		 "node '' (Mul) has learned values for some axes of its input, must have them for one axis, or "
 		 "summands for all values"},
@@ -313,11 +320,12 @@ Test(onnx_refusals, other_layers)
 		 "node '' (Less) changes a random mask, must compare it with a number"},
 		{ROWS "y = Dropout(x) ratio=1.0", "node '' (Dropout) drops 1, must be 0 to less than 1"},
 		{ROWS "y = Dropout(x) ratio=-0.5", "node '' (Dropout) drops -0.5, must be 0 to less than 1"},
-		{ROWS "z: f32[] = 0\ny = Less(x, z)", "node '' (Less) compares samples, which no layer can"},
+		{ROWS "z: f32[] = 0\ny = Less(x, z)", "node '' (Less) compares samples, which no layer can do"},
 		{ROWS "c: b8[] = 1\nz: f32[] = 0\ny = Where(c, x, z)",
-		 "node '' (Where) chooses between samples, which no layer can"},
+		 "node '' (Where) chooses between samples, which no layer can do"},
 		{ROWS "y = ReduceMean(x)", "node '' (ReduceMean) must have 'axes'"},
-		{BATCH "y = ReduceMean(x) axes=[0]", "node '' (ReduceMean) is over the batch"},
+		{BATCH "y = ReduceMean(x) axes=[0]",
+		 "node '' (ReduceMean) is over the axis of the batch, must be within a sample"},
 		{ROWS "y = ReduceMean(x) axes=[3]", "node '' (ReduceMean) has axis 3, must be from -3 to before 3"},
 		{ROWS "c: f32[2] = 1 2\nm = ReduceMean(c) axes=[0]\ny = Mul(x, m)",
 		 "node '' (ReduceMean) must have samples as its input"},
@@ -352,11 +360,11 @@ Test(onnx_refusals, attention)
 {
 	static const struct refusal refusals[] = {
 		{FLAT "y = MatMul(x, x)",
-		 "node '' (MatMul) multiplies samples by samples, which psd can only in attention with heads"},
+		 "node '' (MatMul) multiplies samples by samples, which psd supports only in attention with heads"},
 		{HEADS "k = Transpose(x) perm=[0,1,3,2]\nr = Relu(k)\ns = MatMul(x, r)",
 		 "node '' (MatMul) has queries or keys with a function that is not a factor"},
 		{SCORES HALF "t = Mul(s, h)\np = Softmax(t)\nu = Mul(p, h)\ny = MatMul(u, x)",
-		 "node '' (Mul) changes scores after their softmax, which psd cannot"},
+		 "node '' (Mul) changes scores after their softmax, which psd does not support"},
 		{SCORES HALF "t = Mul(s, h)\np = Softmax(t)\nm: f32[4,4]\nu = Add(p, m)\ny = MatMul(u, x)",
 		 "node '' (Add) adds to scores, must add a constant mask"},
 		{SCORES "m: f32[3,3] = 0 0 0 0 0 0 0 0 0\nu = Add(s, m)\ny = MatMul(u, x)",
@@ -366,7 +374,7 @@ Test(onnx_refusals, attention)
 		/* -5 does not hide what is masked */
 		{SCORES
 		 "m: b8[4,4] = 1 0 0 0 1 1 0 0 1 1 1 0 1 1 1 1\nl: f32[] = -5\nu = Where(m, s, l)\ny = MatMul(u, x)",
-		 "node '' (Where) chooses between samples, which no layer can"},
+		 "node '' (Where) chooses between samples, which no layer can do"},
 		{SCORES "p = Softmax(s)\ny = MatMul(p, x)",
 		 "node '' (Softmax) scales scores by 1, must be 1 / sqrt(4), the depth of a head"},
 		{SCORES HALF "t = Mul(s, h)\np = Softmax(t) axis=1\ny = MatMul(p, x)",
@@ -374,7 +382,7 @@ Test(onnx_refusals, attention)
 		{SCORES HALF "t = Mul(s, h)\np = LogSoftmax(t)\ny = MatMul(p, x)",
 		 "node '' (LogSoftmax) must be over the last axis of attention's scores, without a logarithm"},
 		{SCORES "y = MatMul(s, x)",
-		 "node '' (MatMul) multiplies samples by samples, which psd can only in attention with heads"},
+		 "node '' (MatMul) multiplies samples by samples, which psd supports only in attention with heads"},
 		{"input x f32[1,2,4,8]\nq, v = Split(x) axis=-1\nk = Transpose(q) perm=[0,1,3,2]\ns = MatMul(q, "
 		 "k)\n" HALF
 		 "t = Mul(s, h)\np = Softmax(t)\nb: i64[1] = 0\ne: i64[1] = 2\na: i64[1] = 3\nw = Slice(v, b, e, a)\n"
