@@ -136,6 +136,9 @@ struct psd_collective {
 	/* Returns the number of steps that wait for one another, for the costs per `step` of a size class. NULL: the
 	 * number of all steps. */
 	unsigned (*hops)(uint64_t elements, struct psd_members members);
+	/* Returns the largest number of elements of a message, where each member sends a message to one and the same
+	 * member in every step, and passes on in a step what arrived in the one before. NULL elsewhere. */
+	uint64_t (*largest)(uint64_t elements, struct psd_members members);
 	/* steps on different links overlap, so flows are simulated in message fidelity, too */
 	bool overlaps;
 	/* any node may be the one that sends most; false: the first or the last node sends most */

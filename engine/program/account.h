@@ -27,6 +27,7 @@ struct psd_account {
 	/* sums from the start of the run to the end of each iteration; shape (iterations, hosts) */
 	struct psd_parts *marks;
 	unsigned n_hosts;
+	uint32_t n_skipped;	/* number of iterations of psd_account_skip() */
 	unsigned n_on_way;	/* number of operations and messages with data on its way now */
 	double on_way_sec;	/* seconds in which data was on its way, up to the last time when none was */
 	double on_way_from_sec; /* time since which data is on its way, if n_on_way > 0 */
@@ -51,6 +52,10 @@ void psd_account_depart(struct psd_account *account, double now_sec);
 void psd_account_arrive(struct psd_account *account, double now_sec);
 /* Records that the iteration has ended on all workers, with the sums so far. */
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec);
+
+/* Counts n_units times the `unit` iterations up to iteration `last` once more: psd_interpreter_skip(). sec: their
+ * duration. */
+void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit, uint32_t n_units, double sec);
 
 /* Returns the parts of a host's iterations first to end - 1, averaged over them. These iterations must have ended.
  * Pure. */

@@ -67,6 +67,10 @@ struct psd_interpreter {
 	uint32_t *n_next_done; /* per iteration: number of workers on which its operation PSD_OP_NEXT has ended */
 	struct psd_account account;
 	struct psd_collective_order order;
+	/* number of iterations that were not executed because they repeat others (psd_interpreter_skip()), and their
+	 * seconds, by which the interpreter's clock is ahead of the executor's */
+	uint32_t n_skipped;
+	double skipped_sec;
 	int64_t n_chosen; /* number of collectives that the coordinator, another interpreter, has chosen so far */
 };
 
@@ -109,6 +113,11 @@ void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_t
 /* Records that the coordinator has begun the collective. Called on the other members. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
+/* Leaves out n_units times `unit` iterations after iteration `last`, which has ended on all workers: they repeat the
+ * `unit` iterations up to it. The run ends earlier by as many; results count them. busy_sec: for each host and resource,
+ * the seconds for which operations held it in these `unit` iterations. */
+void psd_interpreter_skip(struct psd_interpreter *interpreter, uint32_t last, uint32_t unit, uint32_t n_units,
+			  const double *busy_sec);
 /* True if the host has executed all its operations of all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
 /* Returns the oldest iteration that the host has not completed. Messages for this iteration and for later ones may

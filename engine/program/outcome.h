@@ -36,7 +36,12 @@ struct psd_outcome {
 	bool is_estimate, is_refused;
 	enum psd_relief relief;
 	bool takes_factors; /* some gradients are rebuilt from factors of linear layers; set by predictions only */
-	uint64_t n_events;  /* number of events: operations of all hosts, messages, dates */
+	/* Simulations: number of nodes, and number of those that were simulated, as the others are like one of them; 0:
+	 * all were. Numbers of messages and iterations that were not simulated, as they are like others. */
+	unsigned n_nodes, n_simulated_nodes;
+	uint64_t n_skipped_messages;
+	uint32_t n_skipped_iterations;
+	uint64_t n_events; /* number of events: operations of all hosts, messages, dates */
 };
 
 /* Tells whether the program rebuilds gradients from factors. Pure. */

@@ -126,6 +126,14 @@ void psd_scheduler_set_fence(struct psd_scheduler *scheduler, uint32_t iteration
 	scheduler->fence = iteration;
 }
 
+void psd_scheduler_set_end(struct psd_scheduler *scheduler, uint32_t end)
+{
+	if (scheduler->iteration == scheduler->iterations.end)
+		scheduler->iteration = end; /* a host without operations is done */
+	scheduler->iterations.end = end;
+	scheduler->period.end = end;
+}
+
 bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler)
 {
 	return scheduler->fence > 0 && scheduler->iteration == scheduler->fence;
@@ -309,14 +317,16 @@ void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next)
 	complete(scheduler);
 }
 
-/* Releases dependents that follow the task in a stream, or all others. */
+/* Releases dependents that follow the task in a stream, or all others. Without streams none follows. */
 static void release_dependents(struct psd_scheduler *scheduler, struct psd_task task, bool those_that_follow)
 {
 	const struct psd_op *op = &scheduler->program->ops[task.op];
 	const struct psd_edge *dependents = &scheduler->program->dependents[op->first_dependent];
 
+	if (scheduler->streams == 0 && those_that_follow)
+		return;
 	for (uint32_t e = 0; e < op->n_dependents; e++)
-		if (follows(scheduler, dependents[e].op, task.op) == those_that_follow)
+		if (scheduler->streams == 0 || follows(scheduler, dependents[e].op, task.op) == those_that_follow)
 			release_one(scheduler,
 				    (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
 }
