@@ -34,11 +34,12 @@ enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 
 /* Options of psd-sim's command line. Strings are borrowed from argv. */
 struct psd_options {
-	unsigned about;	  /* text about psd-sim to print instead of a prediction, an enum psd_about */
-	unsigned form;	  /* form of the output, an enum psd_form */
-	bool is_estimate; /* --estimate: estimate instead of simulating */
-	bool is_quiet;	  /* --quiet: show no progress */
-	bool is_markdown; /* print the text about psd-sim as Markdown, for the documentation */
+	unsigned about;	    /* text about psd-sim to print instead of a prediction, an enum psd_about */
+	unsigned form;	    /* form of the output, an enum psd_form */
+	bool is_estimate;   /* --estimate: estimate instead of simulating */
+	bool is_every_node; /* --every-node: simulate all nodes and messages, equal ones as well */
+	bool is_quiet;	    /* --quiet: show no progress */
+	bool is_markdown;   /* print the text about psd-sim as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
 	const char *trace_path;		/* path of the trace to write; NULL without --trace */

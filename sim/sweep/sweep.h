@@ -9,11 +9,13 @@
 #include "engine/case/case.h"
 #include "engine/result/result.h"
 #include "engine/scenario/published.h"
+#include "sim/executor/simulate.h"
 
 struct psd_sweep {
 	const struct psd_costed_model *costed; /* scenario, model and durations of layers, borrowed */
 	const struct psd_published *published; /* published results to compare with; NULL: none */
 	const char *system_name;	       /* name of the only system to run; NULL: all */
+	enum psd_detail detail;		       /* detail of simulations */
 	bool is_estimate;		       /* estimate in this process instead of simulating in children */
 	unsigned n_at_once;		       /* number of concurrent children, >= 1 */
 	bool has_progress;		       /* see struct psd_children */
