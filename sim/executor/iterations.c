@@ -79,5 +79,9 @@ static void count(struct psd_simulation *sim, uint32_t n_units)
 
 void psd_sim_repeat(struct psd_simulation *sim)
 {
-	count(sim, psd_repeat_compare(&sim->repeat, &sim->interpreter, is_settled(sim)));
+	const uint32_t n_units = psd_repeat_compare(&sim->repeat, &sim->interpreter, is_settled(sim));
+	const uint64_t n_left_out = (uint64_t)n_units * sim->repeat.unit;
+
+	count(sim, n_units);
+	sim->n_events -= sim->n_operations * n_left_out / (sim->interpreter.iterations.end + n_left_out);
 }

@@ -154,7 +154,7 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 		n_messages = psd_sim_alone_events(sim);
 	if (n_operations + n_messages > most)
 		return refuse_length(sim, err);
-	sim->n_events = (uint64_t)n_operations;
+	sim->n_events = sim->n_operations = (uint64_t)n_operations;
 	return PSD_OK;
 }
 

@@ -140,6 +140,7 @@ struct psd_simulation {
 	uint64_t n_due[PSD_MAX_EVENTS];
 	bool is_out_of_memory;
 	uint64_t n_events;
+	uint64_t n_operations; /* number of operations of all iterations, counted in n_events at the start */
 	/* number of the first host that may not have finished; all hosts with lower numbers have */
 	unsigned first_incomplete;
 };

@@ -1,6 +1,8 @@
 /* Simulations in which one host, flow or all-reduce stands for many, against those of everything: random clusters and
  * methods. */
 #define _DEFAULT_SOURCE
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -222,4 +224,84 @@ Test(classes, many_simulations_with_and_without_classes)
 		cr_skip_test("a minute, many with sanitisers: PSD_FULL_TESTS=1 runs it");
 	for (unsigned seed = N_SAMPLES; seed < N_ALL; seed++)
 		check_seed(seed);
+}
+
+/* ---- cost ---- */
+
+/* A large simulation, with limits of its events and of the memory that it asks for. Both are the same on each machine. */
+struct large {
+	const char *cluster, *system, *fidelity;
+	uint64_t most_events;
+	size_t most_kib;
+};
+
+#define STAR  "network: {bandwidth: 25Gbps, latency: 10us}"
+#define RACKS "network: {bandwidth: 25Gbps, latency: 10us, topology: racks, nodes_per_rack: 32, oversubscription: 4}"
+
+static const struct large larges[] = {
+	{"nodes: 4096, " STAR, "ring", "flow", 10000, 1200},
+	{"nodes: 65536, " STAR, "ring", "flow", 10000, 8000},
+	{"nodes: 65536, workers_per_node: 16, " STAR, "ring, fuse: 25MiB", "flow", 5000, 110000},
+	{"nodes: 8192, workers_per_node: 8, slow: [{node: 77, compute: 0.5}], " RACKS, "two-level", "flow", 40000,
+	 14000},
+	{"nodes: 1024, " STAR, "ring", "message", 10000, 400},
+	{"nodes: 4096, " STAR, "ring", "message", 10000, 400},
+	{"nodes: 1024, " STAR, "halving-doubling", "message", 10000, 400},
+	{"nodes: 1024, " STAR, "double-tree", "message", 10000, 400},
+	{"nodes: 1024, " STAR, "torus", "message", 10000, 400},
+};
+
+/* All memory comes from one heap that never shrinks. Sanitisers count nothing. */
+static size_t heap_bytes(void)
+{
+	return mallinfo2().arena;
+}
+
+static void check_large(const struct large *large)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct {
+		struct psd_outcome outcome;
+		size_t bytes;
+	} *shared = shared_memory(sizeof(*shared));
+	int wait_status = 0;
+
+	loaded_print(&loaded,
+		     "title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"
+		     "compute: {device: v100}\ncluster: {stack: none, %s}\nsystems: [{name: s, sync: %s}]\n"
+		     "fidelity: %s\niterations: 1000\nmost_events: 100000000\n",
+		     large->cluster, large->system, large->fidelity);
+	loaded_case(&made, &loaded, 0, 0);
+	fflush(NULL);
+	const pid_t child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		struct psd_error err;
+
+		mallopt(M_MMAP_MAX, 0);
+		mallopt(M_TRIM_THRESHOLD, INT_MAX);
+		const size_t before_bytes = heap_bytes();
+		const enum psd_status status =
+			psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, &shared->outcome, &err);
+
+		shared->bytes = heap_bytes() - before_bytes;
+		_exit(status);
+	}
+	cr_assert_eq(waitpid(child, &wait_status, 0), child);
+	cr_expect_eq(wait_status, 0, "%s, %s: status %d", large->cluster, large->system, wait_status);
+	cr_expect_leq(shared->outcome.n_events, large->most_events, "%s, %s: %lu events", large->cluster, large->system,
+		      shared->outcome.n_events);
+	cr_expect_leq(shared->bytes >> 10, large->most_kib, "%s, %s: %zu KiB", large->cluster, large->system,
+		      shared->bytes >> 10);
+	cr_expect_gt(shared->outcome.n_skipped_iterations, 900);
+	munmap(shared, sizeof(*shared));
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(classes, large_clusters_take_few_events_and_little_memory)
+{
+	for (size_t i = 0; i < sizeof(larges) / sizeof(larges[0]); i++)
+		check_large(&larges[i]);
 }
