@@ -105,6 +105,9 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
+	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				       "'--every-node' needs a simulation, '--estimate' makes none");
 	if (status)
 		psd_options_release(&parsed);
 	else
