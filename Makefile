@@ -191,8 +191,8 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .SUFFIXES:
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
-	fuzz racks bench bench-tools compare accuracy published validate stacks break-even golden docs gpu-check \
-	gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
+	fuzz classes racks bench bench-tools compare accuracy published validate stacks break-even golden docs \
+	gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
 	check-budget check-references check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
 help: ## list the targets
@@ -569,6 +569,10 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 $(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+classes: $(BUILD)/psd-sim
+classes: deps ## compare simulations of all scenarios with and without --every-node
+	@tests/classes.sh $(BUILD)
 
 racks: $(BUILD)/psd-sim
 racks: deps ## both fidelities and the estimate where racks share uplinks, SIZE=all for 8 to 64 nodes

@@ -173,6 +173,7 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		.published = psd_loaded_scenario_published(loaded),
 		.system_name = options->system_name,
 		.is_estimate = options->is_estimate,
+		.detail = options->is_every_node ? PSD_DETAIL_ALL : PSD_DETAIL_CLASSES,
 		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
 		.has_progress = !options->is_quiet && isatty(STDERR_FILENO),
 	};
@@ -217,7 +218,9 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 		status = run_sweep(command, loaded, err);
 	if (!status) {
 		say_what_is_traced(command->options, scenario, system, &point);
-		status = psd_trace_run(command->trace, &loaded->costed, system, point, &command->signal_number, err);
+		status = psd_trace_run(command->trace, &loaded->costed, system, point,
+				       command->options->is_every_node ? PSD_DETAIL_ALL : PSD_DETAIL_HOSTS,
+				       &command->signal_number, err);
 	}
 	return status ? status : psd_outputs_commit(err);
 }

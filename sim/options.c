@@ -40,6 +40,9 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead of simulating: a row takes microseconds"),
 	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT)},
+	{OPTION("--every-node", NULL,
+		"simulate every node, all-reduce and iteration by itself, also where equal ones are simulated once"),
+	 .kind = PSD_OPTION_FLAG, AT(is_every_node), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
 	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
@@ -102,6 +105,9 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
+	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				       "'--every-node' needs a simulation, '--estimate' makes none");
 	if (status)
 		psd_options_release(&parsed);
 	else

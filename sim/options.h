@@ -34,11 +34,12 @@ enum psd_form { PSD_FORM_TABLE, PSD_FORM_CSV, PSD_FORM_JSON };
 
 /* Options of psd-sim's command line. Strings are borrowed from argv. */
 struct psd_options {
-	unsigned about;	  /* an enum psd_about: text about psd-sim to print instead of a prediction */
-	unsigned form;	  /* form of the output, an enum psd_form */
-	bool is_estimate; /* --estimate: predictions are estimates instead of simulations */
-	bool is_quiet;	  /* --quiet: no progress is shown */
-	bool is_markdown; /* the text of `about` is written as Markdown, for the documentation */
+	unsigned about;	    /* an enum psd_about: text about psd-sim to print instead of a prediction */
+	unsigned form;	    /* form of the output, an enum psd_form */
+	bool is_estimate;   /* --estimate: predictions are estimates instead of simulations */
+	bool is_every_node; /* --every-node: all nodes and messages are simulated, equal ones as well */
+	bool is_quiet;	    /* --quiet: no progress is shown */
+	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
 	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */

@@ -49,7 +49,8 @@ static inline void *shared_memory(size_t bytes)
 
 /* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without
  * deadlock. span is called in a child process; its context has to be shared memory. */
-static inline struct psd_outcome simulated_spans(const struct psd_case *made, psd_span_fn span, void *context)
+static inline struct psd_outcome simulated_in_detail(const struct psd_case *made, enum psd_detail detail,
+						     psd_span_fn span, void *context)
 {
 	struct child_result *shared = shared_memory(sizeof(*shared));
 	/* a simulation that never ends must not outlive its test for long */
@@ -62,7 +63,7 @@ static inline struct psd_outcome simulated_spans(const struct psd_case *made, ps
 	cr_assert_geq(child, 0);
 	if (child == 0) {
 		setrlimit(RLIMIT_CPU, &limit);
-		shared->status = psd_simulate(made, span, context, &shared->outcome, &shared->err);
+		shared->status = psd_simulate(made, detail, span, context, &shared->outcome, &shared->err);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(child, &wait_status, 0), child);
@@ -74,6 +75,11 @@ static inline struct psd_outcome simulated_spans(const struct psd_case *made, ps
 	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
 		     result.err.text);
 	return result.outcome;
+}
+
+static inline struct psd_outcome simulated_spans(const struct psd_case *made, psd_span_fn span, void *context)
+{
+	return simulated_in_detail(made, PSD_DETAIL_HOSTS, span, context);
 }
 
 /* Time in which the sends of one kind of message were in progress; filled by the simulation of simulated_window(). */
@@ -109,7 +115,7 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 
 static inline struct psd_outcome simulated(const struct psd_case *made)
 {
-	return simulated_spans(made, NULL, NULL);
+	return simulated_in_detail(made, PSD_DETAIL_CLASSES, NULL, NULL);
 }
 
 #endif

@@ -1542,7 +1542,7 @@ Test(contract, an_operation_of_a_simulation_counts_once)
 	loaded_open(&loaded, ONE_LAYER "cluster:\n  stack: none\n  nodes: 1\n  " NETWORK
 				       "\nsystems: [{name: one, sync: ring}]\niterations: 3\n");
 	loaded_case(&made, &loaded, 0, 0);
-	cr_assert_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, &outcome, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(outcome.n_events, 3 * made.program.n_ops);
 	psd_case_release(&made);
 	loaded_close(&loaded);
@@ -1589,7 +1589,7 @@ Test(contract, a_simulation_with_too_many_events_is_refused)
 	loaded_open(&loaded, ONE_LAYER "cluster:\n  stack: none\n  nodes: 4\n  " NETWORK
 				       "\nsystems: [{name: one, sync: ps}]\nmost_events: 3\n");
 	loaded_case(&made, &loaded, 0, 0);
-	cr_expect_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_EINVAL);
+	cr_expect_eq(psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, &outcome, &err), PSD_EINVAL);
 	cr_expect(strstr(err.text, "'one' on 4 workers needs more than 3 events"), "%s", err.text);
 	length = psd_run_length_make(made.system, 1, 0.0);
 	length.most_events = 3;

@@ -148,6 +148,9 @@ struct psd_collective {
 	/* Returns the number of steps of which each waits for the one before. A size class's step_sec is charged for
 	 * each of them. NULL: the number of all steps. */
 	unsigned (*hops)(uint64_t elements, struct psd_members members);
+	/* Returns the largest number of elements of a message, where each member sends a message to one and the same
+	 * member in every step, and passes on in a step what arrived in the one before. NULL elsewhere. */
+	uint64_t (*largest)(uint64_t elements, struct psd_members members);
 	/* Steps on different links overlap in time. Therefore the flows of this collective are simulated instead of
 	 * its steps, even in message fidelity. */
 	bool overlaps;

@@ -131,8 +131,14 @@ unsigned psd_ring_period(struct psd_members members, unsigned per_rack)
 	return per_rack;
 }
 
+static uint64_t largest_of(uint64_t elements, struct psd_members members)
+{
+	return elements / members.n + (elements % members.n > 0);
+}
+
 #define AS_RING                                                                                                        \
-	.steps = steps, .step = step_of, .flow = flow_of, .alone_sec = psd_ring_alone_sec, .period = psd_ring_period
+	.steps = steps, .step = step_of, .flow = flow_of, .alone_sec = psd_ring_alone_sec, .period = psd_ring_period,  \
+	.largest = largest_of
 
 const struct psd_collective psd_ring = {.name = "ring", AS_RING};
 

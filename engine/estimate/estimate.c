@@ -88,14 +88,32 @@ static bool is_alike(const struct psd_program *program, unsigned node)
 	return true;
 }
 
+static bool has_root(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].payload.collective && program->ops[i].payload.collective->has_root)
+			return true;
+	return false;
+}
+
+/* True for nodes that are neither among the first two nor the last of their kind: without roots all are alike, or
+ * none. */
+static bool is_inner(const struct psd_layout *layout, unsigned node)
+{
+	return node >= 2 && node + 1 != layout->nodes && node + 1 != psd_layout_nodes(layout);
+}
+
 /* Sets the bytes that the busiest node sends and receives. Only one of the nodes that are alike is counted. */
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
 	const uint32_t steps = psd_plan_steps(program->plan);
 	const unsigned n_nodes = psd_layout_nodes(&program->plan->layout);
+	const bool is_rootless = !has_root(program);
 	bool has_alike = false;
 
 	for (unsigned node = 0; node < n_nodes; node++) {
+		if (has_alike && is_rootless && is_inner(&program->plan->layout, node))
+			continue;
 		if (is_alike(program, node)) {
 			if (has_alike)
 				continue;

@@ -140,6 +140,23 @@ void psd_account_mark(struct psd_account *account, uint32_t iteration, double no
 	}
 }
 
+void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit, uint32_t n_units, double sec)
+{
+	const struct psd_parts *after = &account->marks[(size_t)last * account->n_hosts];
+	const struct psd_parts *before = after - (size_t)unit * account->n_hosts;
+
+	account->n_skipped += n_units * unit;
+	account->on_way_from_sec += sec;
+	for (unsigned h = 0; h < account->n_hosts; h++) {
+		struct psd_device_time *device = &account->devices[h];
+
+		device->from_sec += sec;
+		device->sum.compute_sec += n_units * (after[h].compute_sec - before[h].compute_sec);
+		device->sum.other_work_sec += n_units * (after[h].other_work_sec - before[h].other_work_sec);
+		device->sum.exposed_comm_sec += n_units * (after[h].exposed_comm_sec - before[h].exposed_comm_sec);
+	}
+}
+
 static double whole(const struct psd_parts *parts)
 {
 	return parts->compute_sec + parts->other_work_sec + parts->exposed_comm_sec + parts->other_waiting_sec;
@@ -158,7 +175,8 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 	static const struct psd_parts nothing;
 	const struct psd_parts *marks = &account->marks[host], *after = &marks[(size_t)(end - 1) * account->n_hosts];
 	const struct psd_parts *before = first > 0 ? &marks[(size_t)(first - 1) * account->n_hosts] : &nothing;
-	const double n = end - first, least_sec = rounding_ratio * (whole(after) - whole(before)) / n;
+	const double n = end + account->n_skipped - first,
+		     least_sec = rounding_ratio * (whole(after) - whole(before)) / n;
 
 	return (struct psd_parts){
 		.compute_sec = mean(after->compute_sec, before->compute_sec, n, least_sec),

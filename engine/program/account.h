@@ -28,6 +28,7 @@ struct psd_account {
 	/* sums from the start of the run to the end of each iteration; shape (iterations, n_hosts) */
 	struct psd_parts *marks;
 	unsigned n_hosts;
+	uint32_t n_skipped;	/* number of iterations of psd_account_skip() */
 	unsigned n_on_way;	/* number of operations and messages that have data on their way now */
 	double on_way_sec;	/* sum of the finished intervals in which data were on their way */
 	double on_way_from_sec; /* begin of the present interval; valid if n_on_way > 0 */
@@ -54,6 +55,10 @@ void psd_account_depart(struct psd_account *account, double now_sec);
 void psd_account_arrive(struct psd_account *account, double now_sec);
 /* Records that the iteration has ended on all workers, and stores the sums up to now. */
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec);
+
+/* Counts n_units times the `unit` iterations up to iteration `last` once more: psd_interpreter_skip(). sec: their
+ * duration. */
+void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit, uint32_t n_units, double sec);
 
 /* Returns the parts of one iteration on a host: the mean over iterations `first` to `end` - 1, which must have ended.
  * Pure. */

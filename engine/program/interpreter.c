@@ -5,19 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct psd_host_state {
-	struct psd_scheduler scheduler;
-	bool is_worker;
-	/* Per resource: the tasks that were passed to it; the first one runs. */
-	struct {
-		struct psd_task tasks[PSD_MOST_AHEAD + 1];
-		unsigned n;
-	} given[PSD_RESOURCES];
-	struct psd_running_collective *collective; /* collective for which the NIC is held, or will be; or NULL */
-	double started_sec[PSD_RESOURCES];
-	double sent_sec; /* time at which the NIC was last in use */
-	double busy_sec[PSD_RESOURCES];
-};
+#include "engine/program/host_state.h"
+
+static double now_sec(const struct psd_interpreter *in)
+{
+	return in->seam.now(in->seam.context) + in->skipped_sec;
+}
 
 static const struct psd_op *op_of(const struct psd_interpreter *in, struct psd_task task)
 {
@@ -42,7 +35,7 @@ static void give(struct psd_interpreter *in, unsigned h, enum psd_resource resou
 	struct psd_host_state *host = &in->hosts[h];
 	host->given[resource].tasks[host->given[resource].n++] = task;
 	if (host->given[resource].n == 1)
-		begin_span(in, h, resource, in->seam.now(in->seam.context));
+		begin_span(in, h, resource, now_sec(in));
 }
 
 static struct psd_task take_first(struct psd_host_state *host, enum psd_resource resource)
@@ -60,7 +53,7 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 {
 	struct psd_host_state *host = &in->hosts[h];
 	const double start_sec = host->started_sec[resource];
-	const double end_sec = in->seam.now(in->seam.context);
+	const double end_sec = now_sec(in);
 	const struct psd_task task = take_first(host, resource);
 	host->busy_sec[resource] += end_sec - start_sec;
 	if (resource == PSD_RESOURCE_NIC)
@@ -75,7 +68,7 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 
 static void note_next(struct psd_interpreter *in, struct psd_task task)
 {
-	in->next_sec[task.iteration] = in->seam.now(in->seam.context); /* time never goes back: the last one stays */
+	in->next_sec[task.iteration] = now_sec(in); /* time never goes back: the last one stays */
 	if (++in->n_next_done[task.iteration] == in->n_workers)
 		psd_account_mark(&in->account, task.iteration, in->next_sec[task.iteration]);
 }
@@ -317,7 +310,7 @@ void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_r
 
 void psd_interpreter_departed(struct psd_interpreter *in)
 {
-	psd_account_depart(&in->account, in->seam.now(in->seam.context));
+	psd_account_depart(&in->account, now_sec(in));
 }
 
 void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double work_sec)
@@ -329,7 +322,7 @@ void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_
 {
 	const uint32_t receive = send.op + 1; /* a send is followed by its receive */
 	assert(in->program->ops[receive].kind == PSD_OP_RECEIVE && in->program->ops[receive].match == send.op);
-	psd_account_arrive(&in->account, in->seam.now(in->seam.context));
+	psd_account_arrive(&in->account, now_sec(in));
 	psd_scheduler_arrive(&in->hosts[h].scheduler, (struct psd_task){send.iteration, receive});
 	settle(in, h);
 }
@@ -362,6 +355,28 @@ void psd_interpreter_chosen(struct psd_interpreter *in, struct psd_task collecti
 {
 	psd_collective_order_add(&in->order, in->n_chosen++, collective);
 	settle_all(in);
+}
+
+/* The clock jumps: all that is under way began later by as much. */
+void psd_interpreter_skip(struct psd_interpreter *in, uint32_t last, uint32_t unit, uint32_t n_units,
+			  const double *busy_sec)
+{
+	const double sec = n_units * (in->next_sec[last] - in->next_sec[last - unit]);
+
+	in->skipped_sec += sec;
+	in->n_skipped += n_units * unit;
+	in->iterations.end -= n_units * unit;
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		struct psd_host_state *host = &in->hosts[h];
+
+		psd_scheduler_set_end(&host->scheduler, in->iterations.end);
+		host->sent_sec += sec;
+		for (unsigned r = 0; r < PSD_RESOURCES; r++) {
+			host->started_sec[r] += sec;
+			host->busy_sec[r] += n_units * busy_sec[h * PSD_RESOURCES + r];
+		}
+	}
+	psd_account_skip(&in->account, last, unit, n_units, sec);
 }
 
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)
@@ -401,7 +416,7 @@ double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t 
 {
 	assert(first >= in->iterations.first && first < in->iterations.end);
 	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0; /* 0 where nothing was carried out */
-	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end - first);
+	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end + in->n_skipped - first);
 }
 
 static int compare_sec(const void *left, const void *right)
@@ -440,7 +455,7 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 	double busiest_sec = 0.0;
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		busiest_sec = fmax(busiest_sec, in->hosts[h].busy_sec[resource]);
-	return busiest_sec / (in->iterations.end - in->iterations.first);
+	return busiest_sec / (in->iterations.end + in->n_skipped - in->iterations.first);
 }
 
 static double device_sec(const struct psd_parts *parts)

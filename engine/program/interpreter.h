@@ -70,6 +70,10 @@ struct psd_interpreter {
 	uint32_t *n_next_done;
 	struct psd_account account;
 	struct psd_collective_order order;
+	/* number of iterations that were not executed because they repeat others (psd_interpreter_skip()), and their
+	 * seconds, by which the interpreter's clock is ahead of the executor's */
+	uint32_t n_skipped;
+	double skipped_sec;
 	/* number of collectives that the coordinator, if it is another interpreter, has chosen so far */
 	int64_t n_chosen;
 };
@@ -117,6 +121,11 @@ void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_t
 /* Records that the coordinator has begun the collective. Only for the other interpreters. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
+/* Leaves out n_units times `unit` iterations after iteration `last`, which has ended on all workers. The left-out
+ * iterations repeat the `unit` iterations up to `last`. The run ends earlier by as many; results count them. busy_sec:
+ * for each host and resource, the seconds for which operations held it in these `unit` iterations. */
+void psd_interpreter_skip(struct psd_interpreter *interpreter, uint32_t last, uint32_t unit, uint32_t n_units,
+			  const double *busy_sec);
 /* True if the host has executed all its operations in all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
 /* Returns the oldest iteration that the host has not completed. Messages of this iteration and of later ones may still

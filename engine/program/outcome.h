@@ -40,6 +40,12 @@ struct psd_outcome {
 	enum psd_relief relief;
 	/* Some gradients are rebuilt from factors of linear layers. Set only by predictions. */
 	bool takes_factors;
+	/* Simulations: number of nodes, and number of the nodes that were simulated; each of the others is equal to one
+	 * of them. 0: all nodes were simulated. */
+	unsigned n_nodes, n_simulated_nodes;
+	/* Numbers of messages and iterations that were not simulated, because they are equal to others. */
+	uint64_t n_skipped_messages;
+	uint32_t n_skipped_iterations;
 	uint64_t n_events; /* number of events: operations of all hosts, messages and timers */
 };
 

@@ -126,6 +126,14 @@ void psd_scheduler_set_fence(struct psd_scheduler *scheduler, uint32_t iteration
 	scheduler->fence = iteration;
 }
 
+void psd_scheduler_set_end(struct psd_scheduler *scheduler, uint32_t end)
+{
+	if (scheduler->iteration == scheduler->iterations.end)
+		scheduler->iteration = end; /* a host without operations is done */
+	scheduler->iterations.end = end;
+	scheduler->period.end = end;
+}
+
 bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler)
 {
 	return scheduler->fence > 0 && scheduler->iteration == scheduler->fence;
@@ -206,6 +214,13 @@ static struct psd_period period_of(const struct psd_plan *plan, struct psd_itera
 	return period;
 }
 
+/* Returns the number of rows that the run's iterations need. Iteration i has row i % window, and few simulations
+ * have that many. */
+static uint32_t n_rows(const struct psd_program *program, struct psd_iterations iterations)
+{
+	return iterations.end > 0 && iterations.end < program->window ? iterations.end : program->window;
+}
+
 enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct psd_program *program,
 				   const struct psd_duties *duties, struct psd_iterations iterations,
 				   struct psd_error *err)
@@ -217,7 +232,8 @@ enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct
 		.period = period_of(program->plan, iterations),
 		.iteration = iterations.first,
 	};
-	scheduler->waiting = malloc((size_t)program->window * (program->n_ops + 1) * sizeof(*scheduler->waiting));
+	scheduler->waiting =
+		malloc((size_t)n_rows(program, iterations) * (program->n_ops + 1) * sizeof(*scheduler->waiting));
 	scheduler->n_left = calloc(program->window, sizeof(*scheduler->n_left));
 	scheduler->row_waits = calloc(program->window, sizeof(*scheduler->row_waits));
 	if (scheduler->waiting == NULL || scheduler->n_left == NULL || scheduler->row_waits == NULL) {
@@ -245,7 +261,7 @@ void psd_scheduler_release(struct psd_scheduler *scheduler)
 	*scheduler = (struct psd_scheduler){0};
 }
 
-static void release_one(struct psd_scheduler *scheduler, struct psd_task task)
+static inline void release_one(struct psd_scheduler *scheduler, struct psd_task task)
 {
 	if (task.iteration >= scheduler->iterations.end)
 		return;
@@ -309,6 +325,15 @@ void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next)
 	complete(scheduler);
 }
 
+static void release_all_dependents(struct psd_scheduler *scheduler, struct psd_task task)
+{
+	const struct psd_op *op = &scheduler->program->ops[task.op];
+	const struct psd_edge *dependents = &scheduler->program->dependents[op->first_dependent];
+
+	for (uint32_t e = 0; e < op->n_dependents; e++)
+		release_one(scheduler, (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
+}
+
 /* Releases dependents that follow the task in a stream, or all others. */
 static void release_dependents(struct psd_scheduler *scheduler, struct psd_task task, bool those_that_follow)
 {
@@ -334,11 +359,15 @@ void psd_scheduler_finish(struct psd_scheduler *scheduler, struct psd_task task)
 	const bool was_given = row_of(scheduler, task.iteration)[task.op] == PSD_GIVEN;
 	assert(!is_done(scheduler, task));
 	row_of(scheduler, task.iteration)[task.op] = PSD_DONE;
-	if (!was_given)
-		release_dependents(scheduler, task, true);
-	release_dependents(scheduler, task, false);
-	scheduler->n_left[task.iteration % window]--;
-	complete(scheduler);
+	if (scheduler->streams == 0) {
+		release_all_dependents(scheduler, task);
+	} else {
+		if (!was_given)
+			release_dependents(scheduler, task, true);
+		release_dependents(scheduler, task, false);
+	}
+	if (--scheduler->n_left[task.iteration % window] == 0)
+		complete(scheduler);
 }
 
 void psd_scheduler_arrive(struct psd_scheduler *scheduler, struct psd_task receive)

@@ -115,6 +115,8 @@ bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler);
 /* Removes the fence, so that the operations behind it may start, and sets the next fence at iteration `next`; 0: there
  * is no other fence. psd_scheduler_is_at_fence() must be true. */
 void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next);
+/* Makes the run end before iteration `end` instead, which must not have begun, nor any later one. */
+void psd_scheduler_set_end(struct psd_scheduler *scheduler, uint32_t end);
 /* Records that the task was passed to its resource, which is a stream (psd_scheduler.streams). Tasks of the same
  * stream that wait for this task become ready, because the stream executes them after it. */
 void psd_scheduler_give(struct psd_scheduler *scheduler, struct psd_task task);

@@ -88,7 +88,7 @@ struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uns
 
 enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err)
 {
-	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+	const unsigned n_hosts = sim->n_hosts;
 	const double share_ratio = sim->simulated->system->host.device_share_ratio;
 
 	if (share_ratio == 0.0)

@@ -7,6 +7,7 @@
 
 #include "engine/program/jitter.h"
 #include "sim/executor/simulation.h"
+#include "sim/executor/step_graph.h"
 
 static double sim_now(void *context)
 {
@@ -19,10 +20,11 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	struct psd_simulation *sim = context;
 	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
+	const unsigned of_layout = psd_sim_host(sim, host);
 	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
-	sec = psd_jittered_sec(sim->scenario, host, op, resource, task, sec);
+	sec = psd_jittered_sec(sim->scenario, of_layout, op, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
-		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
+		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, of_layout), sec);
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
 		psd_interpreter_worked(&sim->interpreter, host, sec);
 	if (cores > 0.0)
@@ -75,6 +77,8 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
 	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, (unsigned)psd_event_tag_rest(value)); break;
 	}
+	if (psd_repeat_is_due(&sim->repeat, &sim->interpreter))
+		psd_sim_repeat(sim);
 	stop_when_complete(sim);
 }
 
@@ -86,7 +90,8 @@ static void wake(void *context, uint64_t value)
 static void sim_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
 {
 	struct psd_simulation *sim = context;
-	const struct psd_span span = {host, task, false, sim->program->ops[task.op].bytes, start_sec, end_sec};
+	const struct psd_span span = {psd_sim_host(sim, host),		task,	   false,
+				      sim->program->ops[task.op].bytes, start_sec, end_sec};
 	sim->span(sim->span_context, sim->program, &span);
 }
 
@@ -142,45 +147,77 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 	for (uint32_t i = 0; i < program->n_ops && n_operations + n_messages <= most; i++) {
 		const struct psd_op *op = &program->ops[i];
 		const double times = op->is_exchange ? n_exchanges : length.n_iterations;
-		n_operations += times * psd_layout_hosts(sim->layout);
-		n_messages += times * psd_sim_transfer_events(sim, op);
+		n_operations += times * sim->n_hosts;
+		n_messages += sim->alone.is_on ? 0.0 : times * psd_sim_transfer_events(sim, op);
 	}
+	if (sim->alone.is_on)
+		n_messages = psd_sim_alone_events(sim);
 	if (n_operations + n_messages > most)
 		return refuse_length(sim, err);
-	sim->n_events = (uint64_t)n_operations;
+	sim->n_events = sim->n_operations = (uint64_t)n_operations;
+	return PSD_OK;
+}
+
+enum { N_ROLES = 8 };
+
+/* Returns the number of the host's role, below N_ROLES. */
+static unsigned role_of(const struct psd_simulation *sim, unsigned host)
+{
+	const unsigned h = psd_sim_host(sim, host);
+
+	return psd_layout_is_worker(sim->layout, h) + 2U * psd_layout_is_leader(sim->layout, h) +
+	       4U * psd_layout_is_shard(sim->layout, h);
+}
+
+/* True if hosts of one role have equal duties: no messages are awaited, and no operation is of a group or a root. */
+static bool do_roles_decide(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_RECEIVE || program->ops[i].where == PSD_WHERE_ROOT ||
+		    program->ops[i].where == PSD_WHERE_GROUP)
+			return false;
+	return true;
+}
+
+/* Adds the duties of a host, if no other host has the same ones, and returns their index in *d. */
+static enum psd_status add_duties(struct psd_simulation *sim, unsigned host, unsigned *d, struct psd_error *err)
+{
+	const size_t waits_size = sim->program->n_ops * sizeof(*sim->duties->waits);
+	struct psd_duties mine;
+
+	PSD_TRY(psd_duties_make(&mine, sim->program, psd_sim_host(sim, host), psd_sim_arrivals, sim, err));
+	*d = 0;
+	while (*d < sim->n_duties && memcmp(sim->duties[*d].waits, mine.waits, waits_size) != 0)
+		++*d;
+	struct psd_duties *grown =
+		*d < sim->n_duties ? NULL : realloc(sim->duties, (sim->n_duties + 1) * sizeof(*grown));
+	if (grown == NULL) {
+		psd_duties_release(&mine);
+		return *d < sim->n_duties ? PSD_OK : out_of_memory(sim, err);
+	}
+	sim->duties = grown;
+	sim->duties[sim->n_duties++] = mine;
 	return PSD_OK;
 }
 
 /* Makes the duties of all hosts; hosts with equal duties share one struct psd_duties. */
 static enum psd_status assign_duties(struct psd_simulation *sim, struct psd_error *err)
 {
-	const unsigned n_hosts = psd_layout_hosts(sim->layout);
-	const size_t waits_size = sim->program->n_ops * sizeof(*sim->duties->waits);
-	unsigned *duties_index = calloc(n_hosts, sizeof(*duties_index));
-	enum psd_status status = duties_index != NULL ? PSD_OK : out_of_memory(sim, err);
-	for (unsigned h = 0; h < n_hosts && status == PSD_OK; h++) {
-		struct psd_duties mine;
-		status = psd_duties_make(&mine, sim->program, h, psd_sim_arrivals, sim, err);
-		if (status != PSD_OK)
-			break;
-		unsigned d = 0;
-		while (d < sim->n_duties && memcmp(sim->duties[d].waits, mine.waits, waits_size) != 0)
-			d++;
-		duties_index[h] = d;
-		if (d < sim->n_duties) {
-			psd_duties_release(&mine);
-			continue;
-		}
-		struct psd_duties *grown = realloc(sim->duties, (d + 1) * sizeof(*grown));
-		if (grown == NULL) {
-			psd_duties_release(&mine);
-			status = out_of_memory(sim, err);
-			break;
-		}
-		sim->duties = grown;
-		sim->duties[sim->n_duties++] = mine;
+	const bool is_by_role = do_roles_decide(sim->program);
+	unsigned of_role[N_ROLES] = {0}; /* index of the duties of a role */
+	bool has_duties[N_ROLES] = {false};
+	unsigned *duties_index = calloc(sim->n_hosts, sizeof(*duties_index));
+	enum psd_status status = duties_index ? PSD_OK : out_of_memory(sim, err);
+
+	for (unsigned h = 0; h < sim->n_hosts && status == PSD_OK; h++) {
+		const unsigned role = role_of(sim, h);
+
+		if (!is_by_role || !has_duties[role])
+			status = add_duties(sim, h, &of_role[role], err);
+		has_duties[role] = true;
+		duties_index[h] = of_role[role];
 	}
-	for (unsigned h = 0; h < n_hosts && status == PSD_OK; h++)
+	for (unsigned h = 0; h < sim->n_hosts && status == PSD_OK; h++)
 		sim->duties_of_host[h] = &sim->duties[duties_index[h]];
 	free(duties_index);
 	return status;
@@ -189,10 +226,10 @@ static enum psd_status assign_duties(struct psd_simulation *sim, struct psd_erro
 static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
-	const unsigned n_nodes = psd_layout_nodes(sim->layout);
-	sim->sendings = calloc(n_hosts, sizeof(*sim->sendings));
-	sim->transfers = calloc(n_hosts, sizeof(*sim->transfers));
-	sim->duties_of_host = calloc(n_hosts, sizeof(*sim->duties_of_host));
+	const unsigned n_nodes = sim->alone.is_on ? 1 : psd_layout_nodes(sim->layout);
+	sim->sendings = calloc(sim->n_hosts, sizeof(*sim->sendings));
+	sim->transfers = calloc(sim->alone.is_on && sim->alone.has_classes ? 1 : n_hosts, sizeof(*sim->transfers));
+	sim->duties_of_host = calloc(sim->n_hosts, sizeof(*sim->duties_of_host));
 	sim->n_shift_flows_done =
 		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
 	sim->delays_sec = calloc(sim->program->n_ops, sizeof(*sim->delays_sec));
@@ -212,6 +249,8 @@ static void release(struct psd_simulation *sim)
 {
 	psd_interpreter_release(&sim->interpreter);
 	psd_sim_close_processors(sim);
+	psd_sim_alone_release(sim);
+	psd_sim_repeat_release(sim);
 	free(sim->device_shares);
 	free(sim->crossings);
 	for (unsigned d = 0; d < sim->n_duties; d++)
@@ -238,7 +277,13 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
-	for (unsigned node = 0; node < psd_layout_nodes(sim->layout); node++) {
+	if (sim->alone.is_on) {
+		const struct psd_traffic traffic = psd_sim_alone_traffic(sim, length.n_iterations);
+
+		outcome->sent_bytes_per_node = traffic.sent_bytes;
+		outcome->received_bytes_per_node = traffic.received_bytes;
+	}
+	for (unsigned node = 0; !sim->alone.is_on && node < psd_layout_nodes(sim->layout); node++) {
 		const uint64_t sent_bytes = sim->sent_bytes[node] / length.n_iterations;
 		const uint64_t received_bytes = sim->received_bytes[node] / length.n_iterations;
 		if (sent_bytes > outcome->sent_bytes_per_node)
@@ -246,12 +291,43 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		if (received_bytes > outcome->received_bytes_per_node)
 			outcome->received_bytes_per_node = received_bytes;
 	}
+	psd_sim_count_skipped(sim, outcome);
 	outcome->has_percentiles = psd_jitter_is_drawn(sim->scenario);
 	return !outcome->has_percentiles ||
 	       psd_interpreter_percentiles(&sim->interpreter, length.first_measured, outcome->percentiles_sec);
 }
 
-enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
+/* Sets platform->ends_apart where messages of some all-reduce never share a link. There each message lasts as long as
+ * its bytes, and over thousands of steps nanoseconds add up. */
+static enum psd_status find_ends_apart(const struct psd_simulation *sim, struct psd_platform *platform,
+				       struct psd_error *err)
+{
+	const struct psd_payload *checked = NULL;
+
+	for (uint32_t i = 0; i < sim->program->n_ops && !platform->ends_apart; i++) {
+		const struct psd_op *op = &sim->program->ops[i];
+
+		if (op->kind != PSD_OP_COLLECTIVE || !psd_sim_walks_steps(sim, &op->payload) ||
+		    sim->scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+			continue;
+		if (checked && checked->collective == op->payload.collective &&
+		    psd_group_equals(checked->group, op->payload.group))
+			continue;
+		checked = &op->payload;
+		PSD_TRY(psd_step_graph_check(&platform->ends_apart, checked, sim->layout, platform, err));
+	}
+	return PSD_OK;
+}
+
+static enum psd_status open_network(struct psd_simulation *sim, const struct psd_platform *platform,
+				    struct psd_error *err)
+{
+	if (sim->alone.is_on && sim->alone.has_classes)
+		return psd_network_open_classes(platform, sim->alone.most_flows, sim->alone.most_links, wake, sim, err);
+	return psd_network_open(platform, wake, sim, err);
+}
+
+enum psd_status psd_simulate(const struct psd_case *simulated, enum psd_detail detail, psd_span_fn span, void *context,
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = simulated->costed->scenario;
@@ -260,6 +336,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		.scenario = scenario,
 		.program = &simulated->program,
 		.layout = &simulated->plan.layout,
+		.detail = detail,
+		.n_hosts = psd_layout_hosts(&simulated->plan.layout),
 		.is_message_fidelity = scenario->fidelity == PSD_FIDELITY_MESSAGE,
 		.n_shift_flows = psd_sim_shift_flows(simulated),
 		.span = span,
@@ -275,19 +353,26 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	};
 	const struct psd_run_length length =
 		psd_run_length_make(simulated->system, psd_jitter_iterations(scenario), scenario->jitter_ratio);
-	const struct psd_platform platform = psd_simulate_platform(simulated);
-	enum psd_status status = check_length(&sim, length, err);
+	struct psd_platform platform = psd_simulate_platform(simulated);
+	enum psd_status status = find_ends_apart(&sim, &platform, err);
+	if (status == PSD_OK)
+		status = psd_sim_alone_prepare(&sim, &platform, err);
+	if (status == PSD_OK)
+		status = check_length(&sim, length, err);
 	if (status == PSD_OK)
 		status = allocate(&sim, err);
 	if (status == PSD_OK)
-		status = psd_network_open(&platform, wake, &sim, err);
+		status = open_network(&sim, &platform, err);
 	if (status == PSD_OK)
-		status = psd_interpreter_init(
-			&sim.interpreter, sim.program, psd_layout_hosts(sim.layout), sim.duties_of_host,
-			(struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam, err);
+		status = psd_interpreter_init(&sim.interpreter, sim.program, sim.n_hosts, sim.duties_of_host,
+					      (struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam,
+					      err);
+	if (status == PSD_OK)
+		status = psd_sim_repeat_prepare(&sim, length, err);
 	if (status == PSD_OK) {
 		psd_sim_steps_find_latency(&sim);
-		psd_sim_start_disturbances(&sim);
+		if (!sim.alone.is_on || !sim.alone.has_classes)
+			psd_sim_start_disturbances(&sim);
 		psd_interpreter_begin(&sim.interpreter);
 		status = psd_network_run(err);
 	}

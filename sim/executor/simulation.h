@@ -7,6 +7,8 @@
 #include "engine/estimate/pool.h"
 #include "engine/program/event_tag.h"
 #include "engine/program/interpreter.h"
+#include "engine/program/repeat.h"
+#include "sim/executor/flow_classes.h"
 #include "sim/executor/simulate.h"
 
 /* Kinds of event. The tag of an event (engine/program/event_tag.h) has the kind, and the numbers that the comment
@@ -73,12 +75,44 @@ struct psd_transfer {
 	bool is_over; /* the member has executed all its steps */
 };
 
+/* All-reduces with equal payloads. */
+struct psd_alone_kind {
+	const struct psd_payload *payload;
+	double sec; /* duration of each; NaN: not known yet */
+	/* one that is simulated now: time of its begin */
+	double start_sec;
+	struct psd_flow_classes classes; /* no flows: all are simulated, or the duration is known without */
+	uint64_t n_messages, n_skipped;	 /* known duration: see struct psd_step_graph */
+	uint64_t n_runs;		 /* number of all-reduces that have begun */
+};
+
+/* State of a program whose all-reduces have the network to themselves, see alone.c. */
+struct psd_alone {
+	bool is_on; /* false: the program is not like that, and the rest is not set */
+	/* all all-reduces have classes of flows or known durations: SimGrid has links for classes only */
+	bool has_classes;
+	struct psd_alone_kind *kinds; /* n_kinds entries */
+	unsigned n_kinds;
+	unsigned *kind_of_op;		 /* index of the kind of each collective, one entry per operation */
+	unsigned most_flows, most_links; /* largest numbers of classes of one kind */
+};
+
 struct psd_simulation {
 	const struct psd_case *simulated;
 	const struct psd_scenario *scenario;
 	const struct psd_program *program;
 	const struct psd_layout *layout;
 	struct psd_interpreter interpreter;
+	enum psd_detail detail;
+	/* Hosts of the layout that the interpreter executes, n_hosts entries in ascending order; NULL: all hosts of the
+	 * layout. The interpreter numbers them from 0, and so do the tags of their work. */
+	unsigned *hosts;
+	unsigned n_hosts, host_room;
+	struct psd_alone alone;
+	struct psd_repeat repeat;
+	/* bytes that each node has sent and received, and runs of each kind of all-reduce, at the last end of an
+	 * iteration that `repeat` has compared; NULL: not searched */
+	uint64_t *sent_before, *received_before, *runs_before;
 	/* every message is simulated; false: one flow is simulated for many messages */
 	bool is_message_fidelity;
 	/* largest number of flows of a host in an exchange of all hosts with all hosts, see psd_sim_shift_flows() */
@@ -115,6 +149,7 @@ struct psd_simulation {
 	uint64_t n_due[PSD_MAX_EVENTS];
 	bool is_out_of_memory;
 	uint64_t n_events;
+	uint64_t n_operations; /* number of operations of all iterations, counted in n_events at the start */
 	/* number of the first host that may not have finished; all hosts before it have finished */
 	unsigned first_incomplete;
 };
@@ -123,6 +158,29 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 {
 	return &sim->program->ops[task.op].payload;
 }
+
+/* Returns the number, in the layout, of a host of the interpreter. */
+static inline unsigned psd_sim_host(const struct psd_simulation *sim, unsigned host)
+{
+	return sim->hosts ? sim->hosts[host] : host;
+}
+
+/* ---- alone.c ---- */
+
+/* Sets sim->alone, and sim->hosts if some hosts stand for others. PSD_ENOMEM. */
+enum psd_status psd_sim_alone_prepare(struct psd_simulation *sim, const struct psd_platform *platform,
+				      struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_alone_release(struct psd_simulation *sim);
+/* Returns the cost of all all-reduces, in events. */
+double psd_sim_alone_events(const struct psd_simulation *sim);
+/* Returns the kind of an operation's all-reduce. */
+struct psd_alone_kind *psd_sim_alone_kind(struct psd_simulation *sim, uint32_t op);
+/* Begins a flow for each class; first: first member of the transfer. */
+void psd_sim_alone_start_flows(struct psd_simulation *sim, const struct psd_flow_classes *classes, unsigned first);
+/* Sets the numbers of nodes, messages and iterations that were not simulated. */
+void psd_sim_count_skipped(const struct psd_simulation *sim, struct psd_outcome *outcome);
+/* Returns the largest numbers of bytes that a node sends and receives per iteration. */
+struct psd_traffic psd_sim_alone_traffic(const struct psd_simulation *sim, uint32_t n_iterations);
 
 /* ---- transfers.c: transfers that send all messages at once ---- */
 
@@ -190,6 +248,15 @@ void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, doubl
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource);
 /* Records that an all-reduce begins (is_beside true) or ends (false) on a host's device. */
 void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside);
+
+/* ---- iterations.c: iterations that repeat ---- */
+
+/* Begins the search for repeated iterations, where no iteration is drawn and no trace needs them all. PSD_ENOMEM. */
+enum psd_status psd_sim_repeat_prepare(struct psd_simulation *sim, struct psd_run_length length,
+				       struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_repeat_release(struct psd_simulation *sim);
+/* Called where psd_repeat_is_due(). Leaves out iterations that repeat those before. */
+void psd_sim_repeat(struct psd_simulation *sim);
 
 /* ---- simulate.c ---- */
 

@@ -30,12 +30,17 @@ static void count_bytes(struct psd_simulation *sim, const struct psd_payload *pa
 
 static void set_beside(struct psd_simulation *sim, struct psd_group group, bool is_beside)
 {
-	for (unsigned rank = 0; rank < group.n; rank++)
-		psd_sim_set_beside(sim, psd_group_host(group, rank), is_beside);
+	for (unsigned h = 0; h < sim->n_hosts && sim->device_shares; h++)
+		if (psd_group_has(group, psd_sim_host(sim, h)))
+			psd_sim_set_beside(sim, h, is_beside);
 }
 
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 {
+	struct psd_alone_kind *kind = sim->alone.is_on ? psd_sim_alone_kind(sim, sim->transfers[first].task.op) : NULL;
+
+	if (kind && isnan(kind->sec))
+		kind->sec = psd_network_now_sec() - kind->start_sec;
 	set_beside(sim, psd_payload_group(payload_of(sim, first), sim->layout), false);
 	psd_interpreter_collective_finished(&sim->interpreter, sim->transfers[first].task);
 }
@@ -237,10 +242,21 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
 	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
-	count_bytes(sim, payload);
+	struct psd_alone_kind *kind = sim->alone.is_on ? psd_sim_alone_kind(sim, task.op) : NULL;
+
 	sim->transfers[group.first] = (struct psd_transfer){.task = task};
 	set_beside(sim, group, true);
-	if (psd_sim_walks_steps(sim, payload))
+	if (!kind) {
+		count_bytes(sim, payload);
+	} else {
+		kind->n_runs++;
+		kind->start_sec = psd_network_now_sec();
+	}
+	if (kind && !isnan(kind->sec))
+		psd_network_timer(kind->sec, psd_event_tag(PSD_WAKE_STEPS_END, group.first, 0));
+	else if (kind && sim->alone.has_classes)
+		psd_sim_alone_start_flows(sim, &kind->classes, group.first);
+	else if (psd_sim_walks_steps(sim, payload))
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_event_tag(PSD_WAKE_STEPS_BEGIN, group.first, 0));
 	else

@@ -41,6 +41,11 @@ struct Zone : routing::NetZoneImpl {
 			into->link_list_.push_back(backend->broken->get_impl());
 			return;
 		}
+		if (backend->n_class_flows > 0) {
+			for (s4u::Link *link : backend->way)
+				into->link_list_.push_back(link->get_impl());
+			return;
+		}
 		/* hosts are the only netpoints of this zone, created in the order of their numbers */
 		n_links = psd_platform_route(&backend->platform, unsigned(from->id()), unsigned(to->id()), links);
 		into->link_list_.reserve(n_links);
@@ -48,6 +53,19 @@ struct Zone : routing::NetZoneImpl {
 			into->link_list_.push_back(backend->links[links[i]]->get_impl());
 	}
 };
+
+/* Makes a pair of hosts for each flow. Links get their rates later. */
+void build_classes(Backend *backend)
+{
+	auto *zone = new Zone(backend); /* SimGrid owns it */
+
+	for (unsigned host = 0; host < 2 * backend->n_class_flows; host++)
+		backend->hosts.push_back(zone->create_host("h" + std::to_string(host), {1e9}));
+	for (unsigned link = 0; link < backend->n_class_links; link++)
+		backend->links.push_back(zone->create_link("l" + std::to_string(link), {1}));
+	backend->broken = zone->create_link("broken", {1});
+	backend->broken->turn_off();
+}
 
 void build_platform(Backend *backend)
 {
@@ -196,6 +214,8 @@ void start_simgrid(Backend *backend)
 		/* the message before an abort() is all that is left, so nothing else is printed with it */
 		"root.fmt:%m%n");
 	backend->engine = new s4u::Engine(&argc, argv);
+	if (backend->platform.ends_apart)
+		s4u::Engine::set_config("surf/precision:1e-12");
 }
 
 void find_model(Backend *backend)
@@ -215,7 +235,9 @@ enum psd_status open_backend(Backend *backend, struct psd_error *err)
 
 	try {
 		start_simgrid(backend);
-		if (backend->platform.topology == PSD_TOPOLOGY_PLATFORM)
+		if (backend->n_class_flows > 0)
+			build_classes(backend);
+		else if (backend->platform.topology == PSD_TOPOLOGY_PLATFORM)
 			status = load_platform(backend, err);
 		else
 			build_platform(backend);

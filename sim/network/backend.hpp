@@ -27,6 +27,10 @@ struct Backend {
 	/* while true, all new routes of a generated platform contain the broken link, so that a transfer begins on it
 	 * and fails at once */
 	bool is_way_broken;
+	/* network of classes: numbers of links and of flows; 0: the platform has its own hosts and links */
+	unsigned n_class_links, n_class_flows;
+	/* network of classes: way of the flow that begins, each link as often as it has equal flows */
+	std::vector<simgrid::s4u::Link *> way;
 	std::unordered_map<const simgrid::s4u::Link *, double>
 		latencies_sec; /* latency of each link in a user's file, seconds */
 };

@@ -181,7 +181,7 @@ void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag)
 	transfer->comm->set_payload_size(bytes);
 	network->n_in_flight++;
 	network->has_changed = true;
-	if (network->backend.platform.topology == PSD_TOPOLOGY_PLATFORM)
+	if (network->backend.platform.topology == PSD_TOPOLOGY_PLATFORM && network->backend.n_class_flows == 0)
 		start_on_users_platform(transfer);
 	else
 		transfer->comm->start();
@@ -289,14 +289,16 @@ void on_completion(const s4u::Activity &activity)
 
 } // namespace
 
-enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
-				 struct psd_error *err)
+static enum psd_status open_network(const struct psd_platform *platform, unsigned n_flows, unsigned n_links,
+				    psd_wake_fn wake, void *context, struct psd_error *err)
 {
 	enum psd_status status;
 
 	assert(!network);
 	network = new Network();
 	network->backend.platform = *platform;
+	network->backend.n_class_flows = n_flows;
+	network->backend.n_class_links = n_links;
 	network->wake = wake;
 	network->context = context;
 	status = psd::open_backend(&network->backend, err);
@@ -306,6 +308,18 @@ enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_f
 	network->veto = s4u::Comm::sendto_init();
 	s4u::Activity::set_vetoed_activities(&network->vetoes);
 	return PSD_OK;
+}
+
+enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
+				 struct psd_error *err)
+{
+	return open_network(platform, 0, 0, wake, context, err);
+}
+
+enum psd_status psd_network_open_classes(const struct psd_platform *platform, unsigned n_flows, unsigned n_links,
+					 psd_wake_fn wake, void *context, struct psd_error *err)
+{
+	return open_network(platform, n_flows > 0 ? n_flows : 1, n_links, wake, context, err);
 }
 
 double psd_network_now_sec(void)
@@ -335,6 +349,24 @@ void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t t
 	}
 }
 
+void psd_network_set_rate(unsigned link, double bps)
+{
+	assert(link < network->backend.n_class_links);
+	network->backend.links[link]->set_bandwidth(bps / 8);
+}
+
+/* SimGrid adds up the shares of a flow that has a link several times on its way. */
+void psd_network_flow(unsigned flow, const struct psd_class_link *links, unsigned n, uint64_t bytes, uint64_t tag)
+{
+	auto &way = network->backend.way;
+
+	assert(flow < network->backend.n_class_flows);
+	way.clear();
+	for (unsigned i = 0; i < n; i++)
+		way.insert(way.end(), links[i].n_flows, network->backend.links[links[i].link]);
+	psd_network_transfer(2 * flow, 2 * flow + 1, bytes, tag);
+}
+
 double psd_network_latency_sec(unsigned from, unsigned to)
 {
 	const struct psd_platform *platform = &network->backend.platform;
@@ -344,7 +376,7 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 	if (from == to)
 		return 0;
 	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
-		return is_near ? platform->local_latency_sec : platform->latency_sec + ends_sec;
+		return psd_platform_latency_sec(platform, from, to);
 	Pair *pair = find_pair(from, to);
 	if (pair->latency_sec < 0)
 		pair->latency_sec = psd::links_latency_sec(&network->backend, from, to);

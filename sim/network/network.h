@@ -6,6 +6,7 @@
 #ifndef PSD_SIM_NETWORK_H
 #define PSD_SIM_NETWORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -49,6 +50,8 @@ struct psd_platform {
 	/* rate of a node's link for payload, bits per second; the rates of uplinks of racks and fat trees are computed
 	 * from it */
 	double link_bps;
+	/* transfers that end within a nanosecond end one by one; false: they end together, with the first of them */
+	bool ends_apart;
 	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
@@ -63,6 +66,21 @@ typedef void (*psd_wake_fn)(void *context, uint64_t tag);
  * before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* Link of a network of classes on the way of a flow, and the number of equal flows that share this link. */
+struct psd_class_link {
+	unsigned link;
+	unsigned n_flows;
+};
+/* Starts SimGrid with n_links links, and without hosts of the platform. Instead of psd_network_transfer() it has
+ * psd_network_flow(), with flows that stand for many equal ones. The platform gives the latencies. Statuses as
+ * psd_network_open(). */
+enum psd_status psd_network_open_classes(const struct psd_platform *platform, unsigned n_flows, unsigned n_links,
+					 psd_wake_fn wake, void *context, struct psd_error *err) PSD_MUST_CHECK;
+/* Sets the rate of link number `link` < n_links. No flow may be on the link. */
+void psd_network_set_rate(unsigned link, double bps);
+/* Begins flow number `flow` < n_flows, which must not be under way, over `n` links. Calls wake when the last byte has
+ * arrived; 0 bytes arrive at once. */
+void psd_network_flow(unsigned flow, const struct psd_class_link *links, unsigned n, uint64_t bytes, uint64_t tag);
 /* Returns the time of the simulation, in simulated seconds since its start. */
 double psd_network_now_sec(void);
 /* Begins to send `bytes` bytes from host `from` to another host `to`. wake is called with `tag` when the last byte has

@@ -124,6 +124,15 @@ double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 	return platform->nodes_per_rack * platform->link_bps / platform->oversubscription_ratio / spines(platform);
 }
 
+double psd_platform_latency_sec(const struct psd_platform *platform, unsigned from, unsigned to)
+{
+	if (from == to)
+		return 0.0;
+	return psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to)
+		       ? platform->local_latency_sec
+		       : platform->latency_sec + platform->host_latency_sec;
+}
+
 void psd_platform_host_name(const struct psd_platform *platform, unsigned host, char *name)
 {
 	if (host >= platform->workers)

@@ -190,6 +190,33 @@ static void write_executor(FILE *out, const struct psd_report *report)
 	fputc('\n', out);
 }
 
+static void add_skipped(struct psd_text *sentence, uint64_t n, const char *words)
+{
+	char count[PSD_UNITS_TEXT_MAX];
+
+	if (n > 0)
+		psd_text_add(sentence, "; %s %s", psd_units_write_count(n, count), words);
+}
+
+/* Says, for the simulation of most nodes, how many of them were simulated, and what else was not. */
+static void write_classes(FILE *out, const struct psd_report *report)
+{
+	const struct psd_outcome *most = &report->results[0].outcome;
+	struct psd_text sentence = {.bytes = NULL};
+
+	for (unsigned i = 1; i < report->n_systems * report->n_points; i++)
+		if (report->results[i].outcome.n_nodes > most->n_nodes)
+			most = &report->results[i].outcome;
+	if (most->n_simulated_nodes == 0 || most->n_simulated_nodes == most->n_nodes)
+		return;
+	psd_text_add(&sentence, "classes   %u node%s for %u", most->n_simulated_nodes,
+		     most->n_simulated_nodes == 1 ? " stands" : "s stand", most->n_nodes);
+	add_skipped(&sentence, most->n_skipped_messages, "messages were like others and not simulated");
+	add_skipped(&sentence, most->n_skipped_iterations, "iterations were like others and not simulated");
+	psd_text_add(&sentence, " (all: --every-node)");
+	psd_sentence_write(out, &sentence, 10);
+}
+
 /* ---- the table ---- */
 
 static bool has_fit(const struct psd_report *report)
@@ -223,6 +250,8 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	write_cluster(out, report);
 	write_stacks(out, report);
 	write_executor(out, report);
+	if (!report->is_estimate)
+		write_classes(out, report);
 	fputc('\n', out);
 	psd_columns_add_table(&table, report->results, report->n_systems, report->n_points);
 	status = psd_output_text(out, &table, err);

@@ -36,6 +36,7 @@ struct traced_run {
 	const struct psd_costed_model *costed;
 	const struct psd_system *system;
 	struct psd_point point;
+	enum psd_detail detail;
 };
 
 static enum psd_status trace_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
@@ -49,7 +50,7 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 	(void)job;
 	psd_trace_add_head(&writer.text, &made, psd_sim_executor(run->costed->scenario, false));
 	write_text(&writer);
-	status = psd_simulate(&made, write_span, &writer, outcome, err);
+	status = psd_simulate(&made, run->detail, write_span, &writer, outcome, err);
 	psd_trace_add_end(&writer.text);
 	write_text(&writer);
 	if (!status && writer.text.is_out_of_memory)
@@ -72,9 +73,9 @@ static void name_run(const void *context, unsigned job, char *text, size_t room)
 }
 
 enum psd_status psd_trace_run(FILE *out, const struct psd_costed_model *costed, const struct psd_system *system,
-			      struct psd_point point, int *signal_number, struct psd_error *err)
+			      struct psd_point point, enum psd_detail detail, int *signal_number, struct psd_error *err)
 {
-	struct traced_run run = {out, costed, system, point};
+	struct traced_run run = {out, costed, system, point, detail};
 	struct psd_outcome outcome;
 	const struct psd_children children = {
 		.work = trace_in_child,

@@ -53,7 +53,7 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 	else if (is_estimate)
 		status = psd_estimate(&made.program, length, outcome, err);
 	else
-		status = psd_simulate(&made, NULL, NULL, outcome, err);
+		status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
 	psd_case_release(&made);
 	return status;
 }

@@ -9,11 +9,13 @@
 #include "engine/case/case.h"
 #include "engine/result/result.h"
 #include "engine/scenario/published.h"
+#include "sim/executor/simulate.h"
 
 struct psd_sweep {
 	const struct psd_costed_model *costed; /* scenario, model and layer times; borrowed */
 	const struct psd_published *published; /* published results to compare with; NULL: none */
 	const char *system_name;	       /* name of the only system to predict; NULL: all systems */
+	enum psd_detail detail;		       /* detail of simulations */
 	/* cases are estimated in this process; false: they are simulated in child processes */
 	bool is_estimate;
 	unsigned n_at_once; /* largest number of children that run at the same time, >= 1 */

@@ -51,7 +51,7 @@ static enum psd_status simulate_scenario(const struct psd_scenario *scenario, st
 		return status;
 	status = psd_case_make(&made, &costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
 	if (status == PSD_OK) {
-		status = psd_simulate(&made, NULL, NULL, &outcome, err);
+		status = psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, &outcome, err);
 		psd_case_release(&made);
 	}
 	psd_costed_model_release(&costed);

@@ -39,6 +39,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
+		{"--every-node --estimate " QUICKSTART, "'--every-node' needs a simulation"},
 		{"--trace t.json " QUICKSTART " " QUICKSTART, "'--trace' takes one scenario"},
 		{"plan --trace t.json " QUICKSTART, "'--trace' is an option of 'psd-sim', not of 'psd-sim plan'"},
 		{"plan --csv " QUICKSTART, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'"},
@@ -152,6 +153,22 @@ TEST_ROW(cli, a_forbidden_system_is_refused_before_another_runs,
 			  "must be 'fp32' where 'precision' is 'mixed' or 'bf16'"))
 
 /* A system that no user means to run, or that psd-run could run, has none. */
+Test(cli, the_head_says_how_many_nodes_stand_for_how_many)
+{
+	const char settings[] = "--quiet --set sweep.nodes=64 --system Ring --fidelity message " QUICKSTART;
+	char all[256];
+	const struct run of_classes = run(settings, "2>&1");
+
+	snprintf(all, sizeof(all), "--every-node %s", settings);
+	const struct run of_all = run(all, "2>&1");
+
+	cr_expect(strstr(of_classes.text, "\nclasses   1 node stands for 64; "), "%s", of_classes.text);
+	cr_expect(strstr(of_classes.text, "messages were like others"), "%s", of_classes.text);
+	cr_expect_not(strstr(of_all.text, "\nclasses "), "%s", of_all.text);
+	free(of_classes.text);
+	free(of_all.text);
+}
+
 Test(cli, links_that_psd_run_refuses_have_a_note)
 {
 	static const struct {
