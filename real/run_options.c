@@ -78,7 +78,7 @@ static const struct psd_option option_list[] = {
 	{OPTION("--dilation", "K", "slow a replay down K times, or `auto`. Short for --set emulation.dilation=K"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
 	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
-	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW)},
+	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW) | OF(WEIGHTS)},
 	{OPTION("--attempts", "N",
 		"most attempts at a measurement; more than two if they differ by over 5 %. Default 3"),
 	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS, .commands = OF(CALIBRATE)},

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -41,6 +42,7 @@ struct psd_option {
 	/* Settings that the option makes of its value, NULL-terminated: "fidelity=flow" for `--fidelity flow`. NULL:
 	 * the value itself is a setting. */
 	const char *const *settings;
+	const char *prefix; /* beginning of the settings that the option makes: "model.input."; NULL: none */
 	const char *help; /* help text; NULL: the option is not in the help, since only the tree's own scripts use it */
 };
 
@@ -72,6 +74,7 @@ struct psd_command_table {
 struct psd_arguments {
 	unsigned command;      /* number of the command in the table */
 	const char **settings; /* settings "key=value", NULL-terminated; owned array */
+	struct psd_arena made; /* settings with a prefix */
 	unsigned n_settings;
 	const char **operands; /* operands of the command; owned array */
 	unsigned n_operands;

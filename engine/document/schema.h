@@ -61,6 +61,7 @@ struct psd_key {
 	const struct psd_section *section;
 	size_t has_offset;	 /* offset of a flag that is set if the file has the section; 0: none */
 	unsigned most_entries;	 /* largest number of entries in a list; 0: the key has no list */
+	bool are_named;		 /* list of texts: a mapping of any names, each entry is stored as "name=value" */
 	size_t n_entries_offset; /* offset of the number of entries, an unsigned */
 	size_t entry_bytes;	 /* size of one entry's struct in a list of sections */
 	const char *inherits;	 /* path of the section that gives the defaults of a list's entry: "cluster.host" */

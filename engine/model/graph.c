@@ -30,6 +30,8 @@ void psd_graph_release(struct psd_graph *graph)
 	release_tensors(graph->states, graph->n_states);
 	free(graph->layers);
 	free(graph->name);
+	free(graph->remarks);
+	free(graph->doubts);
 	*graph = (struct psd_graph){0};
 }
 

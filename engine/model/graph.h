@@ -68,6 +68,20 @@ struct psd_graph {
 	uint64_t labels;  /* labels of a sample, one for each position of the last loss; 0: the network has no loss */
 	uint32_t classes; /* number of different labels; 0: the network has no loss */
 	uint32_t vocabulary; /* the first input must be whole numbers below this; 0: any values */
+	char *remarks;	     /* decisions of the file's reader, a line each; NULL: none */
+	char *doubts;	     /* decisions that the file leaves open, a line each; NULL: none */
+};
+
+enum { PSD_MODEL_INPUTS_MAX = 16, PSD_MODEL_TIED_MAX = 64, PSD_MODEL_OUTPUTS_MAX = 16 };
+
+/* Choices about a model file that its reader cannot make alone. All zeros: the file decides. Texts are borrowed. */
+struct psd_model_choices {
+	unsigned sequence;			    /* number of tokens of a sample, for YAML; 0: the file's */
+	const char *inputs[PSD_MODEL_INPUTS_MAX];   /* sizes of an input or of a symbolic side: "data=3x224x224" */
+	const char *tied[PSD_MODEL_TIED_MAX];	    /* ONNX: "none" alone, or layers: "head", "head=table" */
+	const char *outputs[PSD_MODEL_OUTPUTS_MAX]; /* ONNX: outputs that count, the first has the loss */
+	unsigned n_inputs, n_tied, n_outputs;
+	struct psd_shape sample; /* shape of the training samples, for open sizes; channels 0: unknown */
 };
 
 /* Number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
@@ -81,10 +95,9 @@ float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
  * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM.
  * */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* As above; sequence: number of tokens of a sample in place of the file's, 0: the file's. PSD_EINVAL, too: the file is
- * not YAML, or its input is not a sequence. */
-enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
-					struct psd_error *err) PSD_MUST_CHECK;
+/* As above, with choices, which may be NULL. PSD_EINVAL, too: a choice does not suit the file. */
+enum psd_status psd_graph_load_as(struct psd_graph *graph, const char *path, const struct psd_model_choices *choices,
+				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 
 #endif

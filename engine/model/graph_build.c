@@ -161,9 +161,10 @@ static bool have_equal_dims(const struct psd_graph *graph, const struct psd_tens
 	return are;
 }
 
+/* A layer may leave out the last tensors of the owner, its bias. */
 static bool can_share(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
 {
-	bool are = layer->n_tensors == owner->n_tensors && layer->n_states == 0;
+	bool are = layer->n_tensors > 0 && layer->n_tensors <= owner->n_tensors && layer->n_states == 0;
 
 	for (unsigned i = 0; i < layer->n_tensors && are; i++)
 		are = have_equal_dims(graph, &graph->tensors[layer->first_tensor + i],

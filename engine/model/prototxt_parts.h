@@ -8,6 +8,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/document/document.h"
 #include "engine/model/graph_build.h"
 
@@ -151,9 +152,20 @@ const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
 /* Checks that a data layer has no unknown fields. Known ones may have any value: the job decides on data. */
 enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the shape in spec->settings to the input size that a data layer gives. */
+/* Sizes that the file does not have. */
+struct psd_caffe_outside {
+	const struct psd_model_choices *choices; /* NULL: none */
+	const char *top;			 /* name of the input's blob, by which choices name it, too */
+	struct psd_text *remarks;
+};
+/* Sets the shape in spec->settings to the input size that a data layer gives, or the user does. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
-					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
+					  const struct psd_caffe_outside *outside, struct psd_layer_spec *spec,
+					  struct psd_error *err) PSD_MUST_CHECK;
+/* Sets *shape to the size that the user gives an input by one of its names; unchanged if there is none. other_name: may
+ * be NULL. */
+enum psd_status psd_caffe_find_size(const struct psd_model_choices *choices, const char *name, const char *other_name,
+				    struct psd_shape *shape, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the shape in a BlobShape of 2 or 4 dims, the first of which is the batch. */
 enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_shape *shape,
 				     struct psd_error *err) PSD_MUST_CHECK;

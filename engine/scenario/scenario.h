@@ -12,6 +12,7 @@
 #include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/collectives/collective.h"
+#include "engine/model/graph.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/train.h"
 
@@ -253,7 +254,7 @@ struct psd_scenario {
 	const char *path;
 	const char *title;
 	const char *graph_path; /* path of the model, relative to the working directory, like every path here */
-	unsigned sequence;	/* number of tokens of a sample; 0: the model's */
+	struct psd_model_choices choices; /* choices about the model file, without the sample */
 	uint32_t batch_per_worker;
 	enum psd_precision precision;
 	const char *profile_path; /* path of a measured profile of the layers, or NULL */
@@ -306,6 +307,10 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
+/* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members are empty. To be released, too.
+ * PSD_EINVAL: another key or a bad value. */
+enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],
+					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
 /* Appends all effective values as a scenario with equal values; its paths are relative to the working directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);

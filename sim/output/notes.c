@@ -237,6 +237,17 @@ enum psd_status psd_output_refused(const struct psd_report *report, struct psd_e
 	return PSD_ERUN;
 }
 
+/* Says which decisions about the model its file leaves open. */
+static void write_doubts(FILE *out, const char *doubts)
+{
+	for (const char *line = doubts; line && *line; line = strchr(line, '\n') + 1) {
+		struct psd_text sentence = {.bytes = NULL};
+
+		psd_text_add(&sentence, "note: %.*s", (int)strcspn(line, "\n"), line);
+		psd_sentence_write(out, &sentence, 6);
+	}
+}
+
 void psd_output_notes(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -247,6 +258,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
+	write_doubts(out, report->costed->graph.doubts);
 	write_estimated_note(out, report);
 	write_system_notes(out, report);
 	write_links_note(out, scenario);

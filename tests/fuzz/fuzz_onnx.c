@@ -8,5 +8,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	return check_parsed(psd_onnx_parse(&graph, "fuzz", data, size, &err), &graph, &err);
+	return check_parsed(psd_onnx_parse(&graph, "fuzz", data, size, NULL, &err), &graph, &err);
 }

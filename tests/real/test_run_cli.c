@@ -127,7 +127,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		{"pack a -o b",
 		 {"--csv", "--set=seed=1", "--nodes=2", "--stall=60s", "--no-emulation", "--dilation=2", "--attempts=1",
 		  "--version"}},
-		{"weights a -o b", {"--csv", "--set=seed=1", "--nodes=2", "--side=64", "--attempts=1"}},
+		{"weights a -o b", {"--csv", "--resume", "--nodes=2", "--side=64", "--attempts=1"}},
 		{"calibrate -o x " QUICKSTART,
 		 {"--csv", "--trace=t", "--log=l", "--nodes=2", "--iterations=2", "--system=PS", "--dilation=2",
 		  "--hosts=h", "--secret=s", "--side=64"}},

@@ -9,6 +9,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
 #include "engine/base/names.h"
+#include "engine/base/text.h"
 #include "engine/model/graph_build.h"
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "engine/model/onnx/view.h"
@@ -18,6 +19,8 @@
 /* Largest number of values in all constants of a file; small files have a lower limit. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
+/* Number of ties that have a remark each. */
+#define PSD_ONNX_TIES_SAID 6u
 /* Number of lists of known layouts; a layer's layouts are in list (layer number % this). */
 #define PSD_ONNX_LAYOUTS 256u
 
@@ -54,6 +57,7 @@ struct psd_onnx_expr;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
 struct psd_onnx_weight;
+struct psd_onnx_matrix;
 
 /* A value of the file. Except for `kind`, each comment begins with the kinds of value for which the member is valid. */
 struct psd_onnx_value {
@@ -90,12 +94,25 @@ struct psd_onnx {
 	unsigned *producers;   /* per value: 1 + number of the node that makes it; 0: none */
 	bool *is_done;	       /* per node: it needs no conversion, or none any more */
 	bool has_loss;
-	bool has_1d_windows;	  /* a window was seen that moves along a single axis */
-	struct psd_names owners;  /* map from weight names to the first layer with that weight */
+	bool has_1d_windows;		   /* a window was seen that moves along a single axis */
+	struct psd_onnx_matrix **matrices; /* layers with a whole matrix of the file, in their order */
+	unsigned n_matrices;
+	struct psd_names owners;  /* map from tensors of the file to the first of these that has it */
 	struct psd_names repeats; /* map from layer names to the number of layers that wanted the name */
 	const struct psd_onnx_weight *weights;
 	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS]; /* known layouts of layers, in lists by layer number */
 	int64_t version;					 /* version of ONNX's operators in the file */
+	const struct psd_model_choices *choices;		 /* NULL: none */
+	bool tied_used[PSD_MODEL_TIED_MAX];			 /* per entry of `tied`: a layer has the name */
+	struct psd_text remarks, doubts;			 /* the graph has them */
+	unsigned n_ties;
+	unsigned n_open, first_open; /* tables that values could not be compared with: number, layer of the first */
+	unsigned n_copies;	     /* matrices that the file has once and the network for each of several modules */
+	uint64_t copied_parameters;
+	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* module of the first of them */
+	uint64_t *used;				 /* per value: number of its numbers that parameters of layers have */
+	bool *is_output;			 /* per output of the file: it counts */
+	unsigned first_output;			 /* number of the output that has the loss */
 	struct psd_error *err;
 };
 
@@ -194,6 +211,10 @@ int64_t psd_onnx_clamp(int64_t position, int64_t dim);
 
 /* Name of a parameter in the file; NULL if it has none, or if other nodes read it too. */
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
+/* Writes the node's module in PyTorch, or else its own name; "" if it has neither. */
+void psd_onnx_module_of(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1]);
+/* Writes the name that psd_onnx_add() would give. */
+void psd_onnx_preview_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1]);
 /* Adds a layer. Its name is that of the weight or, with NULL, of the node. spec->inputs are set. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
 			     unsigned *number) PSD_MUST_CHECK;
@@ -301,6 +322,35 @@ bool psd_onnx_is_bound(const struct psd_onnx *onnx, unsigned layer, const char *
 /* Reads the values of a tensor of a sealed graph, as psd_onnx_values(). */
 enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
 				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;
+
+/* ---- shared matrices (ties.c) ---- */
+
+/* A layer that is about to be added, and the layer above it that has its matrix. */
+struct psd_onnx_tie {
+	const struct psd_onnx_value *weight, *bias; /* bias: NULL: none */
+	const unsigned *order;			    /* order of the weight's axes in the tensor; NULL: unchanged */
+	const char *name;			    /* name of the weight in the file; NULL: none */
+	bool is_table;				    /* the layer is an embedding */
+	bool is_tied;				    /* result: it shares the tensors of layer `owner` */
+	unsigned owner;
+	bool is_copy;			/* result: a layer above it has the same tensor of the file */
+	struct psd_onnx_matrix *matrix; /* result: for psd_onnx_keep_matrix(); NULL: its matrix is not to be shared */
+};
+
+/* Decides whether a layer shares its matrix. PSD_EINVAL: the user's choice is impossible. */
+enum psd_status psd_onnx_find_tie(struct psd_onnx *onnx, struct psd_onnx_tie *tie) PSD_MUST_CHECK;
+/* Keeps the matrix of a layer that was added, for layers below it. */
+enum psd_status psd_onnx_keep_matrix(struct psd_onnx *onnx, struct psd_onnx_matrix *matrix,
+				     unsigned layer) PSD_MUST_CHECK;
+/* True if a layer has that matrix, also transposed if the layer is an embedding. */
+bool psd_onnx_is_kept(struct psd_onnx *onnx, const struct psd_onnx_value *value);
+/* Checks that every layer that the user ties exists. */
+enum psd_status psd_onnx_check_ties(const struct psd_onnx *onnx) PSD_MUST_CHECK;
+
+/* ---- remarks on the graph (remarks.c) ---- */
+
+/* Adds remarks and doubts about all of the file; the graph is complete. */
+void psd_onnx_add_remarks(struct psd_onnx *onnx);
 
 /* ---- operators ---- */
 

@@ -21,7 +21,7 @@ static struct psd_graph parse(const char *text)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	return graph;
 }
 
@@ -30,7 +30,7 @@ static void refuses(const char *text, const char *message)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_EINVAL);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, message);
 }
 
@@ -182,15 +182,81 @@ Test(prototxt, every_way_to_give_the_input_size)
 Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 {
 	refuses("name: 'x'\nlayer { name: 'cifar' type: 'Data' top: 'data' data_param { source: 'x' } }\n" RELU,
-		"n.prototxt:2:7: layer 'cifar' (Data) has no image size, needs transform_param { crop_size }, or an "
-		"Input layer with input_param { shape } instead");
+		"n.prototxt:2:7: layer 'cifar' (Data) has no image size, needs transform_param { crop_size }, or the "
+		"key model.input: {data: 3x224x224}");
 	refuses("input: 'data'\n" RELU,
-		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times or input_shape { dim }");
+		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times, input_shape { dim }, or the key "
+		"model.input");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
 		"n.prototxt:1:27: the shape has 3 dimensions, must have 2 (batch, channels) or 4 (batch, channels, "
 		"height, width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
+}
+
+/* ---- sizes from outside, and the phase that has data ---- */
+
+#define DATA(param) "layer { name: 'in' type: 'Data' top: 'data' top: 'label' " param " }\n" RELU
+
+static struct psd_shape input_shape(const char *text, const struct psd_model_choices *choices)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	struct psd_shape shape;
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), choices, &err), PSD_OK, "%s",
+		     err.text);
+	shape = graph.layers[0].shape;
+	psd_graph_release(&graph);
+	return shape;
+}
+
+static bool is(struct psd_shape shape, uint32_t channels, uint32_t height, uint32_t width)
+{
+	return shape.channels == channels && shape.height == height && shape.width == width;
+}
+
+Test(prototxt, sizes_come_from_outside)
+{
+	const struct psd_model_choices top = {.inputs = {"data=1x28x20"}, .n_inputs = 1};
+	const struct psd_model_choices layer = {.inputs = {"in=8x1x28x20"}, .n_inputs = 1};
+	const struct psd_model_choices sample = {.sample = {1, 28, 20}};
+	const struct psd_model_choices other = {.inputs = {"dada=1x28x20"}, .n_inputs = 1};
+	const char *const open = DATA("data_param { source: 'x' }"), *const cropped =
+									     DATA("transform_param { crop_size: 20 }");
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_expect(is(input_shape(open, &top), 1, 28, 20));
+	cr_expect(is(input_shape(open, &layer), 1, 28, 20));
+	cr_expect(is(input_shape(open, &sample), 1, 28, 20));
+	cr_expect(is(input_shape(cropped, &top), 1, 28, 20));	 /* the user's size counts */
+	cr_expect(is(input_shape(cropped, &sample), 1, 20, 20)); /* the data's channels, cropped */
+	cr_expect(is(input_shape(cropped, NULL), 3, 20, 20));
+	cr_expect(is(input_shape("input: 'data'\n" RELU, &top), 1, 28, 20));
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", open, strlen(open), &other, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "model.input: 'dada=1x28x20' is not in n.prototxt, which has the inputs and open "
+				   "sides 'data', 'in'");
+}
+
+Test(prototxt, digits_are_never_taken_for_colours)
+{
+	cr_expect(is(input_shape(DATA("data_param { source: 'examples/mnist/mnist_train_lmdb' } transform_param { "
+				      "crop_size: 28 }"),
+				 NULL),
+		     1, 28, 28));
+}
+
+Test(prototxt, the_phase_that_has_data_is_the_network)
+{
+	struct psd_graph graph =
+		parse("layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST } "
+		      "transform_param { crop_size: 5 } }\n" RELU
+		      "layer { name: 'm' type: 'ReLU' bottom: 'data' top: 'm' include { phase: TRAIN } }\n");
+
+	cr_expect_eq(graph.n_layers, 2);
+	cr_expect(strstr(graph.remarks, "phase: the layers are those of TEST, because TRAIN has no data\n"));
+	psd_graph_release(&graph);
 }
 
 /* ---- complaints about layers ---- */
