@@ -343,6 +343,7 @@ static int describe(const struct psd_arguments *arguments)
 
 	if (status)
 		return complain(status, &err, true);
+	scenario.choices.allows_other = true;
 	status = psd_graph_load_as(&graph, arguments->operands[0], &scenario.choices, &err);
 	psd_scenario_release(&scenario);
 	if (status)

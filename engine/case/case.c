@@ -56,6 +56,8 @@ static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scen
 	struct psd_error cause;
 	enum psd_status status;
 
+	if (scenario->has_replay && !scenario->replay.real_workers)
+		choices.allows_other = true;
 	if (scenario->has_train)
 		choices.sample = psd_data_sample_shape(&scenario->train.data);
 	status = psd_graph_load_as(graph, scenario->graph_path, &choices, &cause);

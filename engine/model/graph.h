@@ -81,11 +81,21 @@ struct psd_model_choices {
 	const char *tied[PSD_MODEL_TIED_MAX];	    /* ONNX: "none" alone, or layers: "head", "head=table" */
 	const char *outputs[PSD_MODEL_OUTPUTS_MAX]; /* ONNX: outputs that count, the first has the loss */
 	unsigned n_inputs, n_tied, n_outputs;
+	bool allows_other; /* for a prediction: nodes that psd-run cannot compute become layers of the kind other */
 	struct psd_shape sample; /* shape of the training samples, for open sizes; channels 0: unknown */
 };
 
 /* Number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
 uint64_t psd_graph_tokens(const struct psd_graph *graph);
+
+/* Shares of a graph that only a prediction can use: layers that no device executes, and inputs after the first. */
+struct psd_graph_share {
+	unsigned n_layers;
+	double flops_ratio;	 /* share of forward's and backward's FLOPs */
+	double parameters_ratio; /* share of all parameters */
+	const char *first;	 /* name of the first of these layers or inputs; NULL: none. Borrowed */
+};
+struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph);
 
 /* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a
  * window: the weight of its position in the window. Source: Caffe's BilinearFiller. Pure. */

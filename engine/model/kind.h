@@ -51,8 +51,9 @@
 	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
-/* All layer kinds. Devices do not execute the kind input: they read the network's input themselves. */
-#define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW)
+/* All layer kinds. Devices do not execute the kind input: they read the network's input themselves. The kind other is
+ * for predictions alone. */
+#define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW) ROW(other)
 
 struct psd_key;
 struct psd_graph_build;
@@ -66,16 +67,18 @@ struct psd_layer_work {
 	uint64_t data_flops;	  /* FLOPs of backward for the gradients of the inputs */
 	uint64_t parameter_flops; /* FLOPs of backward for the gradients of the parameters */
 	uint64_t kept_values;	  /* number of values kept from forward to backward, beside the output */
+	uint64_t read_values;	  /* number of values that forward reads; 0: all of the inputs and parameters */
 };
 
 struct psd_layer_kind {
 	const char *name;      /* name of the kind in model files */
 	unsigned least_inputs; /* number of inputs; if takes_more_inputs, the smallest number */
 	bool takes_more_inputs;
-	bool is_in_place; /* the layer's output overwrites its input */
-	bool is_loss;	  /* the layer compares its input with the labels: backward starts here */
-	bool reads_twice; /* the layer reads its input for statistics, then once more; backward does likewise */
-	bool reads_rows;  /* the layer reads only those parameter rows that its input names */
+	bool is_in_place;	/* the layer's output overwrites its input */
+	bool is_loss;		/* the layer compares its input with the labels: backward starts here */
+	bool reads_twice;	/* the layer reads its input for statistics, then once more; backward does likewise */
+	bool is_predicted_only; /* no device executes the layer */
+	bool reads_rows;	/* the layer reads only those parameter rows that its input names */
 	enum psd_arithmetic arithmetic;
 	const struct psd_key *keys; /* keys in model files, which set members of the settings; NULL: no keys */
 	union psd_layer_settings defaults;

@@ -78,6 +78,15 @@ struct psd_attention_settings {
 	double rotary_base; /* base of the angles by which queries and keys are rotated; 0: no rotation */
 };
 
+#define PSD_OTHER_TENSORS_MAX 4
+
+struct psd_other_settings {
+	struct psd_shape shape;			    /* shape of the output */
+	uint64_t forward_flops;			    /* for one sample, as in struct psd_layer */
+	uint64_t parameters[PSD_OTHER_TENSORS_MAX]; /* number of values of each tensor; 0: no tensor */
+	uint64_t read_values; /* number of values that forward reads; 0: all of the inputs and parameters */
+};
+
 /* Settings of a layer. The valid member is named after the layer's kind, or its comment lists the kinds. */
 union psd_layer_settings {
 	struct psd_shape shape;	       /* for input, reshape */
@@ -117,6 +126,7 @@ union psd_layer_settings {
 		uint32_t places; /* number of learned vectors, each at a position of its own */
 	} prefix;
 	struct psd_attention_settings attention;
+	struct psd_other_settings other;
 	struct {
 		double weight; /* factor on this loss in the sum of losses */
 	} loss;

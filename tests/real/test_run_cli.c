@@ -167,6 +167,9 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 	expect_complaint("--nodes 400 --set model.batch_per_worker=1024 scenarios/execute/alexnet.yaml", 2,
 			 "alexnet.yaml: its processes take at least ");
 	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
+	expect_complaint(QUICKSTART " --set model.graph=models/predicted-only.yaml", 2,
+			 "predicted-only.yaml: layer 'lstm' is of kind 'other' or a second input, which psd-run cannot "
+			 "compute, as 2 in all: psd-sim predicts them, a replay waits for them\n");
 	expect_complaint("weights /no/such.onnx -o /tmp/psd-never", 2, "/no/such.onnx: cannot be opened");
 	expect_complaint("weights " QUICKSTART " -o /tmp/psd-never", 2,
 			 "quickstart.yaml: the file is not an ONNX model");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/saturate.h"
 #include "engine/model/choices.h"
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
@@ -231,18 +232,20 @@ static enum psd_status read_side(const struct psd_onnx *onnx, const Onnx__ValueI
 						 : " x SIZE ...");
 }
 
-static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, uint64_t dims[4],
-				 unsigned *n)
+static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueInfo *input,
+				 uint64_t dims[PSD_ONNX_AXES_MAX], unsigned *n)
 {
 	const Onnx__TensorType *type = input->type ? input->type->tensor_type : NULL;
+	const size_t n_dims = type && type->shape ? type->shape->n_dim : 0;
+	const bool is_any = psd_onnx_allows_other(onnx) && n_dims >= 1 && n_dims <= PSD_ONNX_AXES_MAX;
 	struct psd_choice_sizes given;
 	unsigned missing;
 
-	if (!type || !type->shape || type->shape->n_dim < 2 || type->shape->n_dim > 4)
+	if (!is_any && (n_dims < 2 || n_dims > 4))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
 				     "the input '%.100s' must have two to four axes, the first of which is the batch",
 				     input->name);
-	*n = (unsigned)type->shape->n_dim;
+	*n = (unsigned)n_dims;
 	PSD_TRY(psd_choices_find_sizes(onnx->choices, input->name, &given, onnx->err));
 	if (given.n && given.n != *n && given.n + 1 != *n)
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
@@ -292,18 +295,26 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_input, .name = input->name, .at = place_of(onnx)};
 	struct psd_shape *shape = &spec.settings.shape;
-	struct psd_onnx_view view = {.layer = 0};
-	uint64_t dims[4] = {1, 1, 1, 1}, strides[4];
+	struct psd_onnx_view view = {.layer = onnx->build.graph.n_layers};
+	uint64_t dims[PSD_ONNX_AXES_MAX] = {1, 1, 1, 1}, strides[PSD_ONNX_AXES_MAX], inner = 1;
 	unsigned n = 0;
 	bool is_integer, are_channels_last;
 
 	PSD_TRY(read_dims(onnx, input, dims, &n));
+	for (unsigned a = n; a-- > 4;) { /* further axes are columns */
+		strides[a] = inner;
+		inner = psd_saturated_mul(inner, dims[a]);
+	}
 	is_integer = !psd_onnx_is_real(input->type->tensor_type->elem_type);
 	are_channels_last = n == 4 && dims[3] <= 4 && dims[1] > 4 && dims[2] > 4;
-	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]};
-	strides[1] = dims[2] * dims[3];
-	strides[2] = dims[3];
-	strides[3] = 1;
+	if (psd_saturated_mul(inner, dims[3]) > PSD_LAYER_SIDE_MAX && n > 4)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the input '%.100s' has more than %u positions along its last axes", input->name,
+				     PSD_LAYER_SIDE_MAX);
+	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)(dims[3] * inner)};
+	strides[1] = dims[2] * dims[3] * inner;
+	strides[2] = dims[3] * inner;
+	strides[3] = inner;
 	if (is_integer && n == 2)
 		*shape = (struct psd_shape){1, (uint32_t)dims[1], 1};
 	if (are_channels_last) {
@@ -340,7 +351,7 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 			onnx->values[number].kind = PSD_ONNX_LABELS;
 			continue;
 		}
-		if (first)
+		if (first && !psd_onnx_allows_other(onnx))
 			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
 					     "the network has two inputs, '%.100s' and '%.100s', must have one: export "
 					     "it with its parameters, without a loss, and other inputs as constants",
@@ -377,6 +388,28 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 	return status == PSD_ENOMEM ? psd_onnx_no_memory(onnx) : PSD_OK;
 }
 
+/* Converts the node. For a prediction it becomes a layer of the kind other if that fails and the work is known. */
+static enum psd_status convert_or_predict(struct psd_onnx *onnx)
+{
+	struct psd_error *const err = onnx->err;
+	struct psd_error ignored;
+	enum psd_status status = psd_onnx_convert(onnx);
+	bool is_done = false;
+
+	if (status != PSD_EINVAL || onnx->build.is_broken || !psd_onnx_allows_other(onnx))
+		return status;
+	onnx->err = &ignored;
+	status = psd_onnx_try_other(onnx, &is_done);
+	onnx->err = err;
+	if (status == PSD_ENOMEM)
+		return psd_onnx_no_memory(onnx);
+	if (!status && is_done)
+		return PSD_OK;
+	if (status && onnx->build.is_broken && err)
+		*err = ignored;
+	return PSD_EINVAL;
+}
+
 static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 {
 	onnx->node = onnx->graph->node[i];
@@ -391,7 +424,15 @@ static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 		if (kind == PSD_ONNX_SEQUENCE && strcmp(onnx->node->op_type, "SequenceAt") != 0)
 			return psd_onnx_refuse(onnx, "reads a sequence, which only SequenceAt can");
 	}
-	return psd_onnx_convert(onnx);
+	return convert_or_predict(onnx);
+}
+
+/* A prediction needs no loss: an output of another form than samples and classes has none. */
+static enum psd_status add_loss(struct psd_onnx *onnx, struct psd_onnx_value *value)
+{
+	const enum psd_status status = psd_onnx_add_loss(onnx, value, psd_onnx_class_axis(onnx, value));
+
+	return status == PSD_EINVAL && psd_onnx_allows_other(onnx) && !onnx->build.is_broken ? PSD_OK : status;
 }
 
 /* Adds the loss to the first output that counts, and the functions that others still have to be a layer. */
@@ -408,7 +449,7 @@ static enum psd_status finish_outputs(struct psd_onnx *onnx)
 			continue;
 		value = psd_onnx_named(onnx, graph->output[o]->name);
 		if (o == onnx->first_output && !onnx->has_loss)
-			PSD_TRY(psd_onnx_add_loss(onnx, value, psd_onnx_class_axis(onnx, value)));
+			PSD_TRY(add_loss(onnx, value));
 		else if (o != onnx->first_output && value->kind == PSD_ONNX_DATA)
 			PSD_TRY(psd_onnx_materialize(onnx, value));
 	}

@@ -111,8 +111,10 @@ struct psd_onnx {
 	uint64_t copied_parameters;
 	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* module of the first of them */
 	uint64_t *used;				 /* per value: number of its numbers that parameters of layers have */
-	bool *is_output;			 /* per output of the file: it counts */
-	unsigned first_output;			 /* number of the output that has the loss */
+	unsigned n_foreign;			 /* operators of other domains, whose work is not known */
+	const Onnx__Node *first_foreign;
+	bool *is_output;       /* per output of the file: it counts */
+	unsigned first_output; /* number of the output that has the loss */
 	struct psd_error *err;
 };
 
@@ -298,6 +300,15 @@ enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct ps
 					  struct psd_onnx_value *result) PSD_MUST_CHECK;
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				    const struct psd_onnx_value *values, struct psd_onnx_value *result) PSD_MUST_CHECK;
+
+/* Queries and keys, whose product the scores are; the views are of outputs of layers. */
+void psd_onnx_factors_of_scores(const struct psd_onnx_value *scores, const struct psd_onnx_value *factors[2]);
+
+/* ---- layers that only a prediction needs (other.c) ---- */
+
+/* Tries to make a layer of the kind other of the node, which psd cannot compute. */
+PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_other;
+bool psd_onnx_allows_other(const struct psd_onnx *onnx); /* true for a prediction */
 
 /* ---- fusion of several nodes (fusion.c) ---- */
 

@@ -19,7 +19,7 @@ static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx
 
 	for (unsigned d = 0; d < weight->n_dims; d++)
 		is_empty = is_empty || weight->dims[d] == 0 || weight->dims[d] > UINT32_MAX;
-	if (weight->kind == PSD_ONNX_CONSTANT && !weight->origin)
+	if (weight->kind == PSD_ONNX_CONSTANT && !weight->origin && !psd_onnx_allows_other(onnx))
 		return psd_onnx_refuse(onnx, "has a weight that is computed, must have one of the file");
 	if (weight->kind == PSD_ONNX_CONSTANT && weight->n_dims >= least && weight->n_dims <= most && !is_empty)
 		return PSD_OK;
@@ -436,7 +436,9 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	PSD_TRY(check_weight(onnx, table, 2, 2));
 	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_expr_is_product(tokens->expr, &factor) || factor != 1 ||
 	    psd_onnx_integer(onnx, "axis", 0) != 0 ||
-	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)))
+	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)) ||
+	    onnx->build.graph.layers[tokens->view.layer].n_inputs ||
+	    psd_onnx_shape(onnx, tokens->view.layer).channels != 1)
 		return psd_onnx_refuse(onnx, "must look up table rows by the network's input");
 	if (table->dims[0] > PSD_LAYER_CHANNELS_MAX || table->dims[1] > PSD_LAYER_CHANNELS_MAX)
 		return psd_onnx_refuse(onnx, "has a table of more than %u rows or columns", PSD_LAYER_CHANNELS_MAX);

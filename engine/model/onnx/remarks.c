@@ -55,7 +55,7 @@ static bool is_statistics(const Onnx__Node *node, size_t i)
 }
 
 /* Parameters that only nodes beyond the needed ones read. */
-static uint64_t count_left_out(const struct psd_onnx *onnx)
+static uint64_t count_left_out(struct psd_onnx *onnx)
 {
 	uint64_t all = 0;
 
@@ -156,6 +156,14 @@ static void add_ties(struct psd_onnx *onnx)
 			     (unsigned long long)onnx->copied_parameters);
 		psd_text_add_plain(&onnx->doubts, onnx->first_copy);
 		psd_text_add(&onnx->doubts, "': each layer has its own here, model.tied changes that\n");
+	}
+	if (onnx->n_foreign) {
+		psd_text_add(&onnx->doubts, "%u operators of other domains than ONNX's count as bytes alone, first '",
+			     onnx->n_foreign);
+		psd_text_add_plain(&onnx->doubts, onnx->first_foreign->op_type);
+		psd_text_add(&onnx->doubts, "' in '");
+		psd_text_add_plain(&onnx->doubts, onnx->first_foreign->domain);
+		psd_text_add(&onnx->doubts, "'\n");
 	}
 	if (onnx->n_open) {
 		psd_text_add(&onnx->doubts, "the file has no values to compare with the table of '");
