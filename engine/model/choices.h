@@ -19,8 +19,8 @@ struct psd_choice_sizes {
  * not have whole numbers from 1 to PSD_LAYER_CHANNELS_MAX with 'x' between them. */
 enum psd_status psd_choices_find_sizes(const struct psd_model_choices *choices, const char *name,
 				       struct psd_choice_sizes *sizes, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks that all entries of `inputs` have names in `known`, the inputs and open sides of the file at `path`. PSD_EINVAL
- * otherwise. */
+/* Checks that all entries of `inputs` have names in `known`, the inputs and open sides of the file at `path`.
+ * PSD_EINVAL: one has another. */
 enum psd_status psd_choices_check_inputs(const struct psd_model_choices *choices, const char *path,
 					 const char *const known[], unsigned n_known,
 					 struct psd_error *err) PSD_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* Shapes and work of operators by their family, for predictions. FLOPs: a multiplication and an addition count 2;
- * functions count as the table says. Sources: the specification of each operator (github.com/onnx/onnx, Operators.md). */
+ * functions count as the table says. Source: the specification of each operator (github.com/onnx/onnx, Operators.md).
+ */
 #include <string.h>
 
 #include "engine/base/saturate.h"

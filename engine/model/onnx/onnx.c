@@ -410,6 +410,49 @@ static enum psd_status convert_or_predict(struct psd_onnx *onnx)
 	return PSD_EINVAL;
 }
 
+static void mark_wrong(const struct psd_onnx *onnx)
+{
+	for (unsigned o = 0; o < onnx->node->n_output; o++)
+		if (*onnx->node->output[o])
+			psd_onnx_output(onnx, o)->kind = PSD_ONNX_WRONG;
+}
+
+/* Keeps the message about a wrong node, so that others can follow; nodes that read its outputs are passed over. */
+static void note_mistake(struct psd_onnx *onnx)
+{
+	enum { MOST_BYTES = 900 };
+	const size_t path_length = strlen(onnx->path);
+	const char *text = onnx->err->text;
+
+	if (onnx->mistakes.bytes && !strncmp(text, onnx->path, path_length) && text[path_length] == ':')
+		text += path_length + 2;
+	if (onnx->mistakes.length + strlen(text) > MOST_BYTES)
+		onnx->n_unsaid++;
+	else
+		psd_text_add(&onnx->mistakes, "%s%s", onnx->mistakes.bytes ? "; " : "", text);
+	onnx->n_mistakes++;
+	mark_wrong(onnx);
+}
+
+static enum psd_status refuse_mistakes(struct psd_onnx *onnx)
+{
+	if (!onnx->n_mistakes)
+		return PSD_OK;
+	if (onnx->n_unsaid)
+		psd_text_add(&onnx->mistakes, "; and %u more", onnx->n_unsaid);
+	if (onnx->mistakes.is_out_of_memory)
+		return psd_onnx_no_memory(onnx);
+	return psd_error_set(onnx->err, PSD_EINVAL, PSD_NOWHERE, "%s", onnx->mistakes.bytes);
+}
+
+static bool reads_wrong(const struct psd_onnx *onnx, size_t i)
+{
+	for (unsigned k = 0; k < onnx->graph->node[i]->n_input; k++)
+		if (psd_onnx_named(onnx, onnx->graph->node[i]->input[k])->kind == PSD_ONNX_WRONG)
+			return true;
+	return false;
+}
+
 static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 {
 	onnx->node = onnx->graph->node[i];
@@ -425,6 +468,23 @@ static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 			return psd_onnx_refuse(onnx, "reads a sequence, which only SequenceAt can");
 	}
 	return convert_or_predict(onnx);
+}
+
+/* Converts a node. For a prediction all nodes are tried, so that one message has all that is wrong. */
+static enum psd_status try_node(struct psd_onnx *onnx, size_t i)
+{
+	enum psd_status status;
+
+	onnx->node = onnx->graph->node[i];
+	if (onnx->n_mistakes && !onnx->is_done[i] && reads_wrong(onnx, i)) {
+		mark_wrong(onnx);
+		return PSD_OK;
+	}
+	status = convert_node(onnx, i);
+	if (status != PSD_EINVAL || onnx->build.is_broken || !psd_onnx_allows_other(onnx))
+		return status;
+	note_mistake(onnx);
+	return PSD_OK;
 }
 
 /* A prediction needs no loss: an output of another form than samples and classes has none. */
@@ -475,7 +535,8 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 	for (size_t i = 0; i < graph->n_node; i++)
 		PSD_TRY(compute_node(onnx, i));
 	for (size_t i = 0; i < graph->n_node; i++)
-		PSD_TRY(convert_node(onnx, i));
+		PSD_TRY(try_node(onnx, i));
+	PSD_TRY(refuse_mistakes(onnx));
 	return finish_outputs(onnx);
 }
 
@@ -538,6 +599,7 @@ static void release(struct psd_onnx_file *file)
 	psd_names_release(&file->onnx.repeats);
 	psd_text_release(&file->onnx.remarks);
 	psd_text_release(&file->onnx.doubts);
+	psd_text_release(&file->onnx.mistakes);
 	psd_arena_release(&file->onnx.arena);
 	if (file->model)
 		onnx__model__free_unpacked(file->model, NULL);

@@ -1,5 +1,5 @@
 /* Layers that only a prediction needs: for a node that psd-run cannot compute, the shape of the output, the FLOPs of a
- * sample and the parameters, by the family of its operator. Refuses to guess a shape: a node without one stays refused. */
+ * sample and the parameters, by the family of its operator. Refuses to guess a shape: such a node stays refused. */
 #include <string.h>
 
 #include "engine/base/saturate.h"
@@ -186,7 +186,7 @@ enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_
 	for (unsigned i = 0; out->has_parameters && i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
 
-		if (!(out->no_parameters >> i & 1u) && psd_onnx_is_learned(value) &&
+		if (!(out->no_parameters >> i & 1u) && (psd_onnx_is_learned(value) || psd_onnx_is_made(onnx, value)) &&
 		    !count_parameters(onnx, value, settings, &n_tensors))
 			return PSD_OK;
 	}

@@ -51,6 +51,7 @@ enum psd_onnx_kind {
 	PSD_ONNX_LABELS,   /* labels of the loss */
 	PSD_ONNX_SEQUENCE, /* several pieces of data or of a constant, made by SplitToSequence */
 	PSD_ONNX_FALSE,	   /* false everywhere, such as the result of IsNaN */
+	PSD_ONNX_WRONG,	   /* output of a node that is wrong, or of one that reads it */
 };
 
 struct psd_onnx_expr;
@@ -111,7 +112,9 @@ struct psd_onnx {
 	uint64_t copied_parameters;
 	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* module of the first of them */
 	uint64_t *used;				 /* per value: number of its numbers that parameters of layers have */
-	unsigned n_foreign;			 /* operators of other domains, whose work is not known */
+	struct psd_text mistakes;		 /* messages about all wrong nodes */
+	unsigned n_mistakes, n_unsaid;
+	unsigned n_foreign; /* operators of other domains, whose work is not known */
 	const Onnx__Node *first_foreign;
 	bool *is_output;       /* per output of the file: it counts */
 	unsigned first_output; /* number of the output that has the loss */
@@ -188,6 +191,8 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 /* True if the constant is a tensor of the file with fractions; next: if it also has several values (is learned). */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
+/* True if a prediction takes a computed constant for a parameter, as in a network whose values were left out. */
+bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 
 /* ---- constant folding (fold.c) ---- */
 

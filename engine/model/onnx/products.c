@@ -45,8 +45,8 @@ static enum psd_status check_whole(struct psd_onnx *onnx, const struct psd_onnx_
 	return PSD_OK;
 }
 
-/* Adds a layer with a weight, which it may share with an earlier layer. A sharing layer has the bias of the earlier one,
- * or none: *is_bias_left is true if another layer must add the bias. */
+/* Adds a layer with a weight, which it may share with an earlier layer. A sharing layer has the bias of the earlier
+ * one, or none: *is_bias_left is true if another layer must add the bias. */
 static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct product product,
 				   bool *is_bias_left, unsigned *number)
 {

@@ -122,8 +122,8 @@ static const char *skip(const char *module)
 	return *module ? module + 1 : module;
 }
 
-/* True if the names differ in components that are numbers and in nothing else: "layers.0.fc" and "layers.1.fc". *are_one:
- * the names do not differ. */
+/* True if the names differ in components that are numbers and in nothing else: "layers.0.fc" and "layers.1.fc".
+ * *are_one: the names do not differ. */
 static bool are_siblings(const char *one, const char *other, bool *are_one)
 {
 	bool differ = false;
@@ -197,8 +197,8 @@ static enum psd_status obey(struct psd_onnx *onnx, const struct psd_onnx_matrix 
 			       *entry ? "that name and such a matrix" : "an equal matrix");
 }
 
-/* True if the layers are the copies that a module makes of another, which PyTorch's own layers do. Such copies have equal
- * biases as well. */
+/* True if the layers are the copies that a module makes of another, which PyTorch's own layers do. Such copies have
+ * equal biases as well. */
 static bool are_copies(const struct psd_onnx *onnx, const struct psd_onnx_matrix *matrix,
 		       const struct psd_onnx_matrix *other, const struct psd_onnx_value *bias)
 {

@@ -140,3 +140,29 @@ Test(onnx_other, wrong_files_stay_refused)
 		cr_expect_str_eq(err.text, strict.text);
 	}
 }
+
+Test(onnx_other, all_mistakes_are_said_at_once)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	const char *const text =
+		MAPS "a = NonZero(x) @name=first\nb = Relu(a)\nc = Unique(x) @name=second\nd = Add(b, c)\n";
+
+	cr_assert_eq(onnx_file_parse_as(text, &predicts, &graph, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "m.onnx: node 'first' (NonZero) is an operator that has no layer in psd; node "
+				   "'second' (Unique) is an operator that has no layer in psd");
+}
+
+/* Large weights of networks without values are one number, which needs no memory. */
+Test(onnx_other, filled_weights_of_any_size_are_parameters)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	const char *const text = "input x f32[b,4096,7,7]\ns: i64[4] = 8192 4096 7 7\nw = ConstantOfShape(s)\n"
+				 "k: i64[1] = 8192\ng = ConstantOfShape(k) value=f32[1]{1}\nh = ConstantOfShape(k)\n"
+				 "c = Conv(x, w)\ny = BatchNormalization(c, g, h, h, g)\n";
+
+	cr_assert_eq(onnx_file_parse_as(text, &predicts, &graph, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(graph.parameters, UINT64_C(8192) * 4096 * 49 + 2 * 8192);
+	psd_graph_release(&graph);
+}
