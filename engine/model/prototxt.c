@@ -17,7 +17,8 @@
 #include "engine/model/graph_build.h"
 #include "engine/model/prototxt_parts.h"
 
-#define LABEL UINT_MAX /* number of a blob that is a label, which only losses may read */
+#define LABEL UINT_MAX	     /* number of a blob that is a label, which only losses may read */
+#define WRONG (UINT_MAX - 1) /* number of a blob whose layer is wrong */
 
 struct reader {
 	struct psd_graph_build build;
@@ -29,6 +30,9 @@ struct reader {
 	bool has_loss;				 /* the file has a loss layer, so that no Softmax is the loss */
 	bool is_test;				 /* only the phase TEST has data: its layers are the network */
 	const struct psd_model_choices *choices; /* NULL: none */
+	struct psd_text mistakes;		 /* messages about all wrong layers */
+	unsigned n_mistakes, n_unsaid;
+	bool reads_wrong; /* the layer reads the blob of a wrong one */
 	struct psd_text remarks;
 	struct psd_error *err;
 };
@@ -92,15 +96,17 @@ static enum psd_status put_blob(struct reader *reader, const struct psd_node *to
 	return psd_names_put(&reader->blobs, name, number) ? PSD_OK : psd_out_of_memory(reader->err);
 }
 
-static enum psd_status resolve(const struct reader *reader, const struct psd_layer_spec *spec,
-			       const struct psd_node *bottom, unsigned *number)
+static enum psd_status resolve(struct reader *reader, const struct psd_layer_spec *spec, const struct psd_node *bottom,
+			       unsigned *number)
 {
 	unsigned later;
 	const char *name;
 
 	PSD_TRY(psd_node_text(bottom, &name, reader->err));
+	if (psd_names_find(&reader->blobs, name, number) && *number == WRONG)
+		reader->reads_wrong = true;
 	if (psd_names_find(&reader->blobs, name, number))
-		return PSD_OK;
+		return *number == WRONG ? PSD_EINVAL : PSD_OK;
 	if (psd_names_find(&reader->all_tops, name, &later))
 		return psd_error_set(reader->err, PSD_EINVAL, bottom->at,
 				     "cyclic graph: layer '%.80s' reads '%.80s', which is a top of a layer below it",
@@ -268,11 +274,53 @@ static enum psd_status find_type(const struct reader *reader, const struct psd_n
 	return PSD_OK;
 }
 
+/* A layer in Python has the sizes that the user gives for each of its tops; without bottoms it is an input. */
+static enum psd_status add_python(struct reader *reader, const struct psd_node *layer, struct psd_layer_spec *spec)
+{
+	const char *const own_name = spec->name;
+	const bool is_input = !psd_node_child(layer, "bottom");
+	unsigned n_tops = 0;
+
+	PSD_TRY(read_bottoms(reader, layer, true, spec));
+	for (const struct psd_node *top = layer->first; top; top = top->next) {
+		struct psd_shape shape = {0};
+		char name[PSD_GRAPH_NAME_MAX + 1];
+
+		if (strcmp(top->key, "top") != 0 || top->kind != PSD_NODE_SCALAR)
+			continue;
+		if (n_tops++ && is_input && strstr(top->text, "label")) {
+			PSD_TRY(put_blob(reader, top, LABEL));
+			continue;
+		}
+		PSD_TRY(psd_caffe_find_size(reader->choices, top->text, NULL, &shape, reader->err));
+		if (!shape.channels)
+			return psd_error_set(reader->err, PSD_EINVAL, top->at,
+					     "layer '%.80s' is written in Python, its top '%.80s' needs the key "
+					     "model.input: {%.80s: 3x224x224}",
+					     own_name, top->text, top->text);
+		snprintf(name, sizeof(name), "%.120s%s%.120s", own_name, n_tops > 1 ? "." : "",
+			 n_tops > 1 ? top->text : "");
+		spec->name = name;
+		spec->kind = is_input ? &psd_layer_input : &psd_layer_other;
+		spec->settings = psd_layer_other.defaults;
+		if (is_input)
+			spec->settings.shape = shape;
+		else
+			spec->settings.other.shape = shape;
+		PSD_TRY(psd_graph_build_add(&reader->build, spec, reader->err));
+		PSD_TRY(put_blob(reader, top, reader->build.graph.n_layers - 1));
+	}
+	return PSD_OK;
+}
+
 static enum psd_status add_layer(struct reader *reader, const struct psd_node *layer)
 {
 	struct psd_layer_spec spec = {.at = layer->at};
-	struct psd_caffe_draft draft = {
-		.build = &reader->build, .spec = &spec, .blobs_5d = &reader->blobs_5d, .n_tops = count_tops(layer)};
+	struct psd_caffe_draft draft = {.build = &reader->build,
+					.spec = &spec,
+					.blobs_5d = &reader->blobs_5d,
+					.n_tops = count_tops(layer),
+					.allows_other = reader->choices && reader->choices->allows_other};
 	const struct psd_node *type_node = psd_node_child(layer, "type");
 	const struct psd_caffe_type *type;
 	char numbered[PSD_GRAPH_NAME_MAX + 1];
@@ -286,6 +334,17 @@ static enum psd_status add_layer(struct reader *reader, const struct psd_node *l
 	PSD_TRY(name_layer(reader, layer, type_name, &spec, numbered));
 	if (psd_caffe_find_data_type(type_name))
 		return add_data(reader, layer, psd_caffe_find_data_type(type_name), &spec);
+	if (!psd_caffe_find_type(type_name) && reader->choices && reader->choices->allows_other) {
+		bool takes_labels;
+
+		if (!strcmp(type_name, "Python"))
+			return add_python(reader, layer, &spec);
+		if (psd_caffe_is_other(type_name, &takes_labels)) {
+			PSD_TRY(read_bottoms(reader, layer, takes_labels, &spec));
+			PSD_TRY(psd_caffe_build_other(layer, type_name, &draft, reader->err));
+			return put_tops(reader, layer, &draft);
+		}
+	}
 	if (!psd_caffe_find_type(type_name))
 		return psd_error_set(reader->err, PSD_EINVAL, type_node->at,
 				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
@@ -306,7 +365,10 @@ static enum psd_status has_data(const struct psd_node *root, bool is_test, bool 
 {
 	*has = psd_node_child(root, "input");
 	for (const struct psd_node *layer = root->first; layer && !*has; layer = layer->next) {
-		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING || !psd_caffe_find_data_type(type_of(layer)))
+		const bool is_python = !strcmp(type_of(layer), "Python") && !psd_node_child(layer, "bottom");
+
+		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING ||
+		    (!is_python && !psd_caffe_find_data_type(type_of(layer))))
 			continue;
 		PSD_TRY(is_chosen(layer, is_test, has, err));
 	}
@@ -381,6 +443,53 @@ static enum psd_status collect_tops(struct reader *reader, const struct psd_node
 	return PSD_OK;
 }
 
+/* A message without the path that the first one has. */
+static const char *without_path(const char *text, const char *path)
+{
+	const size_t length = strlen(path);
+
+	return strncmp(text, path, length) != 0 || text[length] != ':' ? text : text + length + 1;
+}
+
+/* Keeps the message about a wrong layer, so that others can follow; layers that read its tops are passed over. */
+static enum psd_status note_mistake(struct reader *reader, const struct psd_node *layer)
+{
+	enum { MOST_BYTES = 900 };
+	const char *text = reader->mistakes.bytes ? without_path(reader->err->text, layer->at.path) : reader->err->text;
+
+	if (!reader->reads_wrong && reader->mistakes.length + strlen(text) > MOST_BYTES)
+		reader->n_unsaid++;
+	else if (!reader->reads_wrong)
+		psd_text_add(&reader->mistakes, "%s%s", reader->mistakes.bytes ? "; " : "", text);
+	reader->n_mistakes += !reader->reads_wrong;
+	reader->reads_wrong = false;
+	for (const struct psd_node *top = layer->first; top; top = top->next)
+		if (!strcmp(top->key, "top") && top->kind == PSD_NODE_SCALAR)
+			PSD_TRY(put_blob(reader, top, WRONG));
+	return PSD_OK;
+}
+
+static enum psd_status refuse_mistakes(struct reader *reader)
+{
+	if (!reader->n_mistakes)
+		return PSD_OK;
+	if (reader->n_unsaid)
+		psd_text_add(&reader->mistakes, "; and %u more", reader->n_unsaid);
+	if (reader->mistakes.is_out_of_memory)
+		return psd_out_of_memory(reader->err);
+	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "%s", reader->mistakes.bytes);
+}
+
+/* Adds a layer. For a prediction all layers are tried, so that one message has all that is wrong. */
+static enum psd_status try_layer(struct reader *reader, const struct psd_node *layer)
+{
+	const enum psd_status status = add_layer(reader, layer);
+
+	if (status != PSD_EINVAL || reader->build.is_broken || !reader->choices || !reader->choices->allows_other)
+		return status;
+	return note_mistake(reader, layer);
+}
+
 static enum psd_status add_layers(struct reader *reader, const struct psd_node *root)
 {
 	for (const struct psd_node *layer = root->first; layer; layer = layer->next) {
@@ -393,9 +502,9 @@ static enum psd_status add_layers(struct reader *reader, const struct psd_node *
 					     layer->key);
 		PSD_TRY(is_chosen(layer, reader->is_test, &chosen, reader->err));
 		if (chosen)
-			PSD_TRY(add_layer(reader, layer));
+			PSD_TRY(try_layer(reader, layer));
 	}
-	return PSD_OK;
+	return refuse_mistakes(reader);
 }
 
 /* Refuses a state of the network that would choose other layers than training does. */
@@ -426,6 +535,11 @@ static enum psd_status check_inputs(const struct reader *reader, const struct ps
 
 		if (!strcmp(node->key, "input") && node->kind == PSD_NODE_SCALAR)
 			known[n++] = node->text;
+		if (is_layer(node) && !strcmp(type_of(node), "Python"))
+			for (const struct psd_node *each = node->first; each && n + 2 <= 2 * PSD_MODEL_INPUTS_MAX;
+			     each = each->next)
+				if (!strcmp(each->key, "top") && each->kind == PSD_NODE_SCALAR)
+					known[n++] = each->text;
 		if (!is_layer(node) || !psd_caffe_find_data_type(type_of(node)))
 			continue;
 		if (top && top->kind == PSD_NODE_SCALAR)
@@ -472,6 +586,8 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 
 	if (!status)
 		status = psd_caffe_upgrade(&root, &arena, err);
+	if (!status && choices && choices->allows_other)
+		status = psd_caffe_drop_harmless(&root, &arena, &reader.remarks, err);
 	if (!status)
 		status = read_root(&reader, root, graph);
 	psd_graph_build_release(&reader.build);
@@ -480,6 +596,7 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	psd_names_release(&reader.all_tops);
 	psd_names_release(&reader.parameters);
 	psd_text_release(&reader.remarks);
+	psd_text_release(&reader.mistakes);
 	free(reader.blobs_5d.all);
 	psd_arena_release(&arena);
 	return status;

@@ -100,6 +100,15 @@ enum psd_status psd_caffe_find_size(const struct psd_model_choices *choices, con
 	return PSD_OK;
 }
 
+/* Size to which SSD's fork warps images. */
+static enum psd_status read_resized(const struct psd_node *transform, struct psd_shape *read, struct psd_error *err)
+{
+	const struct psd_node *resize = psd_node_child(transform, "resize_param");
+
+	PSD_TRY(psd_caffe_read_count(resize, "height", 1, PSD_LAYER_SIDE_MAX, &read->height, err));
+	return psd_caffe_read_count(resize, "width", 1, PSD_LAYER_SIDE_MAX, &read->width, err);
+}
+
 /* Reads the size of images from a data base, which are cropped to crop_size or scaled to new_height x new_width. In the
  * older form crop_size is in the layer's message. */
 static enum psd_status read_image_size(const struct psd_node *layer, const struct psd_node *message,
@@ -120,6 +129,8 @@ static enum psd_status read_image_size(const struct psd_node *layer, const struc
 	PSD_TRY(psd_caffe_read_count(transform, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err));
 	if (crop)
 		read.height = read.width = crop;
+	else
+		PSD_TRY(read_resized(transform, &read, err));
 	if (outside->choices)
 		channels = outside->choices->sample.channels;
 	read.channels = is_gray || !is_color ? 1 : channels ? channels : is_of_digits(message) ? 1 : 3;
@@ -141,6 +152,7 @@ static const struct psd_caffe_data_type data_types[] = {
 	{"ImageData", "IMAGE_DATA", "image_data_param", false},
 	{"WindowData", "WINDOW_DATA", "window_data_param", false},
 	{"HDF5Data", "HDF5_DATA", "hdf5_data_param", false},
+	{"AnnotatedData", "AnnotatedData", "data_param", false}, /* SSD's fork */
 };
 
 const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type)
@@ -194,8 +206,17 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 		"img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower", "rand_resize_ratio_upper",
 		"vertical_stretch_lower", "vertical_stretch_upper", "horizontal_stretch_lower",
 		"horizontal_stretch_upper", "allow_upscale", "use_gpu_transform", "random_seed", "display", NULL};
-	const char *const layer_fields[] = {"name",  "type",  "top",	  "include",	     "exclude",
-					    "phase", "param", "blobs_lr", "transform_param", type->message,
+	const char *const layer_fields[] = {"name",
+					    "type",
+					    "top",
+					    "include",
+					    "exclude",
+					    "phase",
+					    "param",
+					    "blobs_lr",
+					    "transform_param",
+					    type->message,
+					    "annotated_data_param",
 					    NULL};
 	const struct psd_node *message = psd_node_child(layer, type->message);
 	const struct psd_node *transform = psd_node_child(layer, "transform_param");

@@ -75,8 +75,9 @@ struct psd_caffe_draft {
 	struct psd_caffe_blobs_5d *blobs_5d;
 	const struct psd_node *message; /* message with its parameters; NULL if absent */
 	unsigned n_tops;
-	unsigned result;  /* number of the graph layer whose output is the first top */
-	bool is_one_each; /* each further top is the output of the next layer; false: all tops are the same */
+	bool allows_other; /* for a prediction: a pooling may have its mask as a second top */
+	unsigned result;   /* number of the graph layer whose output is the first top */
+	bool is_one_each;  /* each further top is the output of the next layer; false: all tops are the same */
 };
 
 /* Function that adds the layers of the graph which a Caffe layer needs, and sets draft->result. */
@@ -96,6 +97,17 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 /* Adds the layers for a Caffe layer by its type's build function. */
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
 				struct psd_caffe_draft *draft, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- types that only a prediction needs (prototxt_other.c) ---- */
+
+/* Replaces *root by a tree without fields of forks that change neither shapes nor work, and names these in a remark. */
+enum psd_status psd_caffe_drop_harmless(const struct psd_node **root, struct psd_arena *arena, struct psd_text *remarks,
+					struct psd_error *err) PSD_MUST_CHECK;
+/* True if the type is known; *takes_labels: its bottoms may be labels. */
+bool psd_caffe_is_other(const char *type, bool *takes_labels);
+/* Adds a layer of the kind other for a layer of such a type, and sets draft->result. */
+enum psd_status psd_caffe_build_other(const struct psd_node *layer, const char *type, struct psd_caffe_draft *draft,
+				      struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- rows of the table of types ---- */
 
