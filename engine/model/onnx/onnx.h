@@ -7,9 +7,9 @@
  *
  * The first input is the network's; its first axis is the batch, of size 1 if open. An input that only a loss reads is
  * the labels. Only the first output, or those of the user's choice, and the nodes that they need are read. If the file
- * has no loss and the output has several values, a softmax with the multinomial loss is added, in place of a softmax at
- * the end. For a prediction there may be several inputs, and nodes that psd-run cannot compute become layers of the kind
- * other (other.c).
+ * has no loss and the output has several values, a softmax with the multinomial loss is added, in place of a softmax
+ * at the end. For a prediction there may be several inputs, and nodes that psd-run cannot compute become layers of the
+ * kind other (other.c).
  *
  * Parameters are initializers of several values that are combined with data. Two layers share a matrix by which both
  * multiply, unless they are copies (ties.c); they do not share vectors, because exporters merge equal ones.
