@@ -146,11 +146,16 @@ static int pack(const struct psd_run_options *options)
 
 static int write_weights(const struct psd_run_options *options)
 {
+	struct psd_scenario scenario; /* has settings alone */
 	struct psd_start_counts counts;
 	struct psd_error err;
-	const enum psd_status status =
-		psd_start_file_write(options->arguments.operands[0], options->output_path, &counts, &err);
+	enum psd_status status = psd_scenario_parse_choices(&scenario, options->arguments.settings, &err);
 
+	if (status)
+		return complain(status, &err, true);
+	status = psd_start_file_write(options->arguments.operands[0], &scenario.choices, options->output_path, &counts,
+				      &err);
+	psd_scenario_release(&scenario);
 	if (status)
 		return complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
 	if (!options->is_quiet)

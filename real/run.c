@@ -205,6 +205,20 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	return psd_run_choose_cluster_kind(run, err);
 }
 
+/* A replay waits for the time of any layer; all other runs compute. */
+static enum psd_status check_layers(const struct psd_graph *graph, const struct psd_scenario *scenario,
+				    struct psd_error *err)
+{
+	const struct psd_graph_share share = psd_graph_predicted_only(graph);
+
+	if (!share.first || (scenario->has_replay && !scenario->replay.real_workers))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = scenario->graph_path},
+			     "layer '%.80s' is of kind 'other' or a second input, which psd-run cannot compute, as %u "
+			     "in all: psd-sim predicts them, a replay waits for them",
+			     share.first, share.n_layers);
+}
+
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 unsigned *n_joined, struct psd_error *err)
 {
@@ -224,7 +238,9 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		status = psd_costed_model_load(&run.costed, scenario, err);
 	if (status)
 		return status;
-	status = prepare(&run, err);
+	status = check_layers(&run.costed.graph, scenario, err);
+	if (!status)
+		status = prepare(&run, err);
 	if (!status)
 		status = run_systems(&run, err);
 	/* files that were right before the first system trained are no mistake of the command's */

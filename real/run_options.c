@@ -77,7 +77,7 @@ static const struct psd_option option_list[] = {
 	{OPTION("--dilation", "K", "slow a replay down K times (`auto`: as needed). Sets emulation.dilation"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
 	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
-	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW)},
+	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW) | OF(WEIGHTS)},
 	{OPTION("--attempts", "N",
 		"measure N times at most; more than twice only if values differ by over 5 %. Default 3"),
 	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS, .commands = OF(CALIBRATE)},

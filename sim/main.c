@@ -337,12 +337,18 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 	return status;
 }
 
-static int describe(const char *path)
+static int describe(const struct psd_arguments *arguments)
 {
+	struct psd_scenario scenario; /* has settings alone */
 	struct psd_graph graph;
 	struct psd_error err;
-	const enum psd_status status = psd_graph_load(&graph, path, &err);
+	enum psd_status status = psd_scenario_parse_choices(&scenario, arguments->settings, &err);
 
+	if (status)
+		return complain(status, &err, true);
+	scenario.choices.allows_other = true;
+	status = psd_graph_load_as(&graph, arguments->operands[0], &scenario.choices, &err);
+	psd_scenario_release(&scenario);
 	if (status)
 		return complain(status, &err, true);
 	psd_describe(stdout, &graph);
@@ -485,7 +491,7 @@ static int run(const struct psd_options *options)
 	if (options->arguments.command == PSD_SIM_STACKS)
 		return show_stacks(&options->arguments);
 	if (options->arguments.command == PSD_SIM_DESCRIBE)
-		return describe(options->arguments.operands[0]);
+		return describe(&options->arguments);
 	return load_and_use(options);
 }
 

@@ -46,7 +46,11 @@ static const struct psd_option option_list[] = {
 	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
 	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
-	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS},
+	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS | OF(DESCRIBE)},
+	{OPTION("--input", "NAME=SIZES",
+		"set sizes of a model's input or open axis, as in data=3x224x224. Short for --set "
+		"model.input.NAME=SIZES"),
+	 .kind = PSD_OPTION_SETTING, .prefix = "model.input.", .commands = OF_SCENARIOS | OF(DESCRIBE)},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},
 	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),

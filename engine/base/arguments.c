@@ -91,6 +91,21 @@ static const char *value_of(const char *setting)
 	return strchr(setting, '=') + 1;
 }
 
+static enum psd_status take_prefixed(const struct reader *reader, const struct psd_option *option, const char *value)
+{
+	const size_t room = strlen(option->prefix) + strlen(value) + 1;
+	char *setting = psd_arena_take(&reader->arguments->made, room);
+
+	if (!strchr(value, '='))
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s", option->name,
+				     value, option->value_name);
+	if (!setting)
+		return psd_out_of_memory(reader->err);
+	snprintf(setting, room, "%s%s", option->prefix, value);
+	reader->arguments->settings[reader->arguments->n_settings++] = setting;
+	return PSD_OK;
+}
+
 static enum psd_status take_setting(const struct reader *reader, const struct psd_option *option, const char *value)
 {
 	const char **next = &reader->arguments->settings[reader->arguments->n_settings];
@@ -122,7 +137,8 @@ static enum psd_status take(const struct reader *reader, const struct psd_option
 	case PSD_OPTION_COUNT: return take_count(reader, option, value);
 	case PSD_OPTION_SECONDS: return take_seconds(reader, option, value);
 	case PSD_OPTION_CHOICE: return take_choice(reader, option);
-	case PSD_OPTION_SETTING: return take_setting(reader, option, value);
+	case PSD_OPTION_SETTING:
+		return option->prefix ? take_prefixed(reader, option, value) : take_setting(reader, option, value);
 	}
 	return PSD_OK;
 }
@@ -351,6 +367,7 @@ enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, 
 
 void psd_arguments_release(struct psd_arguments *arguments)
 {
+	psd_arena_release(&arguments->made);
 	free(arguments->settings);
 	free(arguments->operands);
 	*arguments = (struct psd_arguments){.n_settings = 0};

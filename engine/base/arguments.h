@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
@@ -44,6 +45,7 @@ struct psd_option {
 	/* For PSD_OPTION_SETTING: settings that the option's value stands for, NULL-terminated. The value is one word
 	 * of these, as in "fidelity=flow" for `--fidelity flow`. NULL: the value itself is a setting. */
 	const char *const *settings;
+	const char *prefix; /* beginning of the settings that the option makes: "model.input."; NULL: none */
 	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
 	const char *help;
 };
@@ -79,6 +81,7 @@ struct psd_command_table {
 struct psd_arguments {
 	unsigned command;      /* index of the command in the table */
 	const char **settings; /* settings "key=value", n_settings entries and a NULL; the array is owned */
+	struct psd_arena made; /* settings with a prefix */
 	unsigned n_settings;
 	/* arguments of the command without options, n_operands entries; the array is owned */
 	const char **operands;

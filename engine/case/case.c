@@ -52,8 +52,15 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scenario *scenario, struct psd_error *err)
 {
 	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
+	struct psd_model_choices choices = scenario->choices;
 	struct psd_error cause;
-	const enum psd_status status = psd_graph_load_sequence(graph, scenario->graph_path, scenario->sequence, &cause);
+	enum psd_status status;
+
+	if (scenario->has_replay && !scenario->replay.real_workers)
+		choices.allows_other = true;
+	if (scenario->has_train)
+		choices.sample = psd_data_sample_shape(&scenario->train.data);
+	status = psd_graph_load_as(graph, scenario->graph_path, &choices, &cause);
 
 	if (status == PSD_EFILE && named)
 		return psd_error_set(err, status, named->at,

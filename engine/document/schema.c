@@ -276,6 +276,47 @@ static enum psd_status check_once(const struct psd_schema_reader *reader, const 
 	return PSD_OK;
 }
 
+/* Appends an entry "name=value" for each plain value in the mapping. A mapping inside it, which --set makes of a name
+ * with dots, becomes one name again. name: name of the mapping with a dot behind it; "" for the outermost. */
+static enum psd_status read_named(const struct psd_schema_reader *reader, const struct psd_key *key, const char *name,
+				  const struct psd_node *mapping, const char *entries[], unsigned *n)
+{
+	for (const struct psd_node *node = mapping->first; node; node = node->next) {
+		const bool is_deeper = node->kind == PSD_NODE_MAPPING;
+		const bool is_plain = node->kind == PSD_NODE_SCALAR;
+		const size_t room = strlen(name) + strlen(node->key) + (is_plain ? strlen(node->text) : 0) + 2;
+		char *entry;
+
+		if (node->kind == PSD_NODE_SEQUENCE)
+			return psd_error_set(reader->err, PSD_EINVAL, node->at, "'%.80s' must be a plain value",
+					     node->key);
+		if (*n == key->most_entries)
+			return psd_error_set(reader->err, PSD_EINVAL, node->at, "'%s' has more than %u entries",
+					     key->name, key->most_entries);
+		entry = psd_arena_take(reader->arena, room);
+		if (!entry)
+			return psd_out_of_memory(reader->err);
+		snprintf(entry, room, "%s%s%s%s", name, node->key, is_deeper ? "." : "=", is_deeper ? "" : node->text);
+		if (is_deeper)
+			PSD_TRY(read_named(reader, key, entry, node, entries, n));
+		else
+			entries[(*n)++] = entry;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status read_mapping(const struct psd_schema_reader *reader, void *base, const struct psd_key *key,
+				    const struct psd_node *mapping)
+{
+	unsigned *n = (unsigned *)(void *)((char *)base + key->n_entries_offset);
+
+	*n = 0;
+	if (mapping->kind != PSD_NODE_MAPPING || !mapping->n_children)
+		return psd_error_set(reader->err, PSD_EINVAL, mapping->at,
+				     "'%s' must be a mapping such as {NAME: VALUE}", key->name);
+	return read_named(reader, key, "", mapping, (const char **)(void *)((char *)base + key->offset), n);
+}
+
 /* A plain value counts as a list of one, so that --set sweep.nodes=8 works. */
 static enum psd_status read_list(const struct psd_schema_reader *reader, void *base, const struct psd_key *key,
 				 const struct psd_node *list)
@@ -306,6 +347,8 @@ static enum psd_status read_key(const struct psd_schema_reader *reader, void *ba
 {
 	void *value = (char *)base + key->offset;
 
+	if (key->are_named)
+		return read_mapping(reader, base, key, node);
 	if (key->most_entries)
 		return read_list(reader, base, key, node);
 	if (key->type != PSD_KEY_SECTION)

@@ -71,8 +71,10 @@ struct psd_key {
 	const char *word;
 	size_t word_offset;
 	const struct psd_section *section;
-	size_t has_offset;	 /* offset of a bool that is set if the file has the section; 0: no such bool */
-	unsigned most_entries;	 /* largest number of entries if the value is a list; 0: it is not a list */
+	size_t has_offset;     /* offset of a bool that is set if the file has the section; 0: no such bool */
+	unsigned most_entries; /* largest number of entries if the value is a list; 0: it is not a list */
+	/* The value is a mapping with names of any kind; each entry is stored as the text "name=value" in a list. */
+	bool are_named;
 	size_t n_entries_offset; /* offset of the number of entries of a list, an unsigned */
 	size_t entry_bytes;	 /* size of the struct of one entry, in a list of sections */
 	/* Path of the section from which entries of this list take their defaults, such as "cluster.host"; NULL:

@@ -58,11 +58,33 @@ static void add_list(struct psd_text *text, const void *base, const struct psd_k
 	psd_text_add(text, "]");
 }
 
+/* Adds entries "name=value" as a mapping. */
+static void add_named(struct psd_text *text, const void *base, const struct psd_key *key)
+{
+	const char *const *entries = entry_of(base, key, 0);
+
+	psd_text_add(text, "{");
+	for (unsigned i = 0; i < n_entries(base, key); i++) {
+		const char *equals = strrchr(entries[i], '=');
+		struct psd_text name = {.bytes = NULL};
+
+		psd_text_add_bytes(&name, entries[i], (size_t)(equals - entries[i]));
+		psd_text_add(text, "%s", i ? ", " : "");
+		psd_text_add_json(text, name.bytes ? name.bytes : "");
+		psd_text_add(text, ": ");
+		psd_text_add_json(text, equals + 1);
+		psd_text_release(&name);
+	}
+	psd_text_add(text, "}");
+}
+
 static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node)
 {
 	const void *value = (const char *)base + key->offset;
 
-	if (key->most_entries)
+	if (key->are_named)
+		add_named(text, base, key);
+	else if (key->most_entries)
 		add_list(text, base, key, node);
 	else if (key->type == PSD_KEY_SECTION)
 		add_flow(text, value, key->section, node);

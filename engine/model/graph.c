@@ -30,7 +30,30 @@ void psd_graph_release(struct psd_graph *graph)
 	release_tensors(graph->states, graph->n_states);
 	free(graph->layers);
 	free(graph->name);
+	free(graph->remarks);
+	free(graph->doubts);
 	*graph = (struct psd_graph){0};
+}
+
+struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph)
+{
+	struct psd_graph_share share = {.first = NULL};
+	const double all_flops = (double)graph->forward_flops + (double)graph->backward_flops;
+	double flops = 0, parameters = 0;
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+
+		if (!layer->kind->is_predicted_only && (l == 0 || layer->n_inputs))
+			continue;
+		share.n_layers++;
+		share.first = share.first ? share.first : layer->name;
+		flops += (double)layer->forward_flops + (double)layer->backward_flops;
+		parameters += layer->n_shared ? 0 : (double)layer->parameters;
+	}
+	share.flops_ratio = all_flops > 0 ? flops / all_flops : 0;
+	share.parameters_ratio = graph->parameters ? parameters / (double)graph->parameters : 0;
+	return share;
 }
 
 uint64_t psd_graph_tokens(const struct psd_graph *graph)

@@ -83,10 +83,34 @@ struct psd_graph {
 	uint32_t classes; /* number of different labels; 0: the network has no loss */
 	/* the first input must be whole numbers from 0 to vocabulary - 1; 0: it may be any numbers */
 	uint32_t vocabulary;
+	char *remarks; /* decisions of the file's reader, a line each; NULL: none */
+	char *doubts;  /* decisions that the file leaves open, a line each; NULL: none */
+};
+
+enum { PSD_MODEL_INPUTS_MAX = 16, PSD_MODEL_TIED_MAX = 64, PSD_MODEL_OUTPUTS_MAX = 16 };
+
+/* Choices about a model file that its reader cannot make alone. All zeros: the file decides. Texts are borrowed. */
+struct psd_model_choices {
+	unsigned sequence;			    /* number of tokens of a sample, for YAML; 0: the file's */
+	const char *inputs[PSD_MODEL_INPUTS_MAX];   /* sizes of an input or of a symbolic side: "data=3x224x224" */
+	const char *tied[PSD_MODEL_TIED_MAX];	    /* ONNX: "none" alone, or layers: "head", "head=table" */
+	const char *outputs[PSD_MODEL_OUTPUTS_MAX]; /* ONNX: outputs that count, the first has the loss */
+	unsigned n_inputs, n_tied, n_outputs;
+	bool allows_other; /* for a prediction: nodes that psd-run cannot compute become layers of the kind other */
+	struct psd_shape sample; /* shape of the training samples, for open sizes; channels 0: unknown */
 };
 
 /* Returns the number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
 uint64_t psd_graph_tokens(const struct psd_graph *graph);
+
+/* Shares of a graph that only a prediction can use: layers that no device executes, and inputs after the first. */
+struct psd_graph_share {
+	unsigned n_layers;
+	double flops_ratio;	 /* share of forward's and backward's FLOPs */
+	double parameters_ratio; /* share of all parameters */
+	const char *first;	 /* name of the first of these layers or inputs; NULL: none. Borrowed */
+};
+struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph);
 
 /* Returns the initial value of element e of a tensor for bilinear interpolation: the weight of the element's position
  * in its window. The last two dimensions are the window, whose step is half its size. Source: Caffe's BilinearFiller.
@@ -97,10 +121,10 @@ float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
  * psd's YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file,
  * PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* The same as psd_graph_load(), with another number of tokens per sample: `sequence`; 0: the file's. With sequence > 0
- * it also returns PSD_EINVAL if the file is not YAML, or its input is not a sequence. */
-enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
-					struct psd_error *err) PSD_MUST_CHECK;
+/* The same as psd_graph_load(), with choices of the user, which may be NULL. It also returns PSD_EINVAL if a choice
+ * does not suit the file. */
+enum psd_status psd_graph_load_as(struct psd_graph *graph, const char *path, const struct psd_model_choices *choices,
+				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 
 #endif

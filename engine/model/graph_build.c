@@ -161,9 +161,10 @@ static bool have_equal_dims(const struct psd_graph *graph, const struct psd_tens
 	return are;
 }
 
+/* A layer may leave out the last tensors of the owner, its bias. */
 static bool can_share(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
 {
-	bool are = layer->n_tensors == owner->n_tensors && layer->n_states == 0;
+	bool are = layer->n_tensors > 0 && layer->n_tensors <= owner->n_tensors && layer->n_states == 0;
 
 	for (unsigned i = 0; i < layer->n_tensors && are; i++)
 		are = have_equal_dims(graph, &graph->tensors[layer->first_tensor + i],
@@ -308,8 +309,8 @@ enum psd_status psd_layer_spec_add_input(struct psd_layer_spec *spec, unsigned i
 	return PSD_OK;
 }
 
-enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec,
-				    struct psd_error *err)
+static enum psd_status add_layer(struct psd_graph_build *build, const struct psd_layer_spec *spec,
+				 struct psd_error *err)
 {
 	struct psd_graph *graph = &build->graph;
 	struct psd_layer *layers;
@@ -324,6 +325,15 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 	if (!copy_spec(&graph->layers[graph->n_layers++], spec))
 		return out_of_memory(spec->at, err);
 	return complete(build, spec, err);
+}
+
+enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec,
+				    struct psd_error *err)
+{
+	const enum psd_status status = add_layer(build, spec, err);
+
+	build->is_broken = build->is_broken || status;
+	return status;
 }
 
 /* Sets the values that labels and the first input may have. */

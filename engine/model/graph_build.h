@@ -62,6 +62,7 @@ struct psd_layer_spec {
 struct psd_graph_build {
 	struct psd_graph graph;
 	struct psd_names names; /* map from layer names to layer numbers */
+	bool is_broken;		/* a layer could not be added: only release is allowed */
 };
 
 /* Appends a layer; its number is build->graph.n_layers - 1 afterwards. PSD_EINVAL at the place spec->at: a layer of

@@ -52,8 +52,9 @@
 	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
-/* All layer kinds. Devices do not execute the kind `input`: they read the samples directly. */
-#define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW)
+/* All layer kinds. Devices do not execute the kind `input`: they read the samples directly. The kind `other` is only
+ * for predictions. */
+#define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW) ROW(other)
 
 struct psd_key;
 struct psd_graph_build;
@@ -67,6 +68,7 @@ struct psd_layer_work {
 	uint64_t data_flops;	  /* FLOPs of backward for the gradients of the inputs */
 	uint64_t parameter_flops; /* FLOPs of backward for the gradients of the parameters */
 	uint64_t kept_values;	  /* number of values that forward keeps for backward, in addition to the output */
+	uint64_t read_values;	  /* number of values that forward reads; 0: all of the inputs and parameters */
 };
 
 struct psd_layer_kind {
@@ -78,6 +80,7 @@ struct psd_layer_kind {
 	/* The layer reads its input twice: first for statistics, then to compute its output. Backward also reads
 	 * twice. */
 	bool reads_twice;
+	bool is_predicted_only; /* no device executes the layer */
 	/* The layer reads only some rows of its parameters: those whose numbers are in its input. */
 	bool reads_rows;
 	enum psd_arithmetic arithmetic;

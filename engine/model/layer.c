@@ -183,7 +183,7 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		read = psd_saturated_add(read, psd_shape_elements(layers[layer->inputs[i]].shape));
-	layer->read_bytes = psd_saturated_mul(read, sizeof(float));
+	layer->read_bytes = psd_saturated_mul(work.read_values ? work.read_values : read, sizeof(float));
 	layer->write_bytes = psd_shape_elements(layer->shape) * sizeof(float);
 	layer->kept_bytes = psd_saturated_mul(work.kept_values, sizeof(float));
 	layer->forward_flops = work.forward_flops;

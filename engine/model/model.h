@@ -23,7 +23,7 @@
 #include "engine/model/graph.h"
 
 /* Read a model from length bytes of text; path: name of the file in messages. Results and statuses are those of
- * psd_graph_load() and psd_graph_load_sequence(). */
+ * psd_graph_load(). sequence: number of tokens per sample; 0: the file's. */
 enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_model_parse_sequence(struct psd_graph *graph, const char *path, const void *text, size_t length,

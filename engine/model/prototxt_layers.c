@@ -345,7 +345,9 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 {
 	const bool makes_one = type->build != psd_caffe_build_split && type->build != psd_caffe_build_slices;
 
-	if (draft->n_tops > 1 && makes_one && !psd_caffe_is_loss(type))
+	const bool has_mask = draft->allows_other && draft->n_tops == 2 && type->kind == &psd_layer_pool;
+
+	if (draft->n_tops > 1 && makes_one && !has_mask && !psd_caffe_is_loss(type))
 		return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' (%s) has %u tops, must be 1",
 				     draft->spec->name, type->name, draft->n_tops);
 	for (unsigned i = 0; i < draft->spec->n_inputs && !type->takes_5d; i++)

@@ -7,6 +7,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/document/document.h"
 #include "engine/model/graph_build.h"
 
@@ -83,7 +84,8 @@ struct psd_caffe_draft {
 	/* message with the layer's parameters, such as convolution_param; NULL if absent */
 	const struct psd_node *message;
 	unsigned n_tops;
-	unsigned result; /* number, in the graph, of the layer whose output is the first top (output) */
+	bool allows_other; /* for a prediction: a pooling may have its mask as a second top */
+	unsigned result;   /* number, in the graph, of the layer whose output is the first top (output) */
 	/* top i is the output of graph layer result + i; false: all tops are the output of `result` */
 	bool is_one_each;
 };
@@ -106,6 +108,17 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 /* Adds the graph layers for a Caffe layer, by the build function of its type. */
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
 				struct psd_caffe_draft *draft, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- types that only a prediction needs (prototxt_other.c) ---- */
+
+/* Replaces *root by a tree without fields of forks that change neither shapes nor work, and names these in a remark. */
+enum psd_status psd_caffe_drop_harmless(const struct psd_node **root, struct psd_arena *arena, struct psd_text *remarks,
+					struct psd_error *err) PSD_MUST_CHECK;
+/* True if the type is known; *takes_labels: its bottoms may be labels. */
+bool psd_caffe_is_other(const char *type, bool *takes_labels);
+/* Adds a layer of the kind other for a layer of such a type, and sets draft->result. */
+enum psd_status psd_caffe_build_other(const struct psd_node *layer, const char *type, struct psd_caffe_draft *draft,
+				      struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- rows of the table of types ---- */
 
@@ -165,9 +178,20 @@ const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
  * data. */
 enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the shape in spec->settings to the input size in the fields of a data layer. */
+/* Sizes that the file does not have. */
+struct psd_caffe_outside {
+	const struct psd_model_choices *choices; /* NULL: none */
+	const char *top;			 /* name of the input's blob; choices may use this name too */
+	struct psd_text *remarks;
+};
+/* Sets the shape in spec->settings to the input size in the fields of a data layer, or to the user's. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
-					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
+					  const struct psd_caffe_outside *outside, struct psd_layer_spec *spec,
+					  struct psd_error *err) PSD_MUST_CHECK;
+/* Sets *shape to the size that the user gave for an input, by one of its names. If the user gave none, *shape is
+ * unchanged. other_name: may be NULL. */
+enum psd_status psd_caffe_find_size(const struct psd_model_choices *choices, const char *name, const char *other_name,
+				    struct psd_shape *shape, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads a shape from a BlobShape of 2 or 4 dimensions, of which the first is the batch and is ignored. */
 enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_shape *shape,
 				     struct psd_error *err) PSD_MUST_CHECK;

@@ -91,6 +91,15 @@ struct psd_attention_settings {
 	double rotary_base; /* base of the angles of rotary position encoding; 0: none */
 };
 
+#define PSD_OTHER_TENSORS_MAX 4
+
+struct psd_other_settings {
+	struct psd_shape shape;			    /* shape of the output */
+	uint64_t forward_flops;			    /* for one sample, as in struct psd_layer */
+	uint64_t parameters[PSD_OTHER_TENSORS_MAX]; /* number of values of each tensor; 0: no tensor */
+	uint64_t read_values; /* number of values that forward reads; 0: all of the inputs and parameters */
+};
+
 /* Settings of a layer. The member with the name of the layer's kind is valid, or the member whose comment names the
  * kind. */
 union psd_layer_settings {
@@ -133,6 +142,7 @@ union psd_layer_settings {
 		uint32_t places; /* number of learned vectors that are put in front of a sequence */
 	} prefix;
 	struct psd_attention_settings attention;
+	struct psd_other_settings other;
 	struct {
 		double weight; /* factor on this loss in the sum of all losses */
 	} loss;

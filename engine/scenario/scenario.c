@@ -19,10 +19,31 @@ const char *const psd_fidelity_names[] = {"flow", "message", NULL};
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member)
 #define SECTION(text, table)	.name = (text), .type = PSD_KEY_SECTION, .section = &(table)
 
+#define LIST(text, member, most)                                                                                       \
+	KEY(text, TEXT, choices.member), .most_entries = (most),                                                       \
+					 .n_entries_offset = offsetof(struct psd_scenario, choices.n_##member),        \
+					 .uses = PSD_BY_ALL | PSD_AGREED
+
+/* Keys that psd-sim describe takes as well. */
+static const struct psd_key choice_keys[] = {
+	{LIST("input", inputs, PSD_MODEL_INPUTS_MAX), .are_named = true,
+	 .help = "sizes of an input that the file leaves open, without the batch, as in {data: 3x224x224}, or of an "
+		 "axis by its name in the file: {height: 224}. For ONNX and Caffe. Default: the training data's, "
+		 "where they have a size"},
+	{LIST("tied", tied, PSD_MODEL_TIED_MAX),
+	 .help = "layers that share their matrix with an earlier layer, as LAYER or LAYER=EARLIER; all others have "
+		 "their own. none: no layers. For ONNX. Default: a table and a head of equal values, and layers that "
+		 "have one matrix in the file without being copies of each other"},
+	{LIST("outputs", outputs, PSD_MODEL_OUTPUTS_MAX),
+	 .help = "outputs of the file that count, with the layers that they need. The first has the loss. For ONNX. "
+		 "Default: the first output of the file"},
+	{.name = NULL},
+};
+
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "file of the neural network: YAML, ONNX (.onnx) or Caffe (.prototxt)"},
-	{KEY("sequence", UNSIGNED, sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
+	{KEY("sequence", UNSIGNED, choices.sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "number of tokens in a sample, for a YAML model whose input is a sequence. Default: the number in the "
 		 "model's file"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
@@ -35,7 +56,7 @@ static const struct psd_key model_keys[] = {
 		 "any"},
 	{.name = NULL},
 };
-static const struct psd_section model = {.tables = {model_keys}};
+static const struct psd_section model = {.tables = {model_keys, choice_keys}};
 
 static const struct psd_key tail_keys[] = {
 	{KEY("chance", RATIO, spread.tail_chance_ratio), .lowest = 1e-6, .highest = 1, .is_required = true,
@@ -307,6 +328,16 @@ static enum psd_status check_kind(const struct psd_node *root, struct psd_error 
 	return PSD_OK;
 }
 
+static enum psd_status apply_settings(const struct psd_node **root, const char *const settings[],
+				      struct psd_arena *arena, struct psd_error *err)
+{
+	for (; settings && *settings; settings++) {
+		PSD_TRY(psd_scenario_check_setting(*settings, err));
+		PSD_TRY(psd_overlay_set(root, *settings, arena, err));
+	}
+	return PSD_OK;
+}
+
 /* Takes the document over, also when it fails. */
 static enum psd_status read_document(struct psd_scenario *scenario, struct psd_document *document, const char *path,
 				     const char *const settings[], struct psd_error *err)
@@ -321,11 +352,8 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 		status = psd_out_of_memory(err);
 	if (!status)
 		status = check_kind(root, err);
-	for (; settings && *settings && !status; settings++) {
-		status = psd_scenario_check_setting(*settings, err);
-		if (!status)
-			status = psd_overlay_set(&root, *settings, &arena, err);
-	}
+	if (!status)
+		status = apply_settings(&root, settings, &arena, err);
 	fresh.root = root;
 	if (!status)
 		status = psd_schema_read(&(struct psd_schema_reader){&fresh, fresh.path, &arena, err},
@@ -374,6 +402,28 @@ enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *pa
 
 	PSD_TRY(psd_document_parse(&document, path, text, length, err));
 	return read_document(scenario, document, path, settings, err);
+}
+
+enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],
+					   struct psd_error *err)
+{
+	static const struct psd_section section = {.tables = {choice_keys}};
+	static const struct psd_key keys[] = {{SECTION("model", section)}, {.name = NULL}};
+	static const struct psd_section root_of_choices = {.tables = {keys}};
+	static const struct psd_key row = {SECTION("--set", root_of_choices)};
+	const struct psd_node none = {.kind = PSD_NODE_MAPPING, .key = "", .text = "", .at = {.path = "--set"}};
+	const struct psd_node *root = &none;
+	struct psd_arena arena = {NULL};
+	enum psd_status status;
+
+	*scenario = (struct psd_scenario){.path = ""};
+	status = apply_settings(&root, settings, &arena, err);
+	if (!status)
+		status = psd_schema_read(&(struct psd_schema_reader){scenario, "", &arena, err}, &row, root);
+	scenario->owned = arena.blocks;
+	if (status)
+		psd_scenario_release(scenario);
+	return status;
 }
 
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)

@@ -12,6 +12,7 @@
 #include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/collectives/collective.h"
+#include "engine/model/graph.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/train.h"
 
@@ -315,7 +316,7 @@ struct psd_scenario {
 	const char *title;
 	/* path of the model file; this path and all others are relative to the working directory */
 	const char *graph_path;
-	unsigned sequence; /* number of tokens of a sample; 0: as the model file says */
+	struct psd_model_choices choices; /* choices about the model file, without the sample */
 	uint32_t batch_per_worker;
 	enum psd_precision precision;
 	const char *profile_path; /* file of measured layer times; NULL: device_name is given */
@@ -378,6 +379,10 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
+/* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members are empty. To be released, too.
+ * PSD_EINVAL: another key or a bad value. */
+enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],
+					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
 /* Appends all values in use, defaults included, as a scenario file that reads back to equal values. Its paths are
  * relative to the working directory. */

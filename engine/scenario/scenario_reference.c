@@ -51,7 +51,9 @@ static bool is_first_time(struct reference *reference, const struct psd_section 
 
 static void add_value(struct psd_text *text, const struct psd_key *key)
 {
-	if (key->most_entries)
+	if (key->are_named)
+		psd_text_add(text, "mapping of up to %u names: ", key->most_entries);
+	else if (key->most_entries)
 		psd_text_add(text, "list of up to %u%s", key->most_entries, key->section ? "" : ": ");
 	if (!key->most_entries || !key->section)
 		psd_value_add_kind(text, key);

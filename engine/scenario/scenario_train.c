@@ -1,7 +1,9 @@
 /* `train` of a scenario file: the job itself, which psd-run carries out and psd-sim checks. Refuses to look whether the
  * files are there. */
 #include <inttypes.h>
+#include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/base/inputs.h"
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"
@@ -58,6 +60,38 @@ const char *const psd_data_file_names[][PSD_DATA_FILES_MAX + 1] = {
 	[PSD_DATA_TEXT] = {NULL},
 	[PSD_DATA_TOKENS] = {NULL},
 };
+
+/* Size of the images in an IDX file: four numbers of 32 bits, the first number's byte comes first. */
+static struct psd_shape read_idx_shape(const char *path)
+{
+	static const uint8_t magic[] = {0, 0, 8, 3}; /* bytes in three dimensions */
+	uint8_t head[16];
+	struct psd_error ignored;
+	uint32_t sides[2] = {0};
+
+	if (psd_file_read_part(head, sizeof(head), 0, path, &ignored) || memcmp(head, magic, sizeof(magic)) != 0)
+		return (struct psd_shape){0};
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned byte = 0; byte < 4; byte++)
+			sides[side] = sides[side] << 8 | head[8 + 4 * side + byte];
+	return sides[0] && sides[1] ? (struct psd_shape){1, sides[0], sides[1]} : (struct psd_shape){0};
+}
+
+struct psd_shape psd_data_sample_shape(const struct psd_data_source *source)
+{
+	struct psd_text path = {.bytes = NULL};
+	struct psd_shape shape = {0};
+
+	if (source->kind == PSD_DATA_CIFAR10)
+		return (struct psd_shape){3, 32, 32};
+	if (source->kind != PSD_DATA_IDX || !source->path)
+		return shape;
+	psd_text_add(&path, "%s/%s", source->path, psd_data_file_names[PSD_DATA_IDX][0]);
+	if (!path.is_out_of_memory)
+		shape = read_idx_shape(path.bytes);
+	psd_text_release(&path);
+	return shape;
+}
 
 /* Notes the files in a folder of data as inputs, read or not; the schema has noted a data set of one file. */
 static enum psd_status note_files(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)

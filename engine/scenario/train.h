@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/model/settings.h"
 
 enum {
 	PSD_MAX_RATE_STEPS = 64,
@@ -23,6 +24,12 @@ enum psd_data_kind {
 	PSD_DATA_TEXT,	    /* text file in which each byte is a token */
 	PSD_DATA_TOKENS,    /* file of tokens, each a little-endian number of 16 bits */
 };
+
+struct psd_data_source;
+
+/* Shape of a sample where the kind of data or its files have it: CIFAR-10's, or that in the header of MNIST's images.
+ * channels 0: unknown, or the file cannot be read. */
+struct psd_shape psd_data_sample_shape(const struct psd_data_source *source);
 
 /* Names of the files in the folder of each data kind, NULL-terminated. The list of a kind without a folder is
  * empty. */

@@ -110,13 +110,13 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 	return PSD_OK;
 }
 
-enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
-				     struct psd_error *err)
+enum psd_status psd_start_file_write(const char *model_path, const struct psd_model_choices *choices, const char *path,
+				     struct psd_start_counts *counts, struct psd_error *err)
 {
 	struct start_file file = {.n = 0};
 	enum psd_status status;
 
-	PSD_TRY(psd_onnx_open(&file.model, model_path, err));
+	PSD_TRY(psd_onnx_open(&file.model, model_path, choices, err));
 	status = use(&file, model_path, path, counts, err);
 	free(file.tensors);
 	free(file.found);

@@ -4,6 +4,7 @@
 #define PSD_REAL_START_FILE_H
 
 #include "engine/base/error.h"
+#include "engine/model/graph.h"
 
 struct psd_start_counts {
 	/* Numbers of parameter tensors and running statistics: n_found have values in the ONNX file; n_all are all that
@@ -11,10 +12,11 @@ struct psd_start_counts {
 	unsigned n_found, n_all;
 };
 
-/* Writes the values of the ONNX model at model_path to `path` in the safetensors format. An existing file is replaced
+/* Writes the values of the ONNX model at model_path, read with the choices (NULL: none), to `path` in the safetensors
+ * format. An existing file is replaced
  * only when the new one is complete. PSD_EINVAL: the model is malformed, has no values, or has a value that is infinite
  * or not a number; PSD_EFILE: a file cannot be opened; PSD_ERUN: the file cannot be written to the end; PSD_ENOMEM. */
-enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
-				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_start_file_write(const char *model_path, const struct psd_model_choices *choices, const char *path,
+				     struct psd_start_counts *counts, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include "sim/output/describe.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "engine/base/units.h"
 #include "sim/output/grid.h"
@@ -96,6 +97,24 @@ static void write_totals(FILE *out, const struct psd_graph *graph)
 		psd_units_write_bytes(graph->activation_bytes, activations));
 }
 
+static void write_predicted_only(FILE *out, const struct psd_graph *graph)
+{
+	const struct psd_graph_share share = psd_graph_predicted_only(graph);
+
+	if (!share.first)
+		return;
+	fprintf(out, "for psd-sim alone: %u layers and inputs, first ", share.n_layers);
+	psd_grid_write_text(out, share.first);
+	fprintf(out, ": %.0f %% of the FLOPs, %.0f %% of the parameters\n", 100 * share.flops_ratio,
+		100 * share.parameters_ratio);
+}
+
+static void write_lines(FILE *out, const char *lines, const char *before)
+{
+	for (const char *line = lines; line && *line; line = strchr(line, '\n') + 1)
+		fprintf(out, "%s%.*s\n", before, (int)strcspn(line, "\n"), line);
+}
+
 void psd_describe(FILE *out, const struct psd_graph *graph)
 {
 	const struct widths widths = measure(graph);
@@ -109,4 +128,7 @@ void psd_describe(FILE *out, const struct psd_graph *graph)
 		write_layer(out, &graph->layers[i], widths);
 	write_rule(out, widths);
 	write_totals(out, graph);
+	write_predicted_only(out, graph);
+	write_lines(out, graph->remarks, "");
+	write_lines(out, graph->doubts, "open: ");
 }

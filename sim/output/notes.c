@@ -237,6 +237,33 @@ enum psd_status psd_output_refused(const struct psd_report *report, struct psd_e
 	return PSD_ERUN;
 }
 
+/* Says which decisions about the model its file leaves open. */
+static void write_doubts(FILE *out, const char *doubts)
+{
+	for (const char *line = doubts; line && *line; line = strchr(line, '\n') + 1) {
+		struct psd_text sentence = {.bytes = NULL};
+
+		psd_text_add(&sentence, "note: %.*s", (int)strcspn(line, "\n"), line);
+		psd_sentence_write(out, &sentence, 6);
+	}
+}
+
+/* Says which part of the model psd-run cannot compute. */
+static void write_predicted_only(FILE *out, const struct psd_graph *graph)
+{
+	const struct psd_graph_share share = psd_graph_predicted_only(graph);
+	struct psd_text sentence = {.bytes = NULL};
+
+	if (!share.first)
+		return;
+	psd_text_add(&sentence,
+		     "note: psd-run cannot compute %u of %u layers and inputs, first '%s': %.0f %% of the FLOPs, "
+		     "%.0f %% of the parameters",
+		     share.n_layers, graph->n_layers, share.first, 100 * share.flops_ratio,
+		     100 * share.parameters_ratio);
+	psd_sentence_write(out, &sentence, 6);
+}
+
 void psd_output_notes(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -247,6 +274,8 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
+	write_predicted_only(out, &report->costed->graph);
+	write_doubts(out, report->costed->graph.doubts);
 	write_estimated_note(out, report);
 	write_system_notes(out, report);
 	write_links_note(out, scenario);

@@ -29,7 +29,7 @@ static struct psd_graph parse(const char *text)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	return graph;
 }
 

@@ -1,12 +1,16 @@
-/* Any bytes as a Caffe network: either a sealed graph whose layers are in order, or an error with a text. Never a
- * crash, leak or hang. */
+/* Any text as a Caffe network, for training and for a prediction: either a sealed graph whose layers are in order, or
+ * an error with a text. Never a crash, leak or hang. */
 #include "engine/model/prototxt.h"
 #include "tests/fuzz/parsed_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct psd_model_choices predicts = {
+		.allows_other = true, .inputs = {"data=3x8x8"}, .n_inputs = 1, .sample = {1, 8, 8}};
 	struct psd_graph graph;
-	struct psd_error err = {0};
+	struct psd_error err = {0}, other_err = {0};
 
-	return check_parsed(psd_prototxt_parse(&graph, "fuzz", (const char *)data, size, &err), &graph, &err);
+	check_parsed(psd_prototxt_parse(&graph, "fuzz", (const char *)data, size, NULL, &err), &graph, &err);
+	return check_parsed(psd_prototxt_parse(&graph, "fuzz", (const char *)data, size, &predicts, &other_err), &graph,
+			    &other_err);
 }

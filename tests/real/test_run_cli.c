@@ -127,7 +127,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		{"pack a -o b",
 		 {"--csv", "--set=seed=1", "--nodes=2", "--stall=60s", "--no-emulation", "--dilation=2", "--attempts=1",
 		  "--version"}},
-		{"weights a -o b", {"--csv", "--set=seed=1", "--nodes=2", "--side=64", "--attempts=1"}},
+		{"weights a -o b", {"--csv", "--resume", "--nodes=2", "--side=64", "--attempts=1"}},
 		{"calibrate -o x " QUICKSTART,
 		 {"--csv", "--trace=t", "--log=l", "--nodes=2", "--iterations=2", "--system=PS", "--dilation=2",
 		  "--hosts=h", "--secret=s", "--side=64"}},
@@ -167,6 +167,9 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 	expect_complaint("--nodes 400 --set model.batch_per_worker=1024 scenarios/execute/alexnet.yaml", 2,
 			 "alexnet.yaml: its processes take at least ");
 	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
+	expect_complaint(QUICKSTART " --set model.graph=models/predicted-only.yaml", 2,
+			 "predicted-only.yaml: layer 'lstm' is of kind 'other' or a second input, which psd-run cannot "
+			 "compute, as 2 in all: psd-sim predicts them, a replay waits for them\n");
 	expect_complaint("weights /no/such.onnx -o /tmp/psd-never", 2, "/no/such.onnx: cannot be opened");
 	expect_complaint("weights " QUICKSTART " -o /tmp/psd-never", 2,
 			 "quickstart.yaml: the file is not an ONNX model");

@@ -97,6 +97,12 @@ enum psd_status psd_onnx_begin_scores(struct psd_onnx *onnx, const struct psd_on
 	return put(onnx, scores, result);
 }
 
+void psd_onnx_factors_of_scores(const struct psd_onnx_value *scores, const struct psd_onnx_value *factors[2])
+{
+	factors[0] = &scores->scores->queries;
+	factors[1] = &scores->scores->keys;
+}
+
 enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores, double factor,
 				      struct psd_onnx_value *result)
 {

@@ -315,12 +315,24 @@ static bool is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, doubl
 	return true;
 }
 
+bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *value)
+{
+	static const char *const ops[] = {
+		"BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN"};
+	bool is = false;
+
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		is = is || !strcmp(onnx->node->op_type, ops[i]);
+	return is && psd_onnx_allows_other(onnx) && value->kind == PSD_ONNX_CONSTANT && value->is_real &&
+	       psd_onnx_elements(value) > 1;
+}
+
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned)
 {
 	const uint64_t last = value->n_dims ? value->dims[value->n_dims - 1] : 1;
 
-	*is_learned = psd_onnx_is_parameter(value);
+	*is_learned = psd_onnx_is_parameter(value) || psd_onnx_is_made(onnx, value);
 	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
 			: value->kind == PSD_ONNX_ABSENT || is_filled(onnx, value, neutral))
 		return PSD_OK;

@@ -5,6 +5,8 @@
 #include "engine/base/saturate.h"
 #include "engine/model/onnx/parts.h"
 
+enum { MOST_SPELT_OUT = 65536 };
+
 /* Makes the result, whose dims are set, a constant with memory for its numbers, and the node's output. */
 static enum psd_status put(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
@@ -217,6 +219,27 @@ static enum psd_status compute_constant(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Makes a large constant of one number, which its view repeats: the weights of networks without values. */
+static enum psd_status put_repeated(struct psd_onnx *onnx, const struct psd_onnx_value *shape, bool has_fractions,
+				    double number)
+{
+	struct psd_onnx_value one = {.n_dims = 0}, repeated = *shape;
+	double *numbers;
+
+	PSD_TRY(put(onnx, &one, has_fractions, &numbers));
+	numbers[0] = number;
+	repeated.kind = PSD_ONNX_CONSTANT;
+	repeated.is_real = has_fractions;
+	repeated.computed = numbers;
+	repeated.view = (struct psd_onnx_view){.layer = 0};
+	for (unsigned d = 0; d < repeated.n_dims; d++) {
+		psd_onnx_view_add_axis(&repeated.view);
+		psd_onnx_view_add_digit(&repeated.view, repeated.dims[d], 0);
+	}
+	*psd_onnx_output(onnx, 0) = repeated;
+	return PSD_OK;
+}
+
 static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 {
 	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, "value");
@@ -234,6 +257,9 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 	result.n_dims = (unsigned)psd_onnx_elements(shape);
 	for (unsigned d = 0; d < result.n_dims; d++)
 		result.dims[d] = shape->numbers[d] > 0 ? (uint64_t)fmin(shape->numbers[d], UINT32_MAX) : 0;
+	if (psd_onnx_elements(&result) > MOST_SPELT_OUT && psd_onnx_allows_other(onnx))
+		return put_repeated(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real,
+				    value.numbers ? value.numbers[0] : 0);
 	PSD_TRY(put(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers));
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = value.numbers ? value.numbers[0] : 0;

@@ -73,23 +73,51 @@ static void choose_name(const struct psd_onnx *onnx, const char *weight, char na
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
 }
 
-/* Appends a number if another layer has the name. False: out of memory. */
-static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+/* Appends a number, *repeats, if another layer has the name. wanted: the name before. */
+static void find_unique(const struct psd_onnx *onnx, const char *wanted, char name[PSD_GRAPH_NAME_MAX + 1],
+			unsigned *repeats)
 {
 	const size_t most = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < most ? strlen(name) : most;
-	const char *wanted;
-	unsigned number, repeats = 1;
+	unsigned number;
 
+	*repeats = 1;
 	if (!psd_names_find(&onnx->build.names, name, &number))
-		return true;
-	wanted = psd_arena_copy(&onnx->arena, name, strlen(name));
+		return;
+	(void)psd_names_find(&onnx->repeats, wanted, repeats);
+	do
+		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", ++*repeats);
+	while (psd_names_find(&onnx->build.names, name, &number));
+}
+
+/* Makes the name unique for good. False: out of memory. */
+static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const char *wanted = psd_arena_copy(&onnx->arena, name, strlen(name));
+	unsigned repeats;
+
 	if (!wanted)
 		return false;
-	(void)psd_names_find(&onnx->repeats, wanted, &repeats);
-	do
-		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", ++repeats);
-	while (psd_names_find(&onnx->build.names, name, &number));
-	return psd_names_put(&onnx->repeats, wanted, repeats);
+	find_unique(onnx, wanted, name, &repeats);
+	return repeats == 1 || psd_names_put(&onnx->repeats, wanted, repeats);
+}
+
+void psd_onnx_preview_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	char wanted[PSD_GRAPH_NAME_MAX + 1];
+	unsigned repeats;
+
+	choose_name(onnx, weight, name);
+	snprintf(wanted, sizeof(wanted), "%s", name);
+	find_unique(onnx, wanted, name, &repeats);
+}
+
+void psd_onnx_module_of(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const Onnx__Node *node = onnx->node;
+	const char *own = node->name ? node->name : "";
+
+	if (!module_name(node, name) && !path_name(own, name))
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
 }
 
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter)

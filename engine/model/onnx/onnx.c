@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/saturate.h"
+#include "engine/model/choices.h"
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
@@ -64,7 +66,57 @@ static enum psd_status check_nodes(const struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
-/* Finds, from the first output back, the needed values and their consumers. Nodes are in topological order. */
+/* Number of the output with that name; n_output: none. */
+static size_t output_of(const Onnx__Graph *graph, const char *name)
+{
+	size_t o = 0;
+
+	while (o < graph->n_output && (!graph->output[o]->name || strcmp(graph->output[o]->name, name) != 0))
+		o++;
+	return o;
+}
+
+/* Chooses the outputs that count: those of the user, or the first. */
+static enum psd_status choose_outputs(struct psd_onnx *onnx)
+{
+	const struct psd_model_choices *choices = onnx->choices;
+
+	onnx->is_output = psd_arena_take(&onnx->arena, onnx->graph->n_output * sizeof(*onnx->is_output));
+	if (!onnx->is_output)
+		return psd_onnx_no_memory(onnx);
+	if (!choices || !choices->n_outputs)
+		onnx->is_output[0] = true;
+	for (unsigned i = 0; choices && i < choices->n_outputs; i++) {
+		const size_t o = output_of(onnx->graph, choices->outputs[i]);
+
+		if (o == onnx->graph->n_output)
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+					     "'outputs' has '%.100s', the file has no output of that name; its first "
+					     "is '%.100s'",
+					     choices->outputs[i], onnx->graph->output[0]->name);
+		onnx->is_output[o] = true;
+		onnx->first_output = i ? onnx->first_output : (unsigned)o;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status mark_outputs(const struct psd_onnx *onnx, bool is_needed[])
+{
+	const Onnx__Graph *graph = onnx->graph;
+	unsigned number;
+
+	for (size_t o = 0; o < graph->n_output; o++) {
+		if (!onnx->is_output[o])
+			continue;
+		if (!psd_names_find(&onnx->names, graph->output[o]->name, &number))
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "no node makes the output '%.100s'",
+					     graph->output[o]->name);
+		is_needed[number] = true;
+	}
+	return PSD_OK;
+}
+
+/* Finds, from the outputs back, the needed values and their consumers. Nodes are in topological order. */
 static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 {
 	const Onnx__Graph *graph = onnx->graph;
@@ -75,12 +127,11 @@ static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 	onnx->consumers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->consumers));
 	onnx->is_done = psd_arena_take(&onnx->arena, (graph->n_node + 1) * sizeof(*onnx->is_done));
 	onnx->producers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->producers));
-	if (!is_needed || !onnx->n_consumers || !onnx->consumers || !onnx->producers || !onnx->is_done)
+	onnx->used = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->used));
+	if (!is_needed || !onnx->n_consumers || !onnx->consumers || !onnx->producers || !onnx->is_done || !onnx->used)
 		return psd_onnx_no_memory(onnx);
-	if (!psd_names_find(&onnx->names, graph->output[0]->name, &number))
-		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "no node makes the output '%.100s'",
-				     graph->output[0]->name);
-	is_needed[number] = true;
+	PSD_TRY(choose_outputs(onnx));
+	PSD_TRY(mark_outputs(onnx, is_needed));
 	for (size_t i = graph->n_node; i-- > 0;) {
 		const Onnx__Node *node = graph->node[i];
 
@@ -116,32 +167,126 @@ static bool is_labels(const struct psd_onnx *onnx, const Onnx__ValueInfo *input,
 	       !strcmp(reader->input[1], input->name);
 }
 
-static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, uint64_t dims[4],
-				 unsigned *n)
+static bool is_open(const Onnx__Dim *dim)
+{
+	return !dim->has_value || (dim->value < 1 && dim->param && *dim->param) || dim->value == 0;
+}
+
+/* Size of axis a in the training samples, whose channels come first; 0: unknown. */
+static uint64_t side_of_sample(const struct psd_onnx *onnx, const Onnx__Shape *shape, unsigned a)
+{
+	const struct psd_shape sample = onnx->choices ? onnx->choices->sample : (struct psd_shape){0};
+	const uint64_t sides[4] = {0, sample.channels, sample.height, sample.width};
+
+	if (!sample.channels || (shape->n_dim != 4 && shape->n_dim != 2))
+		return 0;
+	if (shape->n_dim == 2)
+		return (uint64_t)sample.channels * sample.height * sample.width;
+	for (unsigned other = 1; other < 4; other++)
+		if (!is_open(shape->dim[other]) && (uint64_t)shape->dim[other]->value != sides[other])
+			return 0;
+	return sides[a];
+}
+
+/* Size of an open axis: by the axis' name, or by the training samples. 0: unknown. */
+static enum psd_status find_side(const struct psd_onnx *onnx, const Onnx__Shape *shape, unsigned a, uint64_t *side)
+{
+	const char *name = shape->dim[a]->param ? shape->dim[a]->param : "";
+	struct psd_choice_sizes sizes;
+
+	PSD_TRY(psd_choices_find_sizes(onnx->choices, name, &sizes, onnx->err));
+	if (sizes.n > 1)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the axis '%.40s' has %u sizes in 'input', must have one", name, sizes.n);
+	*side = sizes.n ? sizes.sides[0] : side_of_sample(onnx, shape, a);
+	return PSD_OK;
+}
+
+/* Reads the size of an axis beside the batch. given: by the user for this input; 0: not given. */
+static enum psd_status read_side(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, unsigned a, uint32_t given,
+				 uint64_t *side)
+{
+	const Onnx__Shape *shape = input->type->tensor_type->shape;
+	const Onnx__Dim *dim = shape->dim[a];
+	const char *name = dim->param ? dim->param : "";
+
+	if (!is_open(dim) && (dim->value < 1 || dim->value > PSD_LAYER_CHANNELS_MAX))
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "axis %u of the input '%.100s' has size %lld, must be 1 to %u", a, input->name,
+				     (long long)dim->value, PSD_LAYER_CHANNELS_MAX);
+	if (!is_open(dim) && given && given != (uint64_t)dim->value)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "axis %u of the input '%.100s' has size %lld in the file, 'input' gives %u", a,
+				     input->name, (long long)dim->value, given);
+	*side = is_open(dim) ? given : (uint64_t)dim->value;
+	if (!*side)
+		PSD_TRY(find_side(onnx, shape, a, side));
+	if (*side)
+		return PSD_OK;
+	return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+			     "axis %u of the input '%.100s' has no size in the file ('%.40s'), needs the key "
+			     "model.input: {%.100s: SIZE%s}",
+			     a, input->name, name, *name ? name : input->name,
+			     *name		 ? ""
+			     : shape->n_dim == 2 ? ""
+						 : " x SIZE ...");
+}
+
+static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueInfo *input,
+				 uint64_t dims[PSD_ONNX_AXES_MAX], unsigned *n)
 {
 	const Onnx__TensorType *type = input->type ? input->type->tensor_type : NULL;
+	const size_t n_dims = type && type->shape ? type->shape->n_dim : 0;
+	const bool is_any = psd_onnx_allows_other(onnx) && n_dims >= 1 && n_dims <= PSD_ONNX_AXES_MAX;
+	struct psd_choice_sizes given;
+	unsigned missing;
 
-	if (!type || !type->shape || type->shape->n_dim < 2 || type->shape->n_dim > 4)
+	if (!is_any && (n_dims < 2 || n_dims > 4))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
 				     "the input '%.100s' must have two to four axes, the first of which is the batch",
 				     input->name);
-	*n = (unsigned)type->shape->n_dim;
-	for (unsigned a = 0; a < *n; a++) {
-		const Onnx__Dim *dim = type->shape->dim[a];
-		const bool is_open = !dim->has_value || dim->value < 1;
-
-		if (a > 0 && (is_open || dim->value > PSD_LAYER_CHANNELS_MAX))
-			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
-					     "axis %u of the input '%.100s' has size %lld ('%.40s'), must be 1 to %u: "
-					     "only the batch "
-					     "may be open",
-					     a, input->name, (long long)dim->value, dim->param ? dim->param : "",
-					     PSD_LAYER_CHANNELS_MAX);
-		dims[a] = is_open ? 1 : (uint64_t)dim->value;
-	}
-	if (dims[0] > UINT32_MAX)
-		dims[0] = 1;
+	*n = (unsigned)n_dims;
+	PSD_TRY(psd_choices_find_sizes(onnx->choices, input->name, &given, onnx->err));
+	if (given.n && given.n != *n && given.n + 1 != *n)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the input '%.100s' has %u sizes in 'input', must have %u without the batch",
+				     input->name, given.n, *n - 1);
+	missing = *n - given.n; /* 1: the batch is not given */
+	for (unsigned a = 1; a < *n; a++)
+		PSD_TRY(read_side(onnx, input, a, given.n ? given.sides[a - missing] : 0, &dims[a]));
+	dims[0] = is_open(type->shape->dim[0]) || type->shape->dim[0]->value < 1 ||
+				  type->shape->dim[0]->value > UINT32_MAX
+			  ? 1
+			  : (uint64_t)type->shape->dim[0]->value;
 	return PSD_OK;
+}
+
+/* Checks that every input and axis whose size the user gives exists. */
+static enum psd_status check_sizes(struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	const char **known;
+	size_t most = 0;
+	unsigned n = 0;
+
+	if (!onnx->choices || !onnx->choices->n_inputs)
+		return PSD_OK;
+	for (size_t i = 0; i < graph->n_input; i++)
+		most += 1 + PSD_ONNX_AXES_MAX;
+	known = psd_arena_take(&onnx->arena, (most + 1) * sizeof(*known));
+	if (!known)
+		return psd_onnx_no_memory(onnx);
+	for (size_t i = 0; i < graph->n_input; i++) {
+		const Onnx__TensorType *type = graph->input[i]->type ? graph->input[i]->type->tensor_type : NULL;
+		const Onnx__Shape *shape = type ? type->shape : NULL;
+
+		if (graph->input[i]->name)
+			known[n++] = graph->input[i]->name;
+		for (size_t a = 1; shape && a < shape->n_dim && a <= PSD_ONNX_AXES_MAX; a++)
+			if (is_open(shape->dim[a]) && shape->dim[a]->param && *shape->dim[a]->param)
+				known[n++] = shape->dim[a]->param;
+	}
+	return psd_choices_check_inputs(onnx->choices, onnx->path, known, n, onnx->err);
 }
 
 /* Adds the input layer. Integers of two axes are tokens: one channel with a row for each position. Maps have their
@@ -150,18 +295,26 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_input, .name = input->name, .at = place_of(onnx)};
 	struct psd_shape *shape = &spec.settings.shape;
-	struct psd_onnx_view view = {.layer = 0};
-	uint64_t dims[4] = {1, 1, 1, 1}, strides[4];
+	struct psd_onnx_view view = {.layer = onnx->build.graph.n_layers};
+	uint64_t dims[PSD_ONNX_AXES_MAX] = {1, 1, 1, 1}, strides[PSD_ONNX_AXES_MAX], inner = 1;
 	unsigned n = 0;
 	bool is_integer, are_channels_last;
 
 	PSD_TRY(read_dims(onnx, input, dims, &n));
+	for (unsigned a = n; a-- > 4;) { /* further axes are columns */
+		strides[a] = inner;
+		inner = psd_saturated_mul(inner, dims[a]);
+	}
 	is_integer = !psd_onnx_is_real(input->type->tensor_type->elem_type);
 	are_channels_last = n == 4 && dims[3] <= 4 && dims[1] > 4 && dims[2] > 4;
-	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]};
-	strides[1] = dims[2] * dims[3];
-	strides[2] = dims[3];
-	strides[3] = 1;
+	if (psd_saturated_mul(inner, dims[3]) > PSD_LAYER_SIDE_MAX && n > 4)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the input '%.100s' has more than %u positions along its last axes", input->name,
+				     PSD_LAYER_SIDE_MAX);
+	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)(dims[3] * inner)};
+	strides[1] = dims[2] * dims[3] * inner;
+	strides[2] = dims[3] * inner;
+	strides[3] = inner;
 	if (is_integer && n == 2)
 		*shape = (struct psd_shape){1, (uint32_t)dims[1], 1};
 	if (are_channels_last) {
@@ -198,7 +351,7 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 			onnx->values[number].kind = PSD_ONNX_LABELS;
 			continue;
 		}
-		if (first)
+		if (first && !psd_onnx_allows_other(onnx))
 			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
 					     "the network has two inputs, '%.100s' and '%.100s', must have one: export "
 					     "it with its parameters, without a loss, and other inputs as constants",
@@ -235,6 +388,71 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 	return status == PSD_ENOMEM ? psd_onnx_no_memory(onnx) : PSD_OK;
 }
 
+/* Converts the node. For a prediction it becomes a layer of the kind other if that fails and the work is known. */
+static enum psd_status convert_or_predict(struct psd_onnx *onnx)
+{
+	struct psd_error *const err = onnx->err;
+	struct psd_error ignored;
+	enum psd_status status = psd_onnx_convert(onnx);
+	bool is_done = false;
+
+	if (status != PSD_EINVAL || onnx->build.is_broken || !psd_onnx_allows_other(onnx))
+		return status;
+	onnx->err = &ignored;
+	status = psd_onnx_try_other(onnx, &is_done);
+	onnx->err = err;
+	if (status == PSD_ENOMEM)
+		return psd_onnx_no_memory(onnx);
+	if (!status && is_done)
+		return PSD_OK;
+	if (status && onnx->build.is_broken && err)
+		*err = ignored;
+	return PSD_EINVAL;
+}
+
+static void mark_wrong(const struct psd_onnx *onnx)
+{
+	for (unsigned o = 0; o < onnx->node->n_output; o++)
+		if (*onnx->node->output[o])
+			psd_onnx_output(onnx, o)->kind = PSD_ONNX_WRONG;
+}
+
+/* Keeps the message about a wrong node, so that others can follow; nodes that read its outputs are passed over. */
+static void note_mistake(struct psd_onnx *onnx)
+{
+	enum { MOST_BYTES = 900 };
+	const size_t path_length = strlen(onnx->path);
+	const char *text = onnx->err->text;
+
+	if (onnx->mistakes.bytes && !strncmp(text, onnx->path, path_length) && text[path_length] == ':')
+		text += path_length + 2;
+	if (onnx->mistakes.length + strlen(text) > MOST_BYTES)
+		onnx->n_unsaid++;
+	else
+		psd_text_add(&onnx->mistakes, "%s%s", onnx->mistakes.bytes ? "; " : "", text);
+	onnx->n_mistakes++;
+	mark_wrong(onnx);
+}
+
+static enum psd_status refuse_mistakes(struct psd_onnx *onnx)
+{
+	if (!onnx->n_mistakes)
+		return PSD_OK;
+	if (onnx->n_unsaid)
+		psd_text_add(&onnx->mistakes, "; and %u more", onnx->n_unsaid);
+	if (onnx->mistakes.is_out_of_memory)
+		return psd_onnx_no_memory(onnx);
+	return psd_error_set(onnx->err, PSD_EINVAL, PSD_NOWHERE, "%s", onnx->mistakes.bytes);
+}
+
+static bool reads_wrong(const struct psd_onnx *onnx, size_t i)
+{
+	for (unsigned k = 0; k < onnx->graph->node[i]->n_input; k++)
+		if (psd_onnx_named(onnx, onnx->graph->node[i]->input[k])->kind == PSD_ONNX_WRONG)
+			return true;
+	return false;
+}
+
 static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 {
 	onnx->node = onnx->graph->node[i];
@@ -249,13 +467,59 @@ static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 		if (kind == PSD_ONNX_SEQUENCE && strcmp(onnx->node->op_type, "SequenceAt") != 0)
 			return psd_onnx_refuse(onnx, "reads a sequence, which only SequenceAt can");
 	}
-	return psd_onnx_convert(onnx);
+	return convert_or_predict(onnx);
+}
+
+/* Converts a node. For a prediction all nodes are tried, so that one message has all that is wrong. */
+static enum psd_status try_node(struct psd_onnx *onnx, size_t i)
+{
+	enum psd_status status;
+
+	onnx->node = onnx->graph->node[i];
+	if (onnx->n_mistakes && !onnx->is_done[i] && reads_wrong(onnx, i)) {
+		mark_wrong(onnx);
+		return PSD_OK;
+	}
+	status = convert_node(onnx, i);
+	if (status != PSD_EINVAL || onnx->build.is_broken || !psd_onnx_allows_other(onnx))
+		return status;
+	note_mistake(onnx);
+	return PSD_OK;
+}
+
+/* A prediction needs no loss: an output of another form than samples and classes has none. */
+static enum psd_status add_loss(struct psd_onnx *onnx, struct psd_onnx_value *value)
+{
+	const enum psd_status status = psd_onnx_add_loss(onnx, value, psd_onnx_class_axis(onnx, value));
+
+	return status == PSD_EINVAL && psd_onnx_allows_other(onnx) && !onnx->build.is_broken ? PSD_OK : status;
+}
+
+/* Adds the loss to the first output that counts, and the functions that others still have to be a layer. */
+static enum psd_status finish_outputs(struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+
+	if (!onnx->node)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
+	for (size_t o = 0; o < graph->n_output; o++) {
+		struct psd_onnx_value *value;
+
+		if (!onnx->is_output[o])
+			continue;
+		value = psd_onnx_named(onnx, graph->output[o]->name);
+		if (o == onnx->first_output && !onnx->has_loss)
+			PSD_TRY(add_loss(onnx, value));
+		else if (o != onnx->first_output && value->kind == PSD_ONNX_DATA)
+			PSD_TRY(psd_onnx_materialize(onnx, value));
+	}
+	return PSD_OK;
 }
 
 static enum psd_status read_graph(struct psd_onnx *onnx)
 {
 	const Onnx__Graph *graph = onnx->graph;
-	unsigned n_values, output = 0;
+	unsigned n_values;
 
 	PSD_TRY(check_nodes(onnx));
 	PSD_TRY(name_values(onnx, &n_values));
@@ -266,16 +530,14 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 	for (unsigned i = 0, v = 1; i < graph->n_initializer; i++)
 		if (graph->initializer[i]->name && *graph->initializer[i]->name)
 			PSD_TRY(psd_onnx_constant_of(onnx, graph->initializer[i], &onnx->values[v++]));
+	PSD_TRY(check_sizes(onnx));
 	PSD_TRY(add_inputs(onnx));
 	for (size_t i = 0; i < graph->n_node; i++)
 		PSD_TRY(compute_node(onnx, i));
 	for (size_t i = 0; i < graph->n_node; i++)
-		PSD_TRY(convert_node(onnx, i));
-	if (onnx->has_loss)
-		return PSD_OK;
-	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
-		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
-	return psd_onnx_add_loss(onnx, &onnx->values[output], psd_onnx_class_axis(onnx, &onnx->values[output]));
+		PSD_TRY(try_node(onnx, i));
+	PSD_TRY(refuse_mistakes(onnx));
+	return finish_outputs(onnx);
 }
 
 /* Limit of constant numbers for a file of that length: a small file with many large masks is refused. */
@@ -293,8 +555,17 @@ static enum psd_status seal(struct psd_onnx *onnx, struct psd_graph *graph)
 	const char *dot = strrchr(base, '.');
 	char *name = psd_arena_copy(&onnx->arena, base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
 
-	return name ? psd_graph_build_seal(&onnx->build, name, place_of(onnx), graph, onnx->err)
-		    : psd_onnx_no_memory(onnx);
+	if (!name)
+		return psd_onnx_no_memory(onnx);
+	PSD_TRY(psd_onnx_check_ties(onnx));
+	psd_onnx_add_remarks(onnx);
+	if (onnx->remarks.is_out_of_memory || onnx->doubts.is_out_of_memory)
+		return psd_onnx_no_memory(onnx);
+	PSD_TRY(psd_graph_build_seal(&onnx->build, name, place_of(onnx), graph, onnx->err));
+	graph->remarks = onnx->remarks.bytes;
+	graph->doubts = onnx->doubts.bytes;
+	onnx->remarks = onnx->doubts = (struct psd_text){.bytes = NULL};
+	return PSD_OK;
 }
 
 struct psd_onnx_file {
@@ -326,15 +597,18 @@ static void release(struct psd_onnx_file *file)
 	psd_names_release(&file->onnx.names);
 	psd_names_release(&file->onnx.owners);
 	psd_names_release(&file->onnx.repeats);
+	psd_text_release(&file->onnx.remarks);
+	psd_text_release(&file->onnx.doubts);
+	psd_text_release(&file->onnx.mistakes);
 	psd_arena_release(&file->onnx.arena);
 	if (file->model)
 		onnx__model__free_unpacked(file->model, NULL);
 }
 
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
-			       struct psd_error *err)
+			       const struct psd_model_choices *choices, struct psd_error *err)
 {
-	struct psd_onnx_file file = {.onnx = {.path = path, .err = err}};
+	struct psd_onnx_file file = {.onnx = {.path = path, .choices = choices, .err = err}};
 	const enum psd_status status = read_model(&file, bytes, length);
 
 	if (!status) {
@@ -347,7 +621,8 @@ enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const 
 
 /* ---- an open file ---- */
 
-enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err)
+enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, const struct psd_model_choices *choices,
+			      struct psd_error *err)
 {
 	struct psd_onnx_file *opened;
 	char *bytes;
@@ -361,6 +636,7 @@ enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, str
 		return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = path}, "out of memory");
 	}
 	opened->onnx.path = path;
+	opened->onnx.choices = choices;
 	opened->onnx.err = err;
 	status = read_model(opened, bytes, length);
 	free(bytes);

@@ -9,6 +9,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
 #include "engine/base/names.h"
+#include "engine/base/text.h"
 #include "engine/model/graph_build.h"
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "engine/model/onnx/view.h"
@@ -18,6 +19,8 @@
 /* Largest number of values in all constants of a file together; for small files the limit is lower. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
+/* Number of ties that have a remark each. */
+#define PSD_ONNX_TIES_SAID 6u
 /* Number of lists of known layouts (psd_onnx.layouts). The known layouts of layer i's output are in list i %
  * PSD_ONNX_LAYOUTS. */
 #define PSD_ONNX_LAYOUTS 256u
@@ -50,12 +53,14 @@ enum psd_onnx_kind {
 	/* sequence of parts of data or of a constant, made by the operator SplitToSequence */
 	PSD_ONNX_SEQUENCE,
 	PSD_ONNX_FALSE, /* false for all samples, such as the result of IsNaN */
+	PSD_ONNX_WRONG, /* output of a node that is wrong, or of one that reads it */
 };
 
 struct psd_onnx_expr;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
 struct psd_onnx_weight;
+struct psd_onnx_matrix;
 
 /* A value of the file: an input or output of nodes. The comment of each member begins with the kinds of value for
  * which the member is valid. */
@@ -98,8 +103,10 @@ struct psd_onnx {
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
 	bool *is_done;	       /* per node: it was converted, or needs no conversion */
 	bool has_loss;
-	bool has_1d_windows; /* some window of the network moves along a single axis */
-	/* map from names of weights to the number of the first layer with that weight */
+	bool has_1d_windows;		   /* some window of the network moves along a single axis */
+	struct psd_onnx_matrix **matrices; /* layers that use a matrix of the file as a whole, in their order */
+	unsigned n_matrices;
+	/* map from tensors of the file to the number of the first layer with that tensor */
 	struct psd_names owners;
 	/* Map from a layer name that several layers want to the number at the end of the newest one's name, such as 3
 	 * for "name-3". */
@@ -108,7 +115,22 @@ struct psd_onnx {
 	/* Known layouts: views of layers' outputs for which layers were added that put the values in another order.
 	 * They are kept so that such layers are added only once. Each entry is the begin of a list. */
 	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS];
-	int64_t version; /* version of ONNX's set of operators that the file uses */
+	int64_t version;			 /* version of ONNX's set of operators that the file uses */
+	const struct psd_model_choices *choices; /* NULL: none */
+	bool tied_used[PSD_MODEL_TIED_MAX];	 /* per entry of `tied`: a layer has the name */
+	struct psd_text remarks, doubts;	 /* the graph has them */
+	unsigned n_ties;
+	unsigned n_open, first_open; /* tables that values could not be compared with: number, layer of the first */
+	unsigned n_copies;	     /* matrices that the file has once and the network for each of several modules */
+	uint64_t copied_parameters;
+	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* module of the first of them */
+	uint64_t *used;				 /* per value: number of its numbers that parameters of layers have */
+	struct psd_text mistakes;		 /* messages about all wrong nodes */
+	unsigned n_mistakes, n_unsaid;
+	unsigned n_foreign; /* operators of other domains, whose work is not known */
+	const Onnx__Node *first_foreign;
+	bool *is_output;       /* per output of the file: it counts */
+	unsigned first_output; /* number of the output that has the loss */
 	struct psd_error *err;
 };
 
@@ -194,6 +216,8 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
  * more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
+/* True if a prediction takes a computed constant for a parameter, as in a network whose values were left out. */
+bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 
 /* ---- constant folding (fold.c) ---- */
 
@@ -220,6 +244,10 @@ int64_t psd_onnx_clamp(int64_t position, int64_t dim);
 /* Returns the name of a parameter in the file; NULL: it is not a tensor of the file, or other nodes read it as
  * well. */
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
+/* Writes the node's module in PyTorch, or else its own name; "" if it has neither. */
+void psd_onnx_module_of(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1]);
+/* Writes the name that psd_onnx_add() would give. */
+void psd_onnx_preview_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1]);
 /* Adds a layer, whose spec->inputs are set, and sets *number to its number. weight: name of the file's tensor after
  * which the layer is named; NULL: it is named after the node. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
@@ -313,6 +341,15 @@ enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct ps
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				    const struct psd_onnx_value *values, struct psd_onnx_value *result) PSD_MUST_CHECK;
 
+/* Queries and keys, whose product the scores are; the views are of outputs of layers. */
+void psd_onnx_factors_of_scores(const struct psd_onnx_value *scores, const struct psd_onnx_value *factors[2]);
+
+/* ---- layers that only a prediction needs (other.c) ---- */
+
+/* Tries to make a layer of the kind other of the node, which psd cannot compute. */
+PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_other;
+bool psd_onnx_allows_other(const struct psd_onnx *onnx); /* true for a prediction */
+
 /* ---- fusion of several nodes (fusion.c) ---- */
 
 /* Tries to convert the node and those after it to one normalisation layer; this way fits a mean that begins a
@@ -340,6 +377,35 @@ bool psd_onnx_is_bound(const struct psd_onnx *onnx, unsigned layer, const char *
 /* Reads the values of a tensor of the graph, after the graph was sealed, as psd_onnx_values() does. */
 enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
 				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;
+
+/* ---- shared matrices (ties.c) ---- */
+
+/* A layer that is about to be added, and the layer above it that has its matrix. */
+struct psd_onnx_tie {
+	const struct psd_onnx_value *weight, *bias; /* bias: NULL: none */
+	const unsigned *order;			    /* order of the weight's axes in the tensor; NULL: unchanged */
+	const char *name;			    /* name of the weight in the file; NULL: none */
+	bool is_table;				    /* the layer is an embedding */
+	bool is_tied;				    /* result: it shares the tensors of layer `owner` */
+	unsigned owner;
+	bool is_copy;			/* result: a layer above it has the same tensor of the file */
+	struct psd_onnx_matrix *matrix; /* result: for psd_onnx_keep_matrix(); NULL: its matrix is not to be shared */
+};
+
+/* Decides whether a layer shares its matrix. PSD_EINVAL: the user's choice is impossible. */
+enum psd_status psd_onnx_find_tie(struct psd_onnx *onnx, struct psd_onnx_tie *tie) PSD_MUST_CHECK;
+/* Keeps the matrix of a layer that was added, for layers below it. */
+enum psd_status psd_onnx_keep_matrix(struct psd_onnx *onnx, struct psd_onnx_matrix *matrix,
+				     unsigned layer) PSD_MUST_CHECK;
+/* True if a layer has that matrix, also transposed if the layer is an embedding. */
+bool psd_onnx_is_kept(struct psd_onnx *onnx, const struct psd_onnx_value *value);
+/* Checks that every layer that the user ties exists. */
+enum psd_status psd_onnx_check_ties(const struct psd_onnx *onnx) PSD_MUST_CHECK;
+
+/* ---- remarks on the graph (remarks.c) ---- */
+
+/* Adds remarks and doubts about all of the file; the graph is complete. */
+void psd_onnx_add_remarks(struct psd_onnx *onnx);
 
 /* ---- operators ---- */
 

@@ -19,7 +19,7 @@ static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx
 
 	for (unsigned d = 0; d < weight->n_dims; d++)
 		is_empty = is_empty || weight->dims[d] == 0 || weight->dims[d] > UINT32_MAX;
-	if (weight->kind == PSD_ONNX_CONSTANT && !weight->origin)
+	if (weight->kind == PSD_ONNX_CONSTANT && !weight->origin && !psd_onnx_allows_other(onnx))
 		return psd_onnx_refuse(onnx, "has a weight that is computed, must have one of the file");
 	if (weight->kind == PSD_ONNX_CONSTANT && weight->n_dims >= least && weight->n_dims <= most && !is_empty)
 		return PSD_OK;
@@ -32,25 +32,38 @@ struct product {
 	const unsigned *order;
 };
 
-/* Adds a layer with a weight, which it shares with an earlier layer of the same weight. A sharing layer has the bias of
- * the earlier one, or none: *is_bias_left is true if another layer must add the bias. */
+/* True if the weight is a whole tensor of the file: slices of a tensor are matrices of their own. */
+static enum psd_status check_whole(struct psd_onnx *onnx, const struct psd_onnx_value *weight, bool *is_whole)
+{
+	struct psd_onnx_value whole;
+
+	*is_whole = false;
+	if (!weight->origin || weight->is_gathered)
+		return PSD_OK;
+	PSD_TRY(psd_onnx_constant_of(onnx, weight->origin, &whole));
+	*is_whole = psd_onnx_elements(weight) == psd_onnx_elements(&whole);
+	return PSD_OK;
+}
+
+/* Adds a layer with a weight, which it may share with an earlier layer. A sharing layer has the bias of the earlier
+ * one, or none: *is_bias_left is true if another layer must add the bias. */
 static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct product product,
 				   bool *is_bias_left, unsigned *number)
 {
 	const struct psd_onnx_value *weight = product.weight;
-	const char *name = name_of(weight);
-	struct psd_onnx_value whole;
+	struct psd_onnx_tie tie = {.weight = weight,
+				   .bias = product.bias,
+				   .order = product.order,
+				   .name = name_of(weight),
+				   .is_table = spec->kind == &psd_layer_embedding};
 	bool is_whole;
 
-	if (weight->origin)
-		PSD_TRY(psd_onnx_constant_of(onnx, weight->origin, &whole));
-	/* slices of a tensor are matrices of their own */
-	is_whole = weight->origin && psd_onnx_elements(weight) == psd_onnx_elements(&whole);
 	spec->n_inputs = 1;
-	spec->is_sharing = name && is_whole && psd_names_find(&onnx->owners, name, &spec->owner);
-	if (spec->is_sharing && !psd_onnx_is_bound(onnx, spec->owner, "weight", weight, product.order))
-		return psd_onnx_refuse(onnx, "multiplies by '%.100s' in another order than '%.100s' does", name,
-				       onnx->build.graph.layers[spec->owner].name);
+	PSD_TRY(check_whole(onnx, weight, &is_whole));
+	if (is_whole)
+		PSD_TRY(psd_onnx_find_tie(onnx, &tie));
+	spec->is_sharing = tie.is_tied;
+	spec->owner = tie.owner;
 	*is_bias_left = product.bias != NULL;
 	if (spec->is_sharing && product.bias && psd_onnx_is_bound(onnx, spec->owner, "bias", product.bias, NULL))
 		*is_bias_left = false;
@@ -60,10 +73,8 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 		spec->settings.conv.has_bias = false;
 	else
 		*is_bias_left = false;
-	PSD_TRY(psd_onnx_add(onnx, spec, name, number));
-	if (name && is_whole && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
-		return psd_onnx_no_memory(onnx);
-	return PSD_OK;
+	PSD_TRY(psd_onnx_add(onnx, spec, tie.is_copy ? NULL : tie.name, number));
+	return tie.matrix && !spec->is_sharing ? psd_onnx_keep_matrix(onnx, tie.matrix, *number) : PSD_OK;
 }
 
 /* Records the bias, after adding a scale layer for it if the layer has none. */
@@ -425,7 +436,9 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	PSD_TRY(check_weight(onnx, table, 2, 2));
 	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_expr_is_product(tokens->expr, &factor) || factor != 1 ||
 	    psd_onnx_integer(onnx, "axis", 0) != 0 ||
-	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)))
+	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)) ||
+	    onnx->build.graph.layers[tokens->view.layer].n_inputs ||
+	    psd_onnx_shape(onnx, tokens->view.layer).channels != 1)
 		return psd_onnx_refuse(onnx, "must look up table rows by the network's input");
 	if (table->dims[0] > PSD_LAYER_CHANNELS_MAX || table->dims[1] > PSD_LAYER_CHANNELS_MAX)
 		return psd_onnx_refuse(onnx, "has a table of more than %u rows or columns", PSD_LAYER_CHANNELS_MAX);

@@ -41,7 +41,8 @@ static struct psd_layer_times {
 	char file[128];
 
 	snprintf(file, sizeof(file), "scenarios/models/%s.yaml", point->model);
-	cr_assert_eq(psd_graph_load_sequence(&graph, file, point->sequence, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_graph_load_as(&graph, file, &(struct psd_model_choices){.sequence = point->sequence}, &err),
+		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_costs_from_device(&costs, &graph, psd_device_find(point->device), point->batch,
 					   point->precision, 0, &err),
 		     PSD_OK, "%s", err.text);

@@ -470,7 +470,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
 		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
-		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
+		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss, other");
 	refuses_layer(
 		"name: b, kind: input",
 		"m.yaml:5:21: 'kind' is 'input': the network's input must be given by the key 'input' above 'layers'");
@@ -560,4 +560,23 @@ Test(graph, the_reference_has_every_key_of_every_kind)
 			expect_key(row, kind->name, key->name);
 	}
 	free(text);
+}
+
+/* The input has no gradient, so backward has the parameters' FLOPs alone. */
+Test(graph, layers_for_predictions_have_the_figures_of_the_file)
+{
+	struct psd_graph graph = load("scenarios/models/predicted-only.yaml");
+	const struct psd_layer *lstm = &graph.layers[1], *last = &graph.layers[2];
+	const struct psd_graph_share share = psd_graph_predicted_only(&graph);
+
+	cr_expect_eq(lstm->forward_flops, 6291456);
+	cr_expect_eq(lstm->backward_flops, 6291456);
+	cr_expect_eq(lstm->parameters, 99328);
+	cr_expect_eq(lstm->read_bytes, 4 * (64 * 32 + 99328));
+	cr_expect_eq(lstm->write_bytes, 4 * 128 * 32);
+	cr_expect_eq(last->read_bytes, 4 * 128);
+	cr_expect_eq(share.n_layers, 2);
+	cr_expect_str_eq(share.first, "lstm");
+	cr_expect_float_eq(share.parameters_ratio, 99328.0 / (99328 + 1290), 1e-12);
+	psd_graph_release(&graph);
 }

@@ -21,7 +21,7 @@ static struct psd_graph parse(const char *text)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	return graph;
 }
 
@@ -30,7 +30,7 @@ static void refuses(const char *text, const char *message)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_EINVAL);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, message);
 }
 
@@ -182,15 +182,181 @@ Test(prototxt, every_way_to_give_the_input_size)
 Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 {
 	refuses("name: 'x'\nlayer { name: 'cifar' type: 'Data' top: 'data' data_param { source: 'x' } }\n" RELU,
-		"n.prototxt:2:7: layer 'cifar' (Data) has no image size, needs transform_param { crop_size }, or an "
-		"Input layer with input_param { shape } instead");
+		"n.prototxt:2:7: layer 'cifar' (Data) has no image size, needs transform_param { crop_size }, or the "
+		"key model.input: {data: 3x224x224}");
 	refuses("input: 'data'\n" RELU,
-		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times or input_shape { dim }");
+		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times, input_shape { dim }, or the key "
+		"model.input");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
 		"n.prototxt:1:27: the shape has 3 dimensions, must have 2 (batch, channels) or 4 (batch, channels, "
 		"height, width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
+}
+
+/* ---- sizes from outside, and the phase that has data ---- */
+
+#define DATA(param) "layer { name: 'in' type: 'Data' top: 'data' top: 'label' " param " }\n" RELU
+
+static struct psd_shape input_shape(const char *text, const struct psd_model_choices *choices)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	struct psd_shape shape;
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), choices, &err), PSD_OK, "%s",
+		     err.text);
+	shape = graph.layers[0].shape;
+	psd_graph_release(&graph);
+	return shape;
+}
+
+static bool is(struct psd_shape shape, uint32_t channels, uint32_t height, uint32_t width)
+{
+	return shape.channels == channels && shape.height == height && shape.width == width;
+}
+
+Test(prototxt, sizes_come_from_outside)
+{
+	const struct psd_model_choices top = {.inputs = {"data=1x28x20"}, .n_inputs = 1};
+	const struct psd_model_choices layer = {.inputs = {"in=8x1x28x20"}, .n_inputs = 1};
+	const struct psd_model_choices sample = {.sample = {1, 28, 20}};
+	const struct psd_model_choices other = {.inputs = {"dada=1x28x20"}, .n_inputs = 1};
+	const char *const open = DATA("data_param { source: 'x' }"), *const cropped =
+									     DATA("transform_param { crop_size: 20 }");
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_expect(is(input_shape(open, &top), 1, 28, 20));
+	cr_expect(is(input_shape(open, &layer), 1, 28, 20));
+	cr_expect(is(input_shape(open, &sample), 1, 28, 20));
+	cr_expect(is(input_shape(cropped, &top), 1, 28, 20));	 /* the user's size counts */
+	cr_expect(is(input_shape(cropped, &sample), 1, 20, 20)); /* the data's channels, cropped */
+	cr_expect(is(input_shape(cropped, NULL), 3, 20, 20));
+	cr_expect(is(input_shape("input: 'data'\n" RELU, &top), 1, 28, 20));
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", open, strlen(open), &other, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "model.input: 'dada=1x28x20' is not in n.prototxt, which has the inputs and open "
+				   "sides 'data', 'in'");
+}
+
+Test(prototxt, digits_are_never_taken_for_colours)
+{
+	cr_expect(is(input_shape(DATA("data_param { source: 'examples/mnist/mnist_train_lmdb' } transform_param { "
+				      "crop_size: 28 }"),
+				 NULL),
+		     1, 28, 28));
+}
+
+Test(prototxt, the_phase_that_has_data_is_the_network)
+{
+	struct psd_graph graph =
+		parse("layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST } "
+		      "transform_param { crop_size: 5 } }\n" RELU
+		      "layer { name: 'm' type: 'ReLU' bottom: 'data' top: 'm' include { phase: TRAIN } }\n");
+
+	cr_expect_eq(graph.n_layers, 2);
+	cr_expect(strstr(graph.remarks, "phase: the layers are those of TEST, because TRAIN has no data\n"));
+	psd_graph_release(&graph);
+}
+
+/* ---- layers that only a prediction needs ---- */
+
+static const struct psd_model_choices predicts = {.allows_other = true};
+
+#define INPUT "input: 'data' input_dim: [1, 3, 32, 32]\n"
+
+/* The last layer's shape in the graph of a prediction; training refuses the network. */
+static struct psd_shape predicted_shape(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	struct psd_shape shape;
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &predicts, &err), PSD_OK, "%s\n%s",
+		     err.text, text);
+	shape = graph.layers[graph.n_layers - 1].shape;
+	cr_expect(graph.layers[graph.n_layers - 1].kind->is_predicted_only, "%s", text);
+	psd_graph_release(&graph);
+	cr_expect_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_EINVAL, "%s", text);
+	return shape;
+}
+
+#define CONV_8                                                                                                         \
+	"layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' "                                               \
+	"convolution_param { num_output: 8 "
+#define OTHER(type, param) "layer { name: 'o' type: '" type "' bottom: 'c' bottom: 'data' top: 'o' " param " }\n"
+
+Test(prototxt, layers_for_predictions_have_the_shapes_of_caffe)
+{
+	/* 32 + 2 x 10 - 3 + 1 = 50 positions, cut to the data's 32 */
+	cr_expect(is(predicted_shape(INPUT CONV_8
+				     "kernel_size: 3 pad: 10 } }\n" OTHER("Crop", "crop_param { axis: 2 offset: 9 }")),
+		     8, 32, 32));
+	/* two ratios and their inverses, 1, and one for the largest size: 6 priors with 4 sides at 16 x 16 positions */
+	cr_expect(is(predicted_shape(INPUT CONV_8 "kernel_size: 2 stride: 2 } }\n" OTHER(
+			     "PriorBox", "prior_box_param { min_size: 30 max_size: 60 aspect_ratio: 2 "
+					 "aspect_ratio: 3 flip: true clip: false }")),
+		     16 * 16 * 6 * 4, 2, 1));
+	cr_expect(is(predicted_shape(INPUT CONV_8 "kernel_size: 1 } }\n" OTHER(
+			     "ROIPooling", "roi_pooling_param { pooled_w: 7 pooled_h: 6 "
+					   "spatial_scale: 0.0625 }")),
+		     8, 6, 7));
+	cr_expect(is(predicted_shape(INPUT "layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'mask' "
+					   "pooling_param { kernel_size: 2 stride: 2 } }\n"
+					   "layer { name: 'u' type: 'Upsample' bottom: 'p' bottom: 'mask' top: 'u' "
+					   "upsample_param { scale: 2 } }\n"),
+		     3, 32, 32));
+	cr_expect(
+		is(predicted_shape(INPUT CONV_8 "kernel_size: 1 } }\n" OTHER("SigmoidCrossEntropyLoss", "")), 1, 1, 1));
+	cr_expect(is(predicted_shape(INPUT CONV_8 "kernel_size: 1 } }\n" OTHER("EuclideanLoss", "")), 1, 1, 1));
+}
+
+Test(prototxt, layers_in_python_have_the_sizes_of_the_user)
+{
+	const struct psd_model_choices sizes = {
+		.allows_other = true, .inputs = {"data=3x9x9", "out=5x2x2"}, .n_inputs = 2};
+	const char *const text =
+		"layer { name: 'in' type: 'Python' top: 'data' top: 'label' python_param { module: 'm' "
+		"} }\n" RELU "layer { name: 'p' type: 'Python' bottom: 'r' top: 'out' }\n";
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &sizes, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect(is(graph.layers[0].shape, 3, 9, 9));
+	cr_expect(is(graph.layers[2].shape, 5, 2, 2));
+	psd_graph_release(&graph);
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &predicts, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "n.prototxt:1:40: layer 'in' is written in Python, its top 'data' needs the key "
+				   "model.input: {data: 3x224x224}");
+}
+
+Test(prototxt, all_mistakes_are_said_at_once)
+{
+	const char *const text = INPUT "layer { name: 'a' type: 'Magic' bottom: 'data' top: 'a' }\n"
+				       "layer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }\n"
+				       "layer { name: 'c' type: 'Wonder' bottom: 'data' top: 'c' }\n";
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &predicts, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "n.prototxt:2:25: layer 'a' has the unknown type 'Magic'; 4:25: layer 'c' has the "
+				   "unknown type 'Wonder'");
+}
+
+Test(prototxt, fields_of_forks_are_ignored_with_a_remark)
+{
+	const char *const text = "default_forward_type: FLOAT16\n" INPUT
+				 "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r' forward_math: FLOAT }\n";
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &predicts, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect_str_eq(graph.remarks, "ignored: 2 fields that change neither shapes nor work, first "
+					"default_forward_type\n");
+	psd_graph_release(&graph);
+	cr_expect_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), NULL, &err), PSD_EINVAL);
 }
 
 /* ---- complaints about layers ---- */

@@ -156,8 +156,8 @@ static void end(struct zoo *zoo, unsigned blob, uint64_t parameters)
 
 	layer(zoo, "Softmax", blob, "");
 	cr_assert_not(zoo->text.is_out_of_memory);
-	cr_assert_eq(psd_prototxt_parse(&graph, "zoo.prototxt", zoo->text.bytes, strlen(zoo->text.bytes), &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(psd_prototxt_parse(&graph, "zoo.prototxt", zoo->text.bytes, strlen(zoo->text.bytes), NULL, &err),
+		     PSD_OK, "%s", err.text);
 	cr_assert_eq(graph.parameters, parameters, "%llu, must be %llu", (unsigned long long)graph.parameters,
 		     (unsigned long long)parameters);
 	psd_graph_release(&graph);

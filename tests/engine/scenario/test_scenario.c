@@ -1011,6 +1011,30 @@ Test(scenario, missing_keys_are_named)
 	expect_error(8, "  []", "8:3: 'systems' has 0 entries, must have 1 to 32");
 }
 
+Test(scenario, sizes_of_inputs_have_any_name)
+{
+	static const char *const settings[] = {"model.input.input.1=3x8x8", "model.tied=[head, tail=body]", NULL};
+	struct psd_scenario scenario =
+		read_set(2, "model: {graph: x.onnx, batch_per_worker: 1, input: {\"data\": 4x6, rows: 5}}", settings);
+	struct psd_text text = {.bytes = NULL};
+
+	cr_assert_eq(scenario.choices.n_inputs, 3);
+	cr_expect_str_eq(scenario.choices.inputs[0], "data=4x6");
+	cr_expect_str_eq(scenario.choices.inputs[1], "rows=5");
+	cr_expect_str_eq(scenario.choices.inputs[2], "input.1=3x8x8");
+	cr_assert_eq(scenario.choices.n_tied, 2);
+	cr_expect_str_eq(scenario.choices.tied[1], "tail=body");
+	psd_scenario_add_text(&text, &scenario);
+	cr_expect(strstr(text.bytes, "input: {\"data\": \"4x6\", \"rows\": \"5\", \"input.1\": \"3x8x8\"}"), "%s",
+		  text.bytes);
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+	expect_error(2, "model: {graph: x.onnx, batch_per_worker: 1, input: 3}",
+		     "2:52: 'input' must be a mapping such as {NAME: VALUE}");
+	expect_error(2, "model: {graph: x.onnx, batch_per_worker: 1, input: {a: [3]}}",
+		     "2:56: 'a' must be a plain value");
+}
+
 Test(scenario, wrong_values_are_quoted)
 {
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
@@ -1019,7 +1043,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16");
 	expect_error(2, "model: 4",
 		     "2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
-		     "batch_per_worker, precision");
+		     "batch_per_worker, precision, input, tied, outputs");
 	expect_error(3, "compute: {device: k41}",
 		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, p100-sxm2, "
 		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
@@ -1192,7 +1216,7 @@ static void expect_complete(const char *path)
 	enum psd_status status;
 
 	cr_assert_eq(psd_scenario_load(&scenario, path, NULL, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_graph_load(&graph, scenario.graph_path, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_graph_load_as(&graph, scenario.graph_path, &scenario.choices, &err), PSD_OK, "%s", err.text);
 	status = scenario.profile_path
 			 ? psd_costs_from_profile(&costs, &graph, scenario.profile_path, scenario.batch_per_worker,
 						  scenario.samples_per_sec, &err)

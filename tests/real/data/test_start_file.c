@@ -19,7 +19,7 @@ static struct psd_tensor_file *write_and_open(const struct scratch_folder *folde
 	struct psd_tensor_file *file;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_start_file_write(NETWORK, path.text, counts, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_start_file_write(NETWORK, NULL, path.text, counts, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_tensor_file_open(&file, path.text, &err), PSD_OK, "%s", err.text);
 	return file;
 }
@@ -52,7 +52,7 @@ FOLDER_TEST(start_file, parameters_and_statistics_are_the_models, scratch_folder
 	struct psd_error err = {.text = ""};
 	const struct psd_graph *graph;
 
-	cr_assert_eq(psd_onnx_open(&model, NETWORK, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_onnx_open(&model, NETWORK, NULL, &err), PSD_OK, "%s", err.text);
 	graph = psd_onnx_graph(model);
 	cr_expect_eq(counts.n_all, graph->n_tensors + graph->n_states);
 	cr_expect_eq(counts.n_found, counts.n_all);
@@ -75,7 +75,7 @@ FOLDER_TEST(start_file, takes_the_place_of_no_model, scratch_folder_make())
 
 	cr_assert_not_null(realpath(NETWORK, network));
 	cr_assert_eq(symlink(network, path.text), 0);
-	cr_expect_eq(psd_start_file_write(NETWORK, path.text, &counts, &err), PSD_EINVAL);
+	cr_expect_eq(psd_start_file_write(NETWORK, NULL, path.text, &counts, &err), PSD_EINVAL);
 	cr_expect_not_null(strstr(err.text, "m.onnx: the file is read by this run, an output must be another file"),
 			   "%s", err.text);
 }
@@ -99,7 +99,7 @@ Test(start_file, a_value_that_is_no_number_is_named)
 
 	cr_assert(n > 0 && n < 1 << 20);
 	fclose(in);
-	cr_assert_eq(psd_onnx_open(&model, NETWORK, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_onnx_open(&model, NETWORK, NULL, &err), PSD_OK, "%s", err.text);
 	first = &psd_onnx_graph(model)->tensors[0];
 	values = malloc(first->elements * sizeof(*values));
 	cr_assert(values && first->elements > 3);
@@ -108,7 +108,7 @@ Test(start_file, a_value_that_is_no_number_is_named)
 	cr_assert_not_null(found);
 	memcpy(found + 3 * sizeof(*values), "\0\0\xc0\x7f", sizeof(*values));
 	scratch_folder_write(&folder, "nan.onnx", bytes, n);
-	cr_expect_eq(psd_start_file_write(path.text, out.text, &counts, &err), PSD_EINVAL);
+	cr_expect_eq(psd_start_file_write(path.text, NULL, out.text, &counts, &err), PSD_EINVAL);
 	snprintf(expected, sizeof(expected), "%s: %s has a value that is not a finite number (element 3)", path.text,
 		 first->name);
 	cr_expect_str_eq(err.text, expected);

@@ -96,8 +96,8 @@ static double loss_of(char *const columns[COLUMNS], bool has_key)
 	snprintf(text, sizeof(text), "%s%s%s", HEAD, layers, TAIL);
 	cr_assert_eq(psd_train_parse_solver(&job, "solver.prototxt", solver, strlen(solver), &err), PSD_OK, "%s: %s",
 		     columns[0], err.text);
-	cr_assert_eq(psd_prototxt_parse(&graph, "net.prototxt", text, strlen(text), &err), PSD_OK, "%s: %s", columns[0],
-		     err.text);
+	cr_assert_eq(psd_prototxt_parse(&graph, "net.prototxt", text, strlen(text), NULL, &err), PSD_OK, "%s: %s",
+		     columns[0], err.text);
 	net = net_make_graph(graph, BATCH);
 	start(&net);
 	loss = train(&net, &job, !strcmp(columns[4], "test"));

@@ -83,8 +83,8 @@ static char *take_word(const char **at, const char *ends)
 
 	skip(at);
 	from = *at;
-	while (**at && !isspace((unsigned char)**at) && !strchr(ends, **at))
-		(*at)++;
+	while (**at && !isspace((unsigned char)**at) && (!strchr(ends, **at) || !strncmp(*at, "::", 2)))
+		*at += strncmp(*at, "::", 2) ? 1 : 2; /* "::" is part of a name */
 	return copy_of(from, (size_t)(*at - from));
 }
 
@@ -360,10 +360,16 @@ uint8_t *onnx_file_pack(const Onnx__Model *model, size_t *length)
 
 enum psd_status onnx_file_parse(const char *text, struct psd_graph *graph, struct psd_error *err)
 {
+	return onnx_file_parse_as(text, NULL, graph, err);
+}
+
+enum psd_status onnx_file_parse_as(const char *text, const struct psd_model_choices *choices, struct psd_graph *graph,
+				   struct psd_error *err)
+{
 	Onnx__Model *model = onnx_file_of(text);
 	size_t length;
 	uint8_t *bytes = onnx_file_pack(model, &length);
-	const enum psd_status status = psd_onnx_parse(graph, "m.onnx", bytes, length, err);
+	const enum psd_status status = psd_onnx_parse(graph, "m.onnx", bytes, length, choices, err);
 
 	free(bytes);
 	onnx__model__free_unpacked(model, NULL);

@@ -27,6 +27,8 @@ uint8_t *onnx_file_pack(const Onnx__Model *model, size_t *length);
 
 /* Loads it as the file "m.onnx". */
 enum psd_status onnx_file_parse(const char *text, struct psd_graph *graph, struct psd_error *err);
+enum psd_status onnx_file_parse_as(const char *text, const struct psd_model_choices *choices, struct psd_graph *graph,
+				   struct psd_error *err);
 struct psd_graph onnx_file_load(const char *text);
 /* PSD_EINVAL with "m.onnx: " and this message. */
 void onnx_file_refuses(const char *text, const char *message);

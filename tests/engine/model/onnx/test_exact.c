@@ -57,9 +57,8 @@ Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
 			  "input 5, inner-product 5, inner-product 5, softmax-loss 5");
 	onnx_file_becomes(TWO_PRODUCTS("h = MatMul(x, w)\n", "y = Gemm(h, w, c)\n"),
 			  "input 5, inner-product 5, inner-product 5, scale 5, softmax-loss 5");
-	onnx_file_refuses(TWO_PRODUCTS("h = Gemm(x, w, a)\n", "y = Gemm(h, w, c)\n"),
-			  "layer 'Gemm-2' has the parameters weight 5x5, must have those of 'Gemm' to share them: "
-			  "weight 5x5, bias 5");
+	onnx_file_becomes(TWO_PRODUCTS("h = Gemm(x, w, a)\n", "y = Gemm(h, w, c)\n"),
+			  "input 5, inner-product 5, inner-product 5, scale 5, softmax-loss 5");
 }
 
 #define NO_VECTOR(n) "has a computed scale or shift, must be " #n " values of the file"

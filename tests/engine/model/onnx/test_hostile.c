@@ -49,7 +49,7 @@ static enum psd_status parse(const void *bytes, size_t length)
 {
 	struct psd_graph graph;
 	struct psd_error err = {0};
-	const enum psd_status status = psd_onnx_parse(&graph, "m.onnx", bytes, length, &err);
+	const enum psd_status status = psd_onnx_parse(&graph, "m.onnx", bytes, length, NULL, &err);
 
 	if (!status)
 		psd_graph_release(&graph);
@@ -73,7 +73,7 @@ static void refuses_bytes(const char *bytes, size_t length)
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_onnx_parse(&graph, "m.onnx", bytes, length, &err), PSD_EINVAL);
+	cr_assert_eq(psd_onnx_parse(&graph, "m.onnx", bytes, length, NULL, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "m.onnx: the file is not an ONNX model");
 }
 
@@ -302,7 +302,7 @@ Test(onnx_hostile, node_without_operator_or_output_is_refused)
 		node->op_type = i ? op : NULL;
 		node->n_output = !i;
 		bytes = onnx_file_pack(model, &length);
-		cr_assert_eq(psd_onnx_parse(&graph, "m.onnx", bytes, length, &err), PSD_EINVAL);
+		cr_assert_eq(psd_onnx_parse(&graph, "m.onnx", bytes, length, NULL, &err), PSD_EINVAL);
 		cr_assert_str_eq(err.text, "m.onnx: node 1 has no operator or no output");
 		free(bytes);
 	}

@@ -1,0 +1,187 @@
+/* Differences between the network that the file has and the model that was exported: norms that the exporter folded,
+ * rows that no sample reads, outputs that are left out. So readers can compare with PyTorch's own count. */
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+enum { MOST_OUTPUTS_SAID = 6 };
+
+/* ---- values that no layer has ---- */
+
+static uint64_t count(const Onnx__Tensor *tensor)
+{
+	struct psd_onnx_value value = {.n_dims = 0};
+
+	for (size_t d = 0; d < tensor->n_dims && d < PSD_ONNX_AXES_MAX; d++)
+		value.dims[value.n_dims++] = tensor->dims[d] > 0 ? (uint64_t)tensor->dims[d] : 0;
+	return psd_onnx_elements(&value);
+}
+
+static bool is_learned(const Onnx__Tensor *tensor)
+{
+	return psd_onnx_is_real(tensor->data_type) && count(tensor) > 1;
+}
+
+/* Adds the tables of which layers read a part, and returns the count of parameters in the other rows. */
+static uint64_t add_rows(struct psd_onnx *onnx)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < onnx->graph->n_initializer; i++) {
+		const Onnx__Tensor *tensor = onnx->graph->initializer[i];
+		const uint64_t used = onnx->used[psd_onnx_number_of(onnx, tensor->name ? tensor->name : "")];
+		const uint64_t elements = count(tensor);
+
+		if (!is_learned(tensor) || used == 0 || used >= elements)
+			continue;
+		all += elements - used;
+		psd_text_add(&onnx->remarks, "rows: ");
+		psd_text_add_plain(&onnx->remarks, tensor->name);
+		if (tensor->n_dims == 2 && used % (uint64_t)tensor->dims[1] == 0)
+			psd_text_add(&onnx->remarks, " has %lld rows, %llu are read: ", (long long)tensor->dims[0],
+				     (unsigned long long)(used / (uint64_t)tensor->dims[1]));
+		else
+			psd_text_add(&onnx->remarks, " is read in part: ");
+		psd_text_add(&onnx->remarks, "%llu parameters are left out\n", (unsigned long long)(elements - used));
+	}
+	return all;
+}
+
+/* True if the node reads input i as statistics. */
+static bool is_statistics(const Onnx__Node *node, size_t i)
+{
+	return !strcmp(node->op_type, "BatchNormalization") && i >= 3;
+}
+
+/* Parameters that only nodes beyond the needed ones read. */
+static uint64_t count_left_out(struct psd_onnx *onnx)
+{
+	uint64_t all = 0;
+
+	for (size_t n = 0; n < onnx->graph->n_node; n++)
+		for (size_t i = 0; i < onnx->graph->node[n]->n_input; i++) {
+			const Onnx__Node *node = onnx->graph->node[n];
+			const unsigned number = psd_onnx_number_of(onnx, node->input[i]);
+			const Onnx__Tensor *origin = onnx->values[number].origin;
+
+			if (!number || onnx->n_consumers[number] || onnx->producers[number] || !origin ||
+			    onnx->used[number] || is_statistics(node, i) || !is_learned(origin) ||
+			    psd_onnx_is_kept(onnx, &onnx->values[number]))
+				continue;
+			onnx->used[number] = count(origin); /* further readers do not count it again */
+			all += onnx->used[number];
+		}
+	return all;
+}
+
+static uint64_t add_left_out(struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	const uint64_t all = count_left_out(onnx);
+	unsigned n = 0;
+
+	for (size_t o = 0; o < graph->n_output; o++) {
+		const char *name = graph->output[o]->name ? graph->output[o]->name : "";
+
+		if (onnx->is_output[o] || n++ >= MOST_OUTPUTS_SAID)
+			continue;
+		psd_text_add(&onnx->remarks, "%s", n == 1 ? "outputs left out: " : ", ");
+		psd_text_add_plain(&onnx->remarks, name);
+	}
+	if (n > MOST_OUTPUTS_SAID)
+		psd_text_add(&onnx->remarks, " and %u more", n - MOST_OUTPUTS_SAID);
+	if (n)
+		psd_text_add(&onnx->remarks, ", with %llu parameters of their own (key model.outputs)\n",
+			     (unsigned long long)all);
+	else if (all)
+		psd_text_add(&onnx->remarks, "left out: %llu parameters that the output does not need\n",
+			     (unsigned long long)all);
+	return all;
+}
+
+/* ---- folded norms ---- */
+
+/* True if an exporter made the bias for the norm behind the convolution. TorchScript then renames both, PyTorch's newer
+ * exporter names the bias after the weight. */
+static bool has_folded_norm(const Onnx__Node *node)
+{
+	static const char prefix[] = "onnx::Conv_", suffix[] = "_bias";
+	const char *weight, *bias;
+	size_t length;
+
+	if (strcmp(node->op_type, "Conv") != 0 || node->n_input < 3)
+		return false;
+	weight = node->input[1];
+	bias = node->input[2];
+	length = strlen(weight);
+	return (!strncmp(weight, prefix, strlen(prefix)) && !strncmp(bias, prefix, strlen(prefix))) ||
+	       (length && !strncmp(bias, weight, length) && !strcmp(bias + length, suffix));
+}
+
+static uint64_t add_folded(struct psd_onnx *onnx)
+{
+	uint64_t channels = 0;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < onnx->graph->n_node; i++) {
+		const Onnx__Node *node = onnx->graph->node[i];
+		const struct psd_onnx_value *bias;
+
+		if (!has_folded_norm(node))
+			continue;
+		bias = psd_onnx_named(onnx, node->input[2]);
+		if (bias->kind != PSD_ONNX_CONSTANT)
+			continue;
+		channels += psd_onnx_elements(bias);
+		n++;
+	}
+	if (n)
+		psd_text_add(
+			&onnx->remarks,
+			"folded norms: %u, each left a bias in its convolution and had %llu more parameters in all\n",
+			n, (unsigned long long)channels);
+	return channels;
+}
+
+/* ---- ties ---- */
+
+static void add_ties(struct psd_onnx *onnx)
+{
+	if (onnx->n_ties > PSD_ONNX_TIES_SAID)
+		psd_text_add(&onnx->remarks, "tied: %u layers in all\n", onnx->n_ties);
+	if (onnx->n_copies) {
+		psd_text_add(&onnx->doubts, "the file has %s of %u layers once (%llu parameters), first of '",
+			     onnx->n_copies > 1 ? "the matrices" : "the matrix", onnx->n_copies,
+			     (unsigned long long)onnx->copied_parameters);
+		psd_text_add_plain(&onnx->doubts, onnx->first_copy);
+		psd_text_add(&onnx->doubts, "': each layer has its own here, model.tied changes that\n");
+	}
+	if (onnx->n_foreign) {
+		psd_text_add(&onnx->doubts, "%u operators of other domains than ONNX's count as bytes alone, first '",
+			     onnx->n_foreign);
+		psd_text_add_plain(&onnx->doubts, onnx->first_foreign->op_type);
+		psd_text_add(&onnx->doubts, "' in '");
+		psd_text_add_plain(&onnx->doubts, onnx->first_foreign->domain);
+		psd_text_add(&onnx->doubts, "'\n");
+	}
+	if (onnx->n_open) {
+		psd_text_add(&onnx->doubts, "the file has no values to compare with the table of '");
+		psd_text_add_plain(&onnx->doubts, onnx->build.graph.layers[onnx->first_open].name);
+		psd_text_add(&onnx->doubts, "': a head of its size is not tied to it, model.tied changes that\n");
+	}
+}
+
+void psd_onnx_add_remarks(struct psd_onnx *onnx)
+{
+	const uint64_t parameters = onnx->build.graph.parameters;
+	uint64_t more;
+
+	add_ties(onnx);
+	more = add_folded(onnx);
+	more += add_rows(onnx);
+	more += add_left_out(onnx);
+	if (more)
+		psd_text_add(&onnx->remarks, "PyTorch counts %llu parameters\n",
+			     (unsigned long long)(parameters + more));
+}
