@@ -1,9 +1,10 @@
 /* The table of commands and options, and checks of options that depend on each other. */
 #include "sim/options.h"
 
+#include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
-enum { MOST_PROCESSES = 4096 };
+enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24 };
 
 static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=message", NULL};
 
@@ -18,6 +19,8 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
 			    "Shows software stacks, each with its record: constants, published values and errors.",
 			    true},
+	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
+			    "Makes a profile of a trace of PyTorch's profiler (JSON, gzip or not)."},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
@@ -50,6 +53,19 @@ static const struct psd_option option_list[] = {
 	 AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
 	{OPTION("--quiet", NULL, "print no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet), .commands = OF(PREDICT)},
+	{OPTION("-o", "PROFILE.csv", "profile to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES,
+	 AT(output_path), .commands = OF(IMPORT), .is_needed = true},
+	{OPTION("--model", "MODEL", "model file whose layers get the seconds"), .kind = PSD_OPTION_TEXT, AT(model_path),
+	 .commands = OF(IMPORT)},
+	{OPTION("--graph", "GRAPH.yaml", "without --model: graph to write, whose layers are the trace's operators"),
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(graph_path), .commands = OF(IMPORT)},
+	{OPTION("--batch", "N", "samples of a step on one worker. Default: by the shapes that the trace has"),
+	 .kind = PSD_OPTION_COUNT, AT(batch), .least = 1, .most = MOST_BATCH, .commands = OF(IMPORT)},
+	{OPTION("--bandwidth", "RATE",
+		"rate of a worker's link, such as 100Gbps: the trace's collectives are also predicted"),
+	 .kind = PSD_OPTION_TEXT, AT(bandwidth), .commands = OF(IMPORT)},
+	{OPTION("--latency", "TIME", "latency of a message, for --bandwidth. Default: 0"), .kind = PSD_OPTION_SECONDS,
+	 AT(latency_sec), .commands = OF(IMPORT)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(PREDICT)},
 	{OPTION("--keys", "[KEY]", "explain the keys of a scenario: all, or those below KEY, such as `train.data`"),
 	 ABOUT(KEYS), .commands = OF(PREDICT)},
@@ -95,6 +111,23 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	return PSD_OK;
 }
 
+static enum psd_status check_import(struct psd_options *options, struct psd_error *err)
+{
+	if (options->model_path && options->graph_path)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--model' and '--graph' exclude each other");
+	if (!options->model_path && !options->graph_path)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'psd-sim import' needs '--model MODEL' whose layers get the seconds, or '--graph "
+				     "GRAPH.yaml' to write, see psd-sim import --help");
+	if (options->bandwidth &&
+	    (!psd_units_read_rate(options->bandwidth, &options->bits_per_sec) || options->bits_per_sec <= 0))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--bandwidth' is '%.80s', must be %s, more than 0",
+				     options->bandwidth, psd_units_rate_help);
+	if (options->latency_sec > 0 && !options->bandwidth)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--latency' needs '--bandwidth'");
+	return PSD_OK;
+}
+
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
@@ -102,6 +135,8 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
+	if (!status && !parsed.arguments.is_last && parsed.arguments.command == PSD_SIM_IMPORT)
+		status = check_import(&parsed, err);
 	if (status)
 		psd_options_release(&parsed);
 	else
