@@ -47,7 +47,8 @@ struct psd_options {
 	const char *output_path;	/* path of the profile that an import writes */
 	const char *model_path;		/* model of an import; NULL: its layers are the trace's operators */
 	const char *graph_path;		/* graph that an import without a model writes; NULL with a model */
-	uint64_t batch;			/* samples of a step of an imported trace; 0: by the trace's shapes */
+	char *beside;			/* owned name of that graph, if the user gave none */
+	uint64_t batch;			/* samples of a step of an imported trace; 0: by the trace */
 	const char *bandwidth;		/* rate of links for an import's collectives, as written; NULL: unknown */
 	double bits_per_sec;		/* the same; 0: unknown */
 	double latency_sec;		/* latency of links for an import's collectives */

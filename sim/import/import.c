@@ -216,14 +216,62 @@ static unsigned find_batch(const struct psd_import *import)
 	return 0;
 }
 
-static enum psd_status check_batch(struct psd_import *import, struct psd_error *err)
+/* Values that a thread of PyTorch's vectorized_elementwise_kernel<4, ...> computes. */
+enum { VALUES_OF_THREAD = 4, MOST_VOTES = 64 };
+
+/* Samples by the grid of an elementwise kernel of this layer; 0: it does not tell. */
+static unsigned batch_of_kernel(const struct psd_import *import, const struct psd_trace_kernel *kernel)
+{
+	static const char name[] = "void at::native::vectorized_elementwise_kernel<4,";
+	const uint32_t unit = kernel->op == PSD_TRACE_NONE ? PSD_TRACE_NONE : import->places.unit_of[kernel->op];
+	const struct psd_layer *layer;
+	uint64_t values, work, batch;
+
+	if (unit == PSD_TRACE_NONE || import->places.units[unit].role != PSD_ROLE_FORWARD ||
+	    !import->match.is_sure[unit] || strncmp(psd_trace_string(&import->trace, kernel->name), name, strlen(name)))
+		return 0;
+	layer = &import->graph.layers[import->match.layer_of[unit]];
+	values = (uint64_t)layer->shape.channels * layer->shape.height * layer->shape.width;
+	work = kernel->n_threads * VALUES_OF_THREAD;
+	if (layer->n_tensors || !values || !work || kernel->n_blocks > UINT32_MAX || work > UINT32_MAX)
+		return 0;
+	batch = kernel->n_blocks * work / values;
+	return batch && batch < (1u << 24) && (batch * values + work - 1) / work == kernel->n_blocks ? (unsigned)batch
+												     : 0;
+}
+
+/* Without shapes: the number of samples by which most of the model's elementwise layers have their grids. */
+static unsigned vote_batch(const struct psd_import *import)
+{
+	unsigned votes[MOST_VOTES], n = 0, best = 0, n_best = 0;
+
+	for (uint32_t i = 0; i < import->trace.n_kernels && n < MOST_VOTES; i++) {
+		const unsigned batch = batch_of_kernel(import, &import->trace.kernels[i]);
+
+		if (batch)
+			votes[n++] = batch;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		unsigned n_same = 0;
+
+		for (unsigned j = 0; j < n; j++)
+			n_same += votes[j] == votes[i];
+		if (n_same > n_best) {
+			n_best = n_same;
+			best = votes[i];
+		}
+	}
+	return n_best > 1 && 2 * n_best > n ? best : 0;
+}
+
+static void choose_batch(struct psd_import *import)
 {
 	import->batch = import->settings.batch ? import->settings.batch : find_batch(import);
 	if (import->batch)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = import->settings.trace_path},
-			     "does not tell the samples of a step, since no operator has 'Input Dims' of a batch; say "
-			     "--batch N, or record with record_shapes=True");
+		return;
+	import->batch = import->settings.model_path ? vote_batch(import) : 0;
+	import->batch_source = import->batch ? PSD_BATCH_GRIDS : PSD_BATCH_UNKNOWN;
+	import->batch = import->batch ? import->batch : 1;
 }
 
 /* Rate that the model's layers of this arithmetic reach; 0: there are none. */
@@ -276,6 +324,63 @@ static void find_rate(struct psd_import *import)
 	}
 }
 
+/* ---- buckets ---- */
+
+static bool is_all_reduce(const char *name)
+{
+	return strstr(name, "allreduce") || strstr(name, "all_reduce");
+}
+
+/* Layer of the last gradient that began before, in the same step; PSD_TRACE_NONE: none. */
+static uint32_t layer_before(const struct psd_import *import, uint32_t step, double us)
+{
+	uint32_t layer = PSD_TRACE_NONE;
+
+	for (uint32_t u = 0; u < import->places.n_units; u++) {
+		const struct psd_trace_unit *unit = &import->places.units[u];
+
+		if (import->trace.ops[unit->op].start_us > us)
+			break;
+		if (unit->role == PSD_ROLE_BACKWARD && unit->step == step)
+			layer = import->match.layer_of[u];
+	}
+	return layer;
+}
+
+/* Gives the values of the all-reduces of the last step to the layers whose gradients complete them. Others than those
+ * of gradients have few values. */
+static void find_buckets(struct psd_import *import)
+{
+	const struct psd_trace *trace = &import->trace;
+	const uint32_t last = import->places.n_steps - 1;
+
+	for (uint32_t i = 0; i < trace->n_ops; i++) {
+		const struct psd_trace_op *op = &trace->ops[i];
+		const struct psd_trace_collective *told;
+		uint32_t layer;
+
+		if (op->collective == PSD_TRACE_NONE || op->is_range ||
+		    psd_places_step(&import->places, op->start_us) != last)
+			continue;
+		told = &trace->collectives[op->collective];
+		if (told->elements >= UINT64_C(1) << 40 || !is_all_reduce(psd_trace_string(trace, told->name)))
+			continue;
+		layer = layer_before(import, last, op->start_us);
+		if (layer != PSD_TRACE_NONE)
+			import->bucket_elements[layer] += told->elements;
+	}
+}
+
+static enum psd_status add_buckets(struct psd_import *import, struct psd_error *err)
+{
+	import->bucket_elements = calloc(import->match.n_layers + (size_t)1, sizeof(*import->bucket_elements));
+	if (!import->bucket_elements)
+		return psd_out_of_memory(err);
+	if (!import->trace.has_dims)
+		find_buckets(import);
+	return PSD_OK;
+}
+
 /* ---- the whole ---- */
 
 static enum psd_status make_match(struct psd_import *import, struct psd_error *err)
@@ -294,17 +399,18 @@ enum psd_status psd_import_make(struct psd_import *import, const struct psd_impo
 							settings->trace_length, err)
 				      : psd_trace_read(&import->trace, settings->trace_path, err));
 	PSD_TRY(psd_places_find(&import->places, &import->trace, err));
-	PSD_TRY(check_batch(import, err));
 	PSD_TRY(make_match(import, err));
+	choose_batch(import);
 	PSD_TRY(sample(import, err));
 	find_rate(import);
-	return PSD_OK;
+	return settings->model_path ? PSD_OK : add_buckets(import, err);
 }
 
 void psd_import_release(struct psd_import *import)
 {
 	free(import->forward_sec);
 	free(import->backward_sec);
+	free(import->bucket_elements);
 	psd_match_release(&import->match);
 	psd_graph_release(&import->graph);
 	psd_places_release(&import->places);

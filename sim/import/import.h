@@ -15,7 +15,7 @@ struct psd_import_settings {
 	const char *model_path;	  /* NULL: layers are the trace's operators */
 	const char *profile_path; /* name of the profile in the scenario's lines */
 	const char *graph_path;	  /* name of the graph in the scenario's lines, where model_path is NULL */
-	unsigned batch;		  /* samples of a step; 0: by the shapes of the trace */
+	unsigned batch;		  /* samples of a step; 0: by the trace */
 	double bits_per_sec;	  /* rate of a link of the cluster, for collectives; 0: unknown */
 	double latency_sec;
 };
@@ -27,6 +27,12 @@ struct psd_import_spread {
 	double tail_chance_ratio, tail_factor; /* steps that take 1.5 medians or more; 0: there are none */
 };
 
+enum psd_batch_source {
+	PSD_BATCH_TOLD,	  /* by the user, or by the shapes of the trace */
+	PSD_BATCH_GRIDS,  /* by the grids of elementwise kernels */
+	PSD_BATCH_UNKNOWN /* a step counts as one sample */
+};
+
 struct psd_import {
 	struct psd_import_settings settings;
 	struct psd_trace trace;
@@ -34,10 +40,13 @@ struct psd_import {
 	struct psd_graph graph; /* with a model */
 	struct psd_match match;
 	unsigned batch;
+	enum psd_batch_source batch_source;
 	double *forward_sec, *backward_sec; /* seconds of each layer in a median step */
-	double layers_sec;		    /* their sum */
-	struct psd_import_spread spread;    /* spread of the sums of single steps */
-	double role_sec[PSD_ROLES];	    /* medians over steps */
+	/* without a model, and without shapes: values of the all-reduces that follow each layer's backward */
+	uint64_t *bucket_elements;
+	double layers_sec;		 /* their sum */
+	struct psd_import_spread spread; /* spread of the sums of single steps */
+	double role_sec[PSD_ROLES];	 /* medians over steps */
 	double kernel_sec, busy_sec, step_sec;
 	double gemm_flops_per_sec;
 	const char *gemm_source;

@@ -49,6 +49,8 @@ static void add_head(struct psd_text *text, const struct psd_import *import)
 
 	psd_text_add(text, "# Seconds of layers from a trace of PyTorch's profiler, by psd-sim import.\n# batch: %u\n",
 		     import->batch);
+	if (import->batch_source == PSD_BATCH_UNKNOWN)
+		psd_text_add(text, "# The trace does not tell the samples of a step, which counts as one.\n");
 	psd_text_add(text, "# kind: measured\n# origin: ");
 	psd_text_add_plain(text, import->settings.trace_path);
 	psd_text_add(text, ", median of %u steps, %s\n# device: ", import->n_steps,
@@ -65,6 +67,30 @@ static void add_head(struct psd_text *text, const struct psd_import *import)
 		     100 * import->sure_ratio, 100 * import->near_ratio, 100 * import->loose_ratio);
 }
 
+/* Layers of a graph have at most this many channels: a larger bucket is several layers. */
+#define MOST_CHANNELS (UINT64_C(1) << 24)
+
+static uint64_t n_buckets(const struct psd_import *import, unsigned layer)
+{
+	return (import->bucket_elements[layer] + MOST_CHANNELS - 1) / MOST_CHANNELS;
+}
+
+static uint64_t bucket_channels(const struct psd_import *import, unsigned layer, uint64_t bucket)
+{
+	const uint64_t rest = import->bucket_elements[layer] - bucket * MOST_CHANNELS;
+
+	return rest < MOST_CHANNELS ? rest : MOST_CHANNELS;
+}
+
+static void add_seen_rows(struct psd_text *text, const struct psd_import *import, unsigned layer)
+{
+	const char *name = import->match.seen[layer].name;
+
+	psd_text_add(text, "%s.in,0,0\n", name);
+	for (uint64_t bucket = 0; bucket < n_buckets(import, layer); bucket++)
+		psd_text_add(text, "%s.in%" PRIu64 ",0,0\n%s.bucket%" PRIu64 ",0,0\n", name, bucket, name, bucket);
+}
+
 void psd_import_add_profile(struct psd_text *text, const struct psd_import *import)
 {
 	const bool has_model = import->settings.model_path != NULL;
@@ -75,7 +101,7 @@ void psd_import_add_profile(struct psd_text *text, const struct psd_import *impo
 		if (has_model && !import->graph.layers[i].n_inputs)
 			continue;
 		if (!has_model)
-			psd_text_add(text, "%s.in,0,0\n", import->match.seen[i].name);
+			add_seen_rows(text, import, i);
 		psd_text_add_csv(text, has_model ? import->graph.layers[i].name : import->match.seen[i].name);
 		psd_text_add(text, ",%.9g,%.9g\n", import->forward_sec[i], import->backward_sec[i]);
 	}
@@ -138,7 +164,21 @@ static void add_row(struct psd_text *text, const char *name, const struct row *r
 		psd_text_add(text, "inner-product, outputs: %" PRIu64 ", bias: %s}\n", row->outputs,
 			     row->has_bias ? "true" : "false");
 	else
-		psd_text_add(text, "%s}\n", row->kind);
+		psd_text_add(text, "%s%s}\n", row->kind,
+			     row->outputs && !row->has_bias && strcmp(row->kind, "rms-norm") != 0 ? ", bias: false"
+												  : "");
+}
+
+/* Parameters whose shapes the trace lacks, in front of the layer: their gradients are ready after its backward. */
+static void add_buckets(struct psd_text *text, const struct psd_import *import, unsigned layer)
+{
+	const char *name = import->match.seen[layer].name;
+
+	for (uint64_t bucket = 0; bucket < n_buckets(import, layer); bucket++)
+		psd_text_add(text,
+			     "  - {name: %s.in%" PRIu64 ", kind: slice, input: values, first: 0, channels: %" PRIu64
+			     "}\n  - {name: %s.bucket%" PRIu64 ", kind: scale, bias: false}\n",
+			     name, bucket, bucket_channels(import, layer, bucket), name, bucket);
 }
 
 void psd_import_add_graph(struct psd_text *text, const struct psd_import *import)
@@ -149,6 +189,8 @@ void psd_import_add_graph(struct psd_text *text, const struct psd_import *import
 		const struct row row = row_of(import, i);
 
 		most = row.channels > most ? row.channels : most;
+		if (n_buckets(import, i))
+			most = bucket_channels(import, i, 0) > most ? bucket_channels(import, i, 0) : most;
 	}
 	psd_text_add(text,
 		     "# Layers of a trace of PyTorch's profiler, by psd-sim import. For predictions with its profile "
@@ -159,6 +201,7 @@ void psd_import_add_graph(struct psd_text *text, const struct psd_import *import
 	for (unsigned i = 0; i < import->match.n_layers; i++) {
 		const struct row row = row_of(import, i);
 
+		add_buckets(text, import, i);
 		add_row(text, import->match.seen[i].name, &row);
 	}
 }

@@ -53,6 +53,14 @@ static void add_placed(struct psd_text *text, const struct psd_import *import)
 		psd_text_add(text, "outside of all steps: %.3f ms, left out\n", 1e3 * import->places.outside_sec);
 	if (!import->places.has_marks)
 		psd_text_add(text, "note: the trace has no ProfilerStep marks, so that it counts as one step\n");
+	if (import->batch_source == PSD_BATCH_GRIDS)
+		psd_text_add(text,
+			     "note: the trace has no shapes; %u samples of a step follow from the grids of kernels\n",
+			     import->batch);
+	if (import->batch_source == PSD_BATCH_UNKNOWN)
+		psd_text_add(text,
+			     "note: the trace does not tell the samples of a step, which counts as one; --batch N "
+			     "tells them\n");
 	if (!import->match.n_silent)
 		return;
 	first = import->graph.layers[import->match.silent].name;

@@ -40,6 +40,7 @@ enum psd_trace_copy { PSD_TRACE_KERNEL, PSD_TRACE_COPY, PSD_TRACE_SET };
 struct psd_trace_kernel {
 	double start_us, dur_us;
 	uint64_t correlation, external; /* 0: none */
+	uint64_t n_blocks, n_threads;	/* blocks of the grid, and threads of a block; 0: not recorded */
 	uint32_t name;
 	uint32_t op; /* number of the operator that launched it, after psd_trace_settle(); PSD_TRACE_NONE: unknown */
 	enum psd_trace_copy copy;

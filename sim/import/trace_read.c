@@ -28,6 +28,8 @@ enum key {
 	KEY_SEQUENCE,
 	KEY_DIMS,
 	KEY_TYPES,
+	KEY_GRID,
+	KEY_BLOCK,
 	KEY_COLLECTIVE,
 	KEY_ELEMENTS,
 	KEY_GROUP,
@@ -54,6 +56,8 @@ static const char *const key_names[N_KEYS] = {
 	[KEY_SEQUENCE] = "Sequence number",
 	[KEY_DIMS] = "Input Dims",
 	[KEY_TYPES] = "Input type",
+	[KEY_GRID] = "grid",
+	[KEY_BLOCK] = "block",
 	[KEY_COLLECTIVE] = "Collective name",
 	[KEY_ELEMENTS] = "In msg nelems",
 	[KEY_GROUP] = "Group size",
@@ -71,7 +75,7 @@ enum part { PART_FILE, PART_EVENTS, PART_DISTRIBUTED, PART_DEVICES, PART_OTHER }
 /* Fields of the event that is being read. */
 struct event {
 	double ts, dur;
-	uint64_t external, correlation, elements, n_ranks;
+	uint64_t external, correlation, elements, n_ranks, n_blocks, n_threads;
 	int64_t sequence;
 	uint32_t name, cat, ph, dims, collective, dtype;
 	bool has_ts, has_dur;
@@ -240,6 +244,8 @@ static int keep_kernel(struct reader *reader, enum psd_trace_copy copy)
 		.dur_us = event->dur,
 		.correlation = event->correlation,
 		.external = event->external,
+		.n_blocks = event->n_blocks,
+		.n_threads = event->n_threads,
 		.name = event->name,
 		.op = PSD_TRACE_NONE,
 		.copy = copy,
@@ -367,14 +373,33 @@ static void add_dims(struct reader *reader, const char *text, size_t length)
 	reader->dims_need_comma = true;
 }
 
-/* The type of the first input. */
-static int take_type(struct reader *reader, const char *text, size_t length)
+/* Multiplies a side of a grid. The product of a real one is below 2^63. */
+static void take_side(uint64_t *product, const char *text, size_t length)
 {
-	uint32_t *type = &reader->event.dtype;
+	char number[LONGEST_NUMBER];
+	uint64_t side = 0;
 
-	if (*type == PSD_TRACE_NONE)
-		*type = psd_trace_intern(reader->trace, text, length);
-	return *type != PSD_TRACE_NONE || fail(reader, psd_out_of_memory(reader->err));
+	if (length >= sizeof(number))
+		return;
+	memcpy(number, text, length);
+	number[length] = '\0';
+	if (!psd_units_read_count(number, &side) || (side && *product > UINT64_MAX / 2 / side))
+		side = 0;
+	*product = (*product ? *product : 1) * side;
+}
+
+/* An entry of a list: the type of the first input, or a side of a kernel's grid. */
+static int take_entry(struct reader *reader, const char *text, size_t length, bool is_number)
+{
+	struct event *event = &reader->event;
+
+	if (reader->key == KEY_GRID && is_number)
+		take_side(&event->n_blocks, text, length);
+	else if (reader->key == KEY_BLOCK && is_number)
+		take_side(&event->n_threads, text, length);
+	else if (reader->key == KEY_TYPES && event->dtype == PSD_TRACE_NONE)
+		event->dtype = psd_trace_intern(reader->trace, text, length);
+	return 1;
 }
 
 static int take_value(struct reader *reader, const char *text, size_t length, bool is_number)
@@ -386,8 +411,8 @@ static int take_value(struct reader *reader, const char *text, size_t length, bo
 	}
 	if (is_in_event(reader))
 		return take_event_value(reader, text, length);
-	if (reader->is_in_args && reader->key == KEY_TYPES && reader->depth == reader->event_depth + 2)
-		return take_type(reader, text, length);
+	if (reader->is_in_args && reader->depth == reader->event_depth + 2)
+		return take_entry(reader, text, length, is_number);
 	return reader->event_depth ? 1 : take_file_value(reader, text, length);
 }
 

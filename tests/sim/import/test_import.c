@@ -129,6 +129,27 @@ Test(import, ranges_with_names_of_layers_go_before_order)
 	check_order("[" OP("10", "3", "other") "," OP("30", "5", "one") "]", 5, 3);
 }
 
+#define LINEAR(start, dur, outputs)                                                                                    \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::linear\",\"pid\":1,\"tid\":1,\"ts\":" start ",\"dur\":" dur \
+	",\"args\":{\"Input Dims\":[[1,4],[" outputs ",4],[" outputs "]]}}"
+
+/* The model has the branch of 8 outputs first, the trace the one of 4: a weight of 4 x 4 is no weight of 8 x 4. */
+FOLDER_TEST(import, weights_find_layers_of_branches_in_another_order, scratch_folder_make())
+{
+	static const char model[] = "name: m\ninput: {name: in, channels: 4}\nlayers:\n"
+				    "  - {name: wide, kind: inner-product, outputs: 8}\n"
+				    "  - {name: narrow, kind: inner-product, input: in, outputs: 4}\n";
+	struct psd_import import;
+
+	scratch_folder_write(&folder, "m.yaml", model, strlen(model));
+	import = import_text("[" LINEAR("10", "3", "4") "," LINEAR("20", "5", "8") "]",
+			     scratch_folder_path(&folder, "m.yaml").text);
+	expect_sec(import.forward_sec[1], 5 * US);
+	expect_sec(import.forward_sec[2], 3 * US);
+	cr_expect_eq(import.match.n_silent, 0);
+	psd_import_release(&import);
+}
+
 /* ---- traces of PyTorch ---- */
 
 static const struct {
@@ -236,6 +257,58 @@ FOLDER_TEST(import, a_trace_alone_makes_a_graph_with_the_weights_parameters, scr
 	}
 }
 
+/* Without shapes parameters are those of the all-reduce: 68 values after the gradient of the only layer. */
+FOLDER_TEST(import, buckets_stand_for_parameters_without_shapes, scratch_folder_make())
+{
+	char *text = scratch_folder_read(&(const struct scratch_folder){"tests/fuzz/corpus/trace"}, "small.json");
+	struct psd_text graph_text = {.bytes = NULL};
+	struct psd_import import;
+	struct psd_graph graph;
+	struct psd_error err;
+
+	memcpy(strstr(text, "Input Dims"), "input_dims", 10);
+	import = import_text(text, NULL);
+	psd_import_add_graph(&graph_text, &import);
+	scratch_folder_write(&folder, "g.yaml", graph_text.bytes, graph_text.length);
+	cr_assert_eq(psd_graph_load(&graph, scratch_folder_path(&folder, "g.yaml").text, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(graph.parameters, 68);
+	psd_graph_release(&graph);
+	psd_text_release(&graph_text);
+	psd_import_release(&import);
+	free(text);
+}
+
+/* The grid of 49 blocks of 128 threads with 4 values each is 32 samples of 784 values. */
+FOLDER_TEST(import, grids_tell_the_samples_without_shapes, scratch_folder_make())
+{
+	static const char model[] = "name: m\ninput: {channels: 784}\nlayers:\n  - {name: one, kind: relu}\n"
+				    "  - {name: other, kind: relu}\n";
+	struct psd_text text = {.bytes = NULL};
+	struct psd_import import;
+	struct psd_import_settings settings = {.trace_path = "t.json", .profile_path = "p.csv"};
+	struct psd_error err;
+
+	for (unsigned i = 0; i < 2; i++)
+		psd_text_add(&text,
+			     "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::relu\",\"ts\":%u,\"dur\":20,"
+			     "\"pid\":1,\"tid\":1,\"args\":{\"External id\":%u}},{\"ph\":\"X\",\"cat\":\"kernel\","
+			     "\"name\":\"void at::native::vectorized_elementwise_kernel<4, f>\",\"ts\":%u,\"dur\":6,"
+			     "\"args\":{\"External id\":%u,\"grid\":[49,1,1],\"block\":[128,1,1]}}",
+			     i ? "," : "[", 100 * i, i + 1, 100 * i + 20, i + 1);
+	psd_text_add(&text, "]");
+	scratch_folder_write(&folder, "m.yaml", model, strlen(model));
+	const struct scratch_path path = scratch_folder_path(&folder, "m.yaml");
+
+	settings.trace_bytes = text.bytes;
+	settings.trace_length = text.length;
+	settings.model_path = path.text;
+	cr_assert_eq(psd_import_make(&import, &settings, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(import.batch, 32);
+	cr_expect_eq(import.batch_source, PSD_BATCH_GRIDS);
+	psd_import_release(&import);
+	psd_text_release(&text);
+}
+
 /* ---- steps ---- */
 
 static char *make_steps(const double *us, unsigned n)
@@ -282,7 +355,7 @@ Test(import, collectives_are_predicted_beside_the_measured)
 					    "2>&1");
 
 	cr_assert_eq(done.exit_status, 0, "%s", done.text);
-	cr_expect_not_null(strstr(done.text, "allreduce         1  272 B  0.100  0.100      0.033      0.063\n"), "%s",
+	cr_expect_not_null(strstr(done.text, "allreduce         1  272 B  0.100  0.100   0.033      0.063\n"), "%s",
 			   done.text);
 	free(done.text);
 }
@@ -355,14 +428,11 @@ Test(import, misuse_is_one_line_and_status_2)
 	} bad[] = {
 		{"import -o p.csv", "no TRACE.json is given, see psd-sim import --help"},
 		{"import t.json --graph g.yaml", "'psd-sim import' needs '-o PROFILE.csv'"},
-		{"import t.json -o p.csv", "'psd-sim import' needs '--model MODEL' whose layers get the seconds, or "},
 		{"import t.json -o p.csv --model m --graph g", "'--model' and '--graph' exclude each other"},
 		{"import t.json -o p.csv --model m --bandwidth 3", "'--bandwidth' is '3', must be a rate such as"},
 		{"import t.json -o p.csv --model m --latency 1us", "'--latency' needs '--bandwidth'"},
 		{"import /nowhere.json -o p.csv --model m", "/nowhere.json: "},
-		{"import tests/fuzz/corpus/trace/list.json -o /dev/null --graph /dev/null",
-		 "list.json: does not tell the samples of a step, since no operator has 'Input Dims' of a batch; say "
-		 "--batch N"},
+		{"import t.json -o p.csv --model m --batch 0", "'--batch' is '0', must be from 1 to 16777216"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
