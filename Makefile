@@ -2,7 +2,7 @@
 
 # ---- packages that a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libdnnl-dev \
-	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libcriterion-dev gnuplot-nox
+	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
 # Packages that the benchmarks compare with; without them the benchmarks name the skipped rows.
@@ -74,7 +74,7 @@ ALL_CFLAGS    = -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/bann
 ALL_CXXFLAGS  = -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 ENGINE_LIBS  := -lyaml -lprotobuf-c -lm
-IMPORT_LIBS  := -lyajl -lz
+IMPORT_LIBS  := -lyajl -lz -lsqlite3
 SIM_LIBS     := -lsimgrid $(IMPORT_LIBS) $(ENGINE_LIBS)
 # STATIC=1: only the C library is needed to start; what real/base/libraries.c lists is found when it is used.
 STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml -lprotobuf-c $(if $(CUDA),-lcudart_static -lstdc++) \

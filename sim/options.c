@@ -24,7 +24,7 @@ static const struct psd_command commands[] = {
 			    "Shows software stacks, each with its record: constants, published values and errors.",
 			    true},
 	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
-			    "Makes a profile of a trace of PyTorch's profiler (JSON, gzip or not)."},
+			    "Makes a profile of a trace: JSON of PyTorch's profiler, gzip or not, or Nsight's SQLite."},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)

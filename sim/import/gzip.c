@@ -143,6 +143,12 @@ enum psd_status psd_gzip_take(struct psd_gzip *gzip, void *bytes, size_t room, s
 	return PSD_OK;
 }
 
+const void *psd_gzip_peek(const struct psd_gzip *gzip, size_t *length)
+{
+	*length = gzip->rest_bytes;
+	return gzip->rest;
+}
+
 void psd_gzip_close(struct psd_gzip *gzip)
 {
 	if (gzip->is_packed)

@@ -16,6 +16,8 @@ enum psd_status psd_gzip_open_bytes(struct psd_gzip **gzip, const char *path, co
 /* Sets *length to the number of bytes read, at most `room`; 0: the end. PSD_EFILE; PSD_EINVAL: damaged or cut. */
 enum psd_status psd_gzip_take(struct psd_gzip *gzip, void *bytes, size_t room, size_t *length,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* Bytes that are read next, at most `*length`; does not move. Borrowed until the next call. */
+const void *psd_gzip_peek(const struct psd_gzip *gzip, size_t *length);
 void psd_gzip_close(struct psd_gzip *gzip);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sim/import/places.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,9 +92,41 @@ static int compare_steps(const void *left, const void *right)
 	return (one->start_us > other->start_us) - (one->start_us < other->start_us);
 }
 
-static bool is_step(const struct psd_trace *trace, const struct psd_trace_op *op)
+/* A user's own mark: "step 3", "iteration_3", "Iter#3". */
+static bool is_numbered(const char *name)
 {
-	return op->is_range && begins(psd_trace_string(trace, op->name), "ProfilerStep#");
+	static const char *const words[] = {"iteration", "iter", "step", NULL};
+
+	for (const char *const *word = words; *word; word++) {
+		const size_t length = strlen(*word);
+		size_t i = 0;
+
+		while (i < length && tolower((unsigned char)name[i]) == (*word)[i])
+			i++;
+		if (i < length)
+			continue;
+		i += strspn(name + i, " _#:-");
+		if (name[i] && name[i + strspn(name + i, "0123456789")] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* The profiler's marks; without them the user's. */
+static bool is_step(const struct psd_trace *trace, const struct psd_trace_op *op, bool is_users)
+{
+	const char *name = psd_trace_string(trace, op->name);
+
+	return op->is_range && (is_users ? is_numbered(name) : begins(name, "ProfilerStep#"));
+}
+
+static uint32_t count_steps(const struct psd_trace *trace, bool is_users)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < trace->n_ops; i++)
+		n += is_step(trace, &trace->ops[i], is_users);
+	return n;
 }
 
 /* Without marks, one step from the first operator to the last. */
@@ -117,15 +150,15 @@ static void add_whole(struct psd_places *places)
 static bool find_steps(struct psd_places *places)
 {
 	const struct psd_trace *trace = places->trace;
-	uint32_t n = 0;
+	uint32_t n = count_steps(trace, false);
+	const bool is_users = !n;
 
-	for (uint32_t i = 0; i < trace->n_ops; i++)
-		n += is_step(trace, &trace->ops[i]);
+	n = n ? n : count_steps(trace, true);
 	places->steps = calloc(n + (size_t)1, sizeof(*places->steps));
 	if (!places->steps)
 		return false;
 	for (uint32_t i = 0; i < trace->n_ops; i++)
-		if (is_step(trace, &trace->ops[i]))
+		if (is_step(trace, &trace->ops[i], is_users))
 			places->steps[places->n_steps++] = (struct psd_trace_step){.start_us = trace->ops[i].start_us,
 										   .dur_us = trace->ops[i].dur_us};
 	qsort(places->steps, places->n_steps, sizeof(*places->steps), compare_steps);

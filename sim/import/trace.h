@@ -72,7 +72,7 @@ struct psd_trace {
 	bool has_dims;		/* an operator has shapes */
 };
 
-/* Reads the file, gzip or not. On success psd_trace_release() releases *trace. PSD_EINVAL: it is not JSON, or has no
+/* Reads the file: JSON, gzip or not, or the SQLite export of Nsight Systems. On success psd_trace_release() releases *trace. PSD_EINVAL: it is not JSON, or has no
  * event that an import uses; PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_trace_read(struct psd_trace *trace, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* As above, from bytes in memory. */

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/base/units.h"
 #include "sim/import/gzip.h"
+#include "sim/import/nsight.h"
 #include "sim/import/trace.h"
 
 enum { CHUNK_BYTES = 1 << 16, DIMS_BYTES_MAX = 4096, LONGEST_NUMBER = 40 };
@@ -653,15 +654,34 @@ static enum psd_status read_all(struct psd_trace *trace, const char *path, struc
 	return PSD_OK;
 }
 
+static enum psd_status read_database(struct psd_trace *trace, const char *path, struct psd_error *err)
+{
+	struct psd_trace fresh = {.device = PSD_TRACE_NONE};
+	const enum psd_status status = psd_nsight_read(&fresh, path, err);
+
+	if (status) {
+		psd_trace_release(&fresh);
+		return status;
+	}
+	psd_trace_settle(&fresh);
+	*trace = fresh;
+	return PSD_OK;
+}
+
 enum psd_status psd_trace_read(struct psd_trace *trace, const char *path, struct psd_error *err)
 {
 	struct psd_gzip *gzip;
+	const void *begin;
+	size_t length;
+	bool is_database;
 	enum psd_status status;
 
 	PSD_TRY(psd_gzip_open(&gzip, path, err));
-	status = read_all(trace, path, gzip, err);
+	begin = psd_gzip_peek(gzip, &length);
+	is_database = psd_nsight_is_one(begin, length);
+	status = is_database ? PSD_OK : read_all(trace, path, gzip, err);
 	psd_gzip_close(gzip);
-	return status;
+	return is_database ? read_database(trace, path, err) : status;
 }
 
 enum psd_status psd_trace_parse(struct psd_trace *trace, const char *path, const void *bytes, size_t length,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,6 +398,85 @@ FOLDER_TEST(import, gzip_is_read_as_the_text_in_it, scratch_folder_make())
 	cr_expect_not_null(strstr(err.text, "cut.gz: the compressed data end too early, must be a whole gzip file"),
 			   "%s", err.text);
 	free(text);
+}
+
+/* Two steps of one linear layer by PyTorch's NVTX ranges: 200 us forward, 300 us backward, and a copy of samples. */
+static const char nsight[] = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+			     "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, textId);"
+			     "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId);"
+			     "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, globalPid, correlationId, gridX, "
+			     "gridY, gridZ, blockX, blockY, "
+			     "blockZ, demangledName);"
+			     "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, globalPid, correlationId, copyKind);"
+			     "CREATE TABLE TARGET_INFO_GPU (name TEXT);"
+			     "INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA H100 80GB HBM3');"
+			     "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'step 1');";
+
+static const char nsight_step[] =
+	"INSERT INTO NVTX_EVENTS VALUES (%d000000, %d900000, 59, NULL, 0x5000007, 2),"
+	"(%d010000, %d060000, 59, 'aten::linear, seq = 4, sizes = [[8, 16], [4, 16], [4]]', 0x5000007, NULL),"
+	"(%d300000, %d380000, 59, 'autograd::engine::evaluate_function: AddmmBackward0, seq = 4', 0x5000008, NULL);"
+	"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d005000, %d006000, 0x5000007, %d), (%d020000, %d025000, "
+	"0x5000007, "
+	"%d), (%d320000, %d325000, 0x5000008, %d);"
+	"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d040000, %d240000, 0x5000000, %d, 1, 1, 1, 128, 1, 1, 1),"
+	"(%d340000, %d640000, 0x5000000, %d, 1, 1, 1, 128, 1, 1, 1);"
+	"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (%d007000, %d015000, 0x5000000, %d, 1);";
+
+static void write_nsight(const char *path)
+{
+	sqlite3 *database;
+	char text[4096];
+
+	cr_assert_eq(sqlite3_open(path, &database), SQLITE_OK);
+	cr_assert_eq(sqlite3_exec(database, nsight, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(database));
+	for (int s = 1; s <= 2; s++) {
+		const int copy = 3 * s, forward = 3 * s + 1, backward = 3 * s + 2;
+
+		snprintf(text, sizeof(text), nsight_step, s, s, s, s, s, s, s, s, copy, s, s, forward, s, s, backward,
+			 s, s, forward, s, s, backward, s, s, copy);
+		cr_assert_eq(sqlite3_exec(database, text, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(database));
+	}
+	sqlite3_close(database);
+}
+
+FOLDER_TEST(import, an_export_of_nsight_systems_is_a_trace, scratch_folder_make())
+{
+	const struct scratch_path path = scratch_folder_path(&folder, "n.sqlite");
+	struct psd_import import;
+
+	write_nsight(path.text);
+	import = import_file(path.text, NULL);
+	cr_expect_eq(import.n_steps, 2);
+	cr_expect_eq(import.batch, 8);
+	cr_expect_eq(import.match.n_layers, 1);
+	expect_sec(import.forward_sec[0], 200 * US);
+	expect_sec(import.backward_sec[0], 300 * US);
+	expect_sec(import.role_sec[PSD_ROLE_DATA], 8 * US);
+	expect_sec(import.step_sec, 900 * US);
+	expect_sec(import.loose_ratio, 0);
+	psd_import_release(&import);
+}
+
+FOLDER_TEST(import, a_database_of_others_is_refused, scratch_folder_make())
+{
+	const struct scratch_path path = scratch_folder_path(&folder, "n.sqlite");
+	const char *const texts[] = {"CREATE TABLE t (a);", "CREATE TABLE NVTX_EVENTS (start);"};
+	const char *const words[] = {"n.sqlite: has no NVTX ranges, must be an SQLite export of Nsight Systems with",
+				     "n.sqlite: 'NVTX_EVENTS' cannot be read (no such table: StringIds)"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		sqlite3 *database;
+		struct psd_trace trace;
+		struct psd_error err;
+
+		remove(path.text);
+		cr_assert_eq(sqlite3_open(path.text, &database), SQLITE_OK);
+		cr_assert_eq(sqlite3_exec(database, texts[i], NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(database);
+		cr_expect_eq(psd_trace_read(&trace, path.text, &err), PSD_EINVAL);
+		cr_expect_not_null(strstr(err.text, words[i]), "%s", err.text);
+	}
 }
 
 Test(import, a_file_that_is_no_trace_is_refused_with_its_place)
