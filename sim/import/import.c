@@ -371,12 +371,27 @@ static void find_buckets(struct psd_import *import)
 	}
 }
 
+/* Recurrent operators have their weights in a list. */
+static void find_lists(struct psd_import *import)
+{
+	for (unsigned layer = 0; layer < import->match.n_layers; layer++) {
+		const struct psd_trace_op *op = op_of(import, import->match.seen[layer].unit);
+		const struct psd_shapes shapes = psd_shapes_read(&import->trace, op);
+		const uint64_t elements =
+			psd_operator_list_parameters(psd_trace_string(&import->trace, op->name), &shapes);
+
+		import->bucket_elements[layer] = elements < UINT64_C(1) << 40 ? elements : 0;
+	}
+}
+
 static enum psd_status add_buckets(struct psd_import *import, struct psd_error *err)
 {
 	import->bucket_elements = calloc(import->match.n_layers + (size_t)1, sizeof(*import->bucket_elements));
 	if (!import->bucket_elements)
 		return psd_out_of_memory(err);
-	if (!import->trace.has_dims)
+	if (import->trace.has_dims)
+		find_lists(import);
+	else
 		find_buckets(import);
 	return PSD_OK;
 }

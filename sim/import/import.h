@@ -42,7 +42,7 @@ struct psd_import {
 	unsigned batch;
 	enum psd_batch_source batch_source;
 	double *forward_sec, *backward_sec; /* seconds of each layer in a median step */
-	/* without a model, and without shapes: values of the all-reduces that follow each layer's backward */
+	/* without a model: parameters of each layer in lists, or, without shapes, in the all-reduces behind it */
 	uint64_t *bucket_elements;
 	double layers_sec;		 /* their sum */
 	struct psd_import_spread spread; /* spread of the sums of single steps */

@@ -15,44 +15,75 @@ static void close_shape(struct psd_input_shape *shape)
 	}
 }
 
-/* The text is lists of whole numbers in a list; deeper lists (of tensors) count as no tensor. */
+/* State of reading "[[8,16],[[4,16],[4]],[]]": inputs, or lists of tensors, in one list. */
+struct shape_reader {
+	struct psd_shapes *shapes;
+	struct psd_input_shape tensor; /* the innermost list */
+	unsigned depth;
+	bool is_flat; /* the input is a tensor */
+	uint64_t sum; /* values of the tensors of an input that is a list */
+};
+
+static void open_list(struct shape_reader *reader)
+{
+	reader->depth++;
+	reader->tensor = (struct psd_input_shape){.n_dims = 0};
+	if (reader->depth == 2) {
+		reader->is_flat = true;
+		reader->sum = 0;
+	}
+	reader->is_flat &= reader->depth <= 2;
+}
+
+static void close_list(struct shape_reader *reader)
+{
+	struct psd_shapes *shapes = reader->shapes;
+
+	close_shape(&reader->tensor);
+	if (reader->depth == 3)
+		reader->sum += reader->tensor.elements;
+	if (reader->depth == 2 && shapes->n_inputs < PSD_SHAPES_MAX)
+		shapes->inputs[shapes->n_inputs++] =
+			reader->is_flat ? reader->tensor : (struct psd_input_shape){.n_dims = 0};
+	if (reader->depth == 2 && !reader->is_flat)
+		shapes->list_elements = reader->sum;
+	reader->tensor = (struct psd_input_shape){.n_dims = 0};
+	reader->depth -= reader->depth > 0;
+}
+
 struct psd_shapes psd_shapes_read(const struct psd_trace *trace, const struct psd_trace_op *op)
 {
 	struct psd_shapes shapes = {.n_inputs = 0};
-	struct psd_input_shape *shape = NULL;
-	unsigned depth = 0;
-	bool is_flat = true;
+	struct shape_reader reader = {.shapes = &shapes};
 
 	for (const char *at = psd_trace_string(trace, op->dims); *at;) {
-		char *end;
+		char *end = NULL;
 
-		if (*at == '[') {
-			depth++;
-			if (depth == 2 && shapes.n_inputs < PSD_SHAPES_MAX) {
-				shape = &shapes.inputs[shapes.n_inputs++];
-				is_flat = true;
-			}
-			is_flat &= depth <= 2;
-		} else if (*at == ']') {
-			if (depth == 2 && shape) {
-				shape->n_dims = is_flat ? shape->n_dims : 0;
-				close_shape(shape);
-				shape = NULL;
-			}
-			depth -= depth > 0;
-		} else if (*at >= '0' && *at <= '9') {
+		if (*at >= '0' && *at <= '9') {
 			const unsigned long long value = strtoull(at, &end, 10);
 
-			if (shape && depth == 2 && shape->n_dims < PSD_SHAPES_DIMS_MAX)
-				shape->dims[shape->n_dims++] = value;
-			else if (shape)
-				is_flat = false;
-			at = end;
-			continue;
+			if (reader.tensor.n_dims < PSD_SHAPES_DIMS_MAX)
+				reader.tensor.dims[reader.tensor.n_dims++] = value;
+			else
+				reader.tensor.dims[0] = 0; /* more axes than any operator with a weight has */
+		} else if (*at == '[') {
+			open_list(&reader);
+		} else if (*at == ']') {
+			close_list(&reader);
 		}
-		at++;
+		at = end ? end : at + 1;
 	}
 	return shapes;
+}
+
+uint64_t psd_operator_list_parameters(const char *name, const struct psd_shapes *shapes)
+{
+	static const char *const names[] = {"aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return shapes->list_elements;
+	return 0;
 }
 
 /* ---- operators ---- */

@@ -17,10 +17,14 @@ struct psd_input_shape {
 
 struct psd_shapes {
 	struct psd_input_shape inputs[PSD_SHAPES_MAX];
-	unsigned n_inputs; /* 0: not recorded */
+	unsigned n_inputs;	/* 0: not recorded */
+	uint64_t list_elements; /* values of the tensors in the last input that is a list of tensors */
 };
 
 struct psd_shapes psd_shapes_read(const struct psd_trace *trace, const struct psd_trace_op *op);
+
+/* Number of parameters of a recurrent operator, which come as a list of tensors; 0: the operator is another. */
+uint64_t psd_operator_list_parameters(const char *name, const struct psd_shapes *shapes);
 
 /* Kinds of layer that an operator may be, in the order of preference; NULL ends them. */
 struct psd_operator_row {

@@ -65,7 +65,8 @@ static void add_placed(struct psd_text *text, const struct psd_import *import)
 		return;
 	first = import->graph.layers[import->match.silent].name;
 	psd_text_add(text,
-		     "note: %u layers of the model with parameters have no operator in the last step, the first is '",
+		     "note: the last step has no operator for layers of the model with parameters, here %u; the first "
+		     "is '",
 		     import->match.n_silent);
 	psd_text_add_plain(text, first);
 	psd_text_add(text, "'\n");

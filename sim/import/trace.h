@@ -72,8 +72,8 @@ struct psd_trace {
 	bool has_dims;		/* an operator has shapes */
 };
 
-/* Reads the file: JSON, gzip or not, or the SQLite export of Nsight Systems. On success psd_trace_release() releases *trace. PSD_EINVAL: it is not JSON, or has no
- * event that an import uses; PSD_EFILE, PSD_ENOMEM. */
+/* Reads the file: JSON, gzip or not, or the SQLite export of Nsight Systems. On success psd_trace_release() releases
+ * *trace. PSD_EINVAL: it is not JSON, or has no event that an import uses; PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_trace_read(struct psd_trace *trace, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* As above, from bytes in memory. */
 enum psd_status psd_trace_parse(struct psd_trace *trace, const char *path, const void *bytes, size_t length,

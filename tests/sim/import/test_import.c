@@ -258,6 +258,16 @@ FOLDER_TEST(import, a_trace_alone_makes_a_graph_with_the_weights_parameters, scr
 	}
 }
 
+/* An LSTM of two layers of 128 on 64 values: 4 x 128 rows for 64 or 128 and 128 values, and two biases. */
+IMPORT_TEST(weights_of_recurrent_operators_are_a_list,
+	    import_text("[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::lstm\",\"ts\":1,\"dur\":20,\"pid\":1,"
+			"\"tid\":1,\"args\":{\"Input Dims\":[[4,32,64],[[2,4,128],[2,4,128]],[[512,64],[512,128],[512],"
+			"[512],[512,128],[512,128],[512],[512]],[],[]]}}]",
+			NULL))
+{
+	cr_expect_eq(import.bucket_elements[0], 512 * (64 + 128 + 1 + 1) + 512 * (128 + 128 + 1 + 1));
+}
+
 /* Without shapes parameters are those of the all-reduce: 68 values after the gradient of the only layer. */
 FOLDER_TEST(import, buckets_stand_for_parameters_without_shapes, scratch_folder_make())
 {
