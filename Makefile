@@ -2,7 +2,7 @@
 
 # ---- packages that a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libdnnl-dev \
-	libturbojpeg0-dev libssl-dev libcriterion-dev gnuplot-nox
+	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
 # Packages that the benchmarks compare with; without them the benchmarks name the skipped rows.
@@ -74,7 +74,8 @@ ALL_CFLAGS    = -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/bann
 ALL_CXXFLAGS  = -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 ENGINE_LIBS  := -lyaml -lprotobuf-c -lm
-SIM_LIBS     := -lsimgrid $(ENGINE_LIBS)
+IMPORT_LIBS  := -lyajl -lz -lsqlite3
+SIM_LIBS     := -lsimgrid $(IMPORT_LIBS) $(ENGINE_LIBS)
 # STATIC=1: only the C library is needed to start; what real/base/libraries.c lists is found when it is used.
 STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml -lprotobuf-c $(if $(CUDA),-lcudart_static -lstdc++) \
 	-Wl,-Bdynamic -static-libgcc -lm -ldl -lrt -lpthread
@@ -593,9 +594,11 @@ FUZZ_BUILD   := build/fuzz
 FUZZ_FLAGS   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -MMD -MP
 FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(ENGINE_SOURCES)) $(FUZZ_BUILD)/onnx.pb-c.o
 FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c tests/fuzz/real/fuzz_*.c))
+FUZZ_IMPORT  := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(call sources,sim/import,c))
 FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(REAL_SOURCES)))
 
-$(filter $(FUZZ_BUILD)/obj/%,$(FUZZ_OBJECTS)) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile \
+$(filter $(FUZZ_BUILD)/obj/%,$(FUZZ_OBJECTS)) $(FUZZ_REAL) $(FUZZ_IMPORT) $(FUZZ_MAINS): \
+		$(FUZZ_BUILD)/obj/%.o: %.c Makefile \
 		| deps deps-fuzz
 	@mkdir -p $(@D)
 	@echo "  FUZZ-CC  $<"
@@ -611,7 +614,11 @@ $(FUZZ_BUILD)/onnx.pb-c.o: $(ONNX_MESSAGES).c
 
 $(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	@echo "  LINK     $@"
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(ENGINE_LIBS)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(FUZZ_LIBS) $(ENGINE_LIBS)
+
+# The reader of traces is psd-sim's.
+$(FUZZ_BUILD)/trace: $(FUZZ_IMPORT)
+$(FUZZ_BUILD)/trace: FUZZ_LIBS := $(IMPORT_LIBS)
 
 $(REAL_FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/real/fuzz_%.o \
 		$(FUZZ_REAL) $(FUZZ_OBJECTS)
@@ -630,7 +637,9 @@ CORPORA := $(ALL_FUZZERS:%=$(BUILD)/corpora/%)
 $(CORPORA): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/corpus_main.o $(REAL_PARTS) $(ENGINE)
 	@mkdir -p $(@D)
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CORPORA_LIBS) $(REAL_LIBS)
+$(BUILD)/corpora/trace: $(filter $(BUILD)/sim/import/%,$(SIM_PARTS))
+$(BUILD)/corpora/trace: CORPORA_LIBS := $(IMPORT_LIBS)
 $(FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/fuzz_%.o
 $(REAL_FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/real/fuzz_%.o
 
@@ -659,4 +668,4 @@ FORCE:
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
 	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o $(CORPUS_OBJECTS) \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
-	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
+	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_IMPORT) $(FUZZ_MAINS)))

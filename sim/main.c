@@ -16,6 +16,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/stack.h"
 #include "sim/executor/simulate.h"
+#include "sim/import/import.h"
 #include "sim/loaded_scenario.h"
 #include "sim/options.h"
 #include "sim/output/describe.h"
@@ -356,6 +357,53 @@ static int describe(const struct psd_arguments *arguments)
 	return EXIT_DONE;
 }
 
+static enum psd_status write_file(const char *path, struct psd_text *text, struct psd_error *err)
+{
+	FILE *out;
+	enum psd_status status = psd_output_open(&out, path, err);
+
+	if (status)
+		psd_text_release(text);
+	return status ? status : psd_output_text(out, text, err);
+}
+
+static enum psd_status write_import(const struct psd_options *options, const struct psd_import *import,
+				    struct psd_error *err)
+{
+	struct psd_text profile = {.bytes = NULL}, graph = {.bytes = NULL}, summary = {.bytes = NULL};
+
+	psd_import_add_profile(&profile, import);
+	PSD_TRY(write_file(options->output_path, &profile, err));
+	if (!options->model_path) {
+		psd_import_add_graph(&graph, import);
+		PSD_TRY(write_file(options->graph_path, &graph, err));
+	}
+	PSD_TRY(psd_outputs_commit(err));
+	psd_import_add_summary(&summary, import);
+	return psd_output_text(stdout, &summary, err);
+}
+
+static int import_trace(const struct psd_options *options)
+{
+	const struct psd_import_settings settings = {
+		.trace_path = options->arguments.operands[0],
+		.model_path = options->model_path,
+		.profile_path = options->output_path,
+		.graph_path = options->graph_path,
+		.batch = (unsigned)options->batch,
+		.bits_per_sec = options->bits_per_sec,
+		.latency_sec = options->latency_sec,
+	};
+	struct psd_import import;
+	struct psd_error err;
+	enum psd_status status = psd_import_make(&import, &settings, &err);
+
+	if (!status)
+		status = write_import(options, &import, &err);
+	psd_import_release(&import);
+	return status ? complain(status, &err, true) : EXIT_DONE;
+}
+
 static enum psd_status write_scenario(const struct psd_scenario *scenario, struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -492,6 +540,8 @@ static int run(const struct psd_options *options)
 		return show_stacks(&options->arguments);
 	if (options->arguments.command == PSD_SIM_DESCRIBE)
 		return describe(&options->arguments);
+	if (options->arguments.command == PSD_SIM_IMPORT)
+		return import_trace(options);
 	return load_and_use(options);
 }
 

@@ -1,9 +1,14 @@
 /* The table of commands and options, and checks of options that depend on each other. */
 #include "sim/options.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
-enum { MOST_PROCESSES = 4096 };
+enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24 };
 
 static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=message", NULL};
 
@@ -19,6 +24,8 @@ static const struct psd_command commands[] = {
 			      "Shows the cluster of the scenario's first point as SimGrid XML."},
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
 			    "Shows software stacks: constants, published values and errors of predictions.", true},
+	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
+			    "Makes a profile of a trace: JSON of PyTorch's profiler, gzip or not, or Nsight's SQLite."},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
@@ -57,6 +64,21 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
 	{OPTION("--quiet", NULL, "print no progress and no notes on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet), .commands = OF(PREDICT)},
+	{OPTION("-o", "PROFILE.csv", "profile to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES,
+	 AT(output_path), .commands = OF(IMPORT), .is_needed = true},
+	{OPTION("--model", "MODEL", "model file whose layers get the seconds"), .kind = PSD_OPTION_TEXT, AT(model_path),
+	 .commands = OF(IMPORT)},
+	{OPTION("--graph", "GRAPH.yaml",
+		"without --model: graph to write, whose layers are the trace's operators. Default: PROFILE.yaml"),
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(graph_path), .commands = OF(IMPORT)},
+	{OPTION("--batch", "N",
+		"samples of a step on one worker. Default: by the shapes or grids of the trace; else 1"),
+	 .kind = PSD_OPTION_COUNT, AT(batch), .least = 1, .most = MOST_BATCH, .commands = OF(IMPORT)},
+	{OPTION("--bandwidth", "RATE",
+		"rate of a worker's link, such as 100Gbps: the trace's collectives are also predicted"),
+	 .kind = PSD_OPTION_TEXT, AT(bandwidth), .commands = OF(IMPORT)},
+	{OPTION("--latency", "TIME", "latency of a message, for --bandwidth. Default: 0"), .kind = PSD_OPTION_SECONDS,
+	 AT(latency_sec), .commands = OF(IMPORT)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(PREDICT)},
 	{OPTION("--keys", "[KEY]", "explain the keys of a scenario: all, or those below KEY, such as `train.data`"),
 	 ABOUT(KEYS), .commands = OF(PREDICT)},
@@ -102,6 +124,34 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	return PSD_OK;
 }
 
+/* The graph stands beside the profile: p.yaml beside p.csv. */
+static enum psd_status name_graph(struct psd_options *options, struct psd_error *err)
+{
+	const size_t length = strlen(options->output_path);
+	const bool has_end = length > 4 && !strcmp(options->output_path + length - 4, ".csv");
+
+	options->beside = malloc(length + sizeof(".yaml"));
+	if (!options->beside)
+		return psd_out_of_memory(err);
+	snprintf(options->beside, length + sizeof(".yaml"), "%.*s.yaml", (int)(length - (has_end ? 4 : 0)),
+		 options->output_path);
+	options->graph_path = options->beside;
+	return PSD_OK;
+}
+
+static enum psd_status check_import(struct psd_options *options, struct psd_error *err)
+{
+	if (options->model_path && options->graph_path)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--model' and '--graph' exclude each other");
+	if (options->bandwidth &&
+	    (!psd_units_read_rate(options->bandwidth, &options->bits_per_sec) || options->bits_per_sec <= 0))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--bandwidth' is '%.80s', must be %s, more than 0",
+				     options->bandwidth, psd_units_rate_help);
+	if (options->latency_sec > 0 && !options->bandwidth)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--latency' needs '--bandwidth'");
+	return options->model_path || options->graph_path ? PSD_OK : name_graph(options, err);
+}
+
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
@@ -112,6 +162,8 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "'--every-node' needs a simulation, '--estimate' makes none");
+	if (!status && !parsed.arguments.is_last && parsed.arguments.command == PSD_SIM_IMPORT)
+		status = check_import(&parsed, err);
 	if (status)
 		psd_options_release(&parsed);
 	else
@@ -127,6 +179,7 @@ enum psd_status psd_options_check_word(const char *word, struct psd_error *err)
 void psd_options_release(struct psd_options *options)
 {
 	psd_arguments_release(&options->arguments);
+	free(options->beside);
 	*options = (struct psd_options){.about = PSD_ABOUT_NOTHING};
 }
 

@@ -16,7 +16,8 @@ enum psd_sim_command {
 	PSD_SIM_DESCRIBE,
 	PSD_SIM_SHOW,
 	PSD_SIM_PLATFORM,
-	PSD_SIM_STACKS
+	PSD_SIM_STACKS,
+	PSD_SIM_IMPORT
 };
 
 /* Text about psd-sim that an option such as --help prints; a prediction is then not made. */
@@ -44,6 +45,14 @@ struct psd_options {
 	uint64_t n_processes;
 	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */
 	const char *system_name;	/* name of the only system to predict; NULL: all systems */
+	const char *output_path;	/* path of the profile that an import writes */
+	const char *model_path;		/* model of an import; NULL: its layers are the trace's operators */
+	const char *graph_path;		/* graph that an import without a model writes; NULL with a model */
+	char *beside;			/* owned name of that graph, if the user gave none */
+	uint64_t batch;			/* samples of a step of an imported trace; 0: by the trace */
+	const char *bandwidth;		/* rate of links for an import's collectives, as written; NULL: unknown */
+	double bits_per_sec;		/* the same; 0: unknown */
+	double latency_sec;		/* latency of links for an import's collectives */
 	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
 };
 

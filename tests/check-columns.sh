@@ -1,14 +1,14 @@
 #!/bin/sh
 # tests/check-columns.sh ROOT: no line of the tree is longer than 120 columns; a tab ends at the next multiple of 8.
-# Data may have longer ones: tables (CSV, .txt, those of READMEs), JSON, plots, networks of Caffe and ONNX, and corpora
-# of fuzzing.
+# Data may have longer ones: tables (CSV, .txt, those of READMEs), JSON, gzip, plots, networks of Caffe and ONNX, and
+# corpora of fuzzing.
 set -u
 export LC_ALL=C
 cd "$1" || exit 1
 
 find engine sim real plots tests scenarios traces .ci Makefile README.md CONTRIBUTING.md CHANGELOG.md \
 	-type f 2>/dev/null |
-	grep -vE '\.(csv|json|onnx|prototxt|txt|svg)$|^tests/fuzz/corpus/' | sort | awk '
+	grep -vE '\.(csv|gz|json|onnx|prototxt|svg|txt)$|^tests/fuzz/corpus/' | sort | awk '
 		function columns_of(line,    n, i, part, columns) {
 			gsub(/[\200-\277]/, "", line) # all but the first byte of a character
 			n = split(line, part, "\t")
