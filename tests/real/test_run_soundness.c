@@ -200,7 +200,7 @@ Test(run_soundness, a_loss_that_is_no_number_ends_a_run_at_its_iteration)
 
 	run_fails(&folder, 1,
 		  "--system Ring --iterations 60 --set train.learning_rate.base=100000 --set train.compare_every=0",
-		  "psd-run: loss is ");
+		  ": loss is nan at iteration ");
 	scratch_folder_remove(&folder);
 }
 

@@ -67,6 +67,7 @@ static const struct special {
 	struct change both, one; /* either may be nothing; without `one` the key is set to `value`, or to another */
 	const char *value;
 } specials[] = {
+	{"model.input", {NULL, NULL}, {"model: {", "model: {input: {data: 3x4x4}, "}, NULL},
 	{"cluster.local.latency", {"nodes: 2", "nodes: 2\n  local: {bandwidth: 10GBps}"}, {NULL, NULL}, NULL},
 	{"cluster.local.switches", FOUR_WORKERS("{bandwidth: 10GBps}"), {NULL, NULL}, "2"},
 	{"cluster.local.between", FOUR_WORKERS("{bandwidth: 10GBps, switches: 2}"), {NULL, NULL}, NULL},
