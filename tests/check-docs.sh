@@ -31,7 +31,7 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 	[ "$file" != CHANGELOG.md ] || continue # it has old options, too
 	# An option between backticks is one that a program prints.
 	# shellcheck disable=SC2016 # backticks are what is looked for
-	grep -noE '`[^`]*`' "$file" | grep -vE 'build/psd-(real-)?tests|clang-format|tests/' | awk -F : '
+	grep -noE '`[^`]*`' "$file" | grep -vE 'build/psd-(real-)?tests|clang-format|nsys |tests/' | awk -F : '
 		{
 			while (match($0, /[` ]--[a-z-]+/)) {
 				print $1, substr($0, RSTART + 1, RLENGTH - 1)
