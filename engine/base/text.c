@@ -42,14 +42,19 @@ void psd_text_add_bytes(struct psd_text *text, const char *bytes, size_t length)
 void psd_text_add(struct psd_text *text, const char *format, ...)
 {
 	va_list values, again;
+	const size_t room = text->is_out_of_memory ? 0 : text->room - text->length;
 	int length;
 
 	va_start(values, format);
 	va_copy(again, values);
-	length = vsnprintf(NULL, 0, format, values);
-	if (length >= 0 && has_room(text, (size_t)length)) {
+	length = vsnprintf(room > 0 ? text->bytes + text->length : NULL, room, format, values);
+	if (length >= 0 && (size_t)length < room) {
+		text->length += (size_t)length;
+	} else if (length >= 0 && has_room(text, (size_t)length)) {
 		vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
 		text->length += (size_t)length;
+	} else if (room > 0) {
+		text->bytes[text->length] = '\0';
 	}
 	va_end(again);
 	va_end(values);
