@@ -99,23 +99,26 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
 	};
 }
 
-static double node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-		       const struct psd_rates *rates, unsigned node)
+static void take_larger(struct psd_traffic *most, struct psd_traffic traffic)
 {
-	const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
-	return fmax(8.0 * (double)traffic.sent_bytes / rates->send_bps,
-		    8.0 * (double)traffic.received_bytes / rates->receive_bps);
+	most->sent_bytes = traffic.sent_bytes > most->sent_bytes ? traffic.sent_bytes : most->sent_bytes;
+	most->received_bytes =
+		traffic.received_bytes > most->received_bytes ? traffic.received_bytes : most->received_bytes;
 }
 
-static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates)
+static double traffic_sec(struct psd_traffic traffic, double out_bps, double in_bps)
 {
-	double sec = 0.0;
+	return fmax(8.0 * (double)traffic.sent_bytes / out_bps, 8.0 * (double)traffic.received_bytes / in_bps);
+}
+
+static struct psd_traffic busiest_node(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	struct psd_traffic most = {0, 0};
 
 	for (unsigned node = 0; node < psd_layout_nodes(layout); node++)
 		if (psd_payload_may_be_busiest(payload, layout, node))
-			sec = fmax(sec, node_sec(payload, layout, rates, node));
-	return sec;
+			take_larger(&most, psd_payload_node_traffic(payload, layout, node));
+	return most;
 }
 
 double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in)
@@ -138,47 +141,66 @@ static bool may_rack_be_busiest(const struct psd_payload *payload, const struct 
 		rack == psd_layout_rack(layout, psd_layout_node(layout, payload->root)));
 }
 
-static double busiest_rack_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates)
+static struct psd_traffic busiest_rack(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const unsigned n_racks = layout->nodes_per_rack > 0 ? psd_layout_racks(layout) : 0;
-	double sec = 0.0;
+	struct psd_traffic most = {0, 0};
 
-	for (unsigned rack = 0; rack < n_racks && !payload->collective->steps; rack++) {
-		if (!may_rack_be_busiest(payload, layout, rack))
-			continue;
-		const struct psd_traffic traffic = psd_payload_rack_traffic(payload, layout, rack);
-
-		sec = fmax(sec, 8.0 * (double)traffic.sent_bytes / psd_cost_rack_bps(layout, rates, false));
-		sec = fmax(sec, 8.0 * (double)traffic.received_bytes / psd_cost_rack_bps(layout, rates, true));
-	}
-	return sec;
+	for (unsigned rack = 0; rack < n_racks && !payload->collective->steps; rack++)
+		if (may_rack_be_busiest(payload, layout, rack))
+			take_larger(&most, psd_payload_rack_traffic(payload, layout, rack));
+	return most;
 }
 
-static double local_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
-			   const struct psd_rates *rates)
+static struct psd_inside busiest_inside(const struct psd_payload *payload, const struct psd_layout *layout,
+					bool has_local_rate)
 {
-	if (layout->workers_per_switch > 0) {
-		const struct psd_inside inside = psd_payload_inside(payload, layout);
+	if (layout->workers_per_switch > 0)
+		return psd_payload_inside(payload, layout);
+	return (struct psd_inside){has_local_rate ? psd_payload_local_elements(payload, layout) : 0.0, 0.0};
+}
 
-		return 8.0 * payload->value_bytes *
-		       fmax(inside.worker_elements / rates->local_bps, inside.switch_elements / rates->between_bps);
-	}
-	if (isinf(rates->local_bps))
-		return 0.0;
-	return 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps;
+struct psd_loads psd_cost_loads(const struct psd_payload *payload, const struct psd_layout *layout, bool has_local_rate)
+{
+	struct psd_loads loads = {.value_bytes = payload->value_bytes};
+
+	if (psd_layout_hosts(layout) == 1)
+		return loads;
+	loads.inside = busiest_inside(payload, layout, has_local_rate);
+	if (psd_layout_nodes(layout) == 1)
+		return loads;
+	loads.node = busiest_node(payload, layout);
+	loads.rack = busiest_rack(payload, layout);
+	return loads;
+}
+
+double psd_cost_loads_sec(const struct psd_loads *loads, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const double bits = 8.0 * loads->value_bytes;
+	const double local_sec = layout->workers_per_switch > 0
+					 ? bits * fmax(loads->inside.worker_elements / rates->local_bps,
+						       loads->inside.switch_elements / rates->between_bps)
+					 : bits * loads->inside.worker_elements / rates->local_bps;
+	const double node_sec = traffic_sec(loads->node, rates->send_bps, rates->receive_bps);
+
+	if (layout->nodes_per_rack == 0)
+		return fmax(local_sec, node_sec);
+	return fmax(fmax(local_sec, node_sec), traffic_sec(loads->rack, psd_cost_rack_bps(layout, rates, false),
+							   psd_cost_rack_bps(layout, rates, true)));
+}
+
+static struct psd_loads loads_at(const struct psd_payload *payload, const struct psd_layout *layout,
+				 const struct psd_rates *rates)
+{
+	return psd_cost_loads(payload, layout, isfinite(rates->local_bps));
 }
 
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates)
 {
-	if (psd_layout_hosts(layout) == 1)
-		return 0.0;
-	const double local_sec = local_sec_of(payload, layout, rates);
-	if (psd_layout_nodes(layout) == 1)
-		return local_sec;
-	return fmax(fmax(local_sec, busiest_node_sec(payload, layout, rates)),
-		    busiest_rack_sec(payload, layout, rates));
+	const struct psd_loads loads = loads_at(payload, layout, rates);
+
+	return psd_cost_loads_sec(&loads, layout, rates);
 }
 
 static bool class_holds(const struct psd_collective_class *class, uint64_t bytes, unsigned workers)
@@ -189,19 +211,19 @@ static bool class_holds(const struct psd_collective_class *class, uint64_t bytes
 }
 
 /* Seconds beyond transfer_sec where the collective reaches less of the link than the network stack does. */
-static double slowed_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			 const struct psd_rates *rates, double slowdown_ratio, double transfer_sec)
+static double slowed_sec(const struct psd_loads *loads, const struct psd_layout *layout, const struct psd_rates *rates,
+			 double slowdown_ratio, double transfer_sec)
 {
 	struct psd_rates link = *rates;
 
 	if (slowdown_ratio == 0.0)
 		return 0.0;
 	link.send_bps = link.receive_bps = rates->link_bps;
-	return fmax(0.0, slowdown_ratio * psd_cost_transfer_sec(payload, layout, &link) - transfer_sec);
+	return fmax(0.0, slowdown_ratio * psd_cost_loads_sec(loads, layout, &link) - transfer_sec);
 }
 
-static double class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			const struct psd_rates *rates, double transfer_sec)
+static double class_sec(const struct psd_payload *payload, const struct psd_loads *loads,
+			const struct psd_layout *layout, const struct psd_rates *rates, double transfer_sec)
 {
 	const struct psd_host_costs *host = rates->host;
 	const unsigned n_members = psd_payload_members(payload, layout).n;
@@ -211,7 +233,7 @@ static double class_sec(const struct psd_payload *payload, const struct psd_layo
 		if (class_holds(class, bytes, n_members))
 			return rates->agree_sec + class->call_sec +
 			       psd_payload_hops(payload, layout) * class->step_sec +
-			       slowed_sec(payload, layout, rates, class->slowdown_ratio, transfer_sec);
+			       slowed_sec(loads, layout, rates, class->slowdown_ratio, transfer_sec);
 	}
 	return n_members > 1 ? rates->agree_sec : 0.0;
 }
@@ -219,7 +241,9 @@ static double class_sec(const struct psd_payload *payload, const struct psd_layo
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
-	return class_sec(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates));
+	const struct psd_loads loads = loads_at(payload, layout, rates);
+
+	return class_sec(payload, &loads, layout, rates, psd_cost_loads_sec(&loads, layout, rates));
 }
 
 static struct psd_links links_of(const struct psd_payload *payload, const struct psd_layout *layout,
@@ -337,8 +361,9 @@ static double delay_with_processors_sec(const struct psd_payload *payload, const
 	return alone_sec < flows_sec ? 0.0 : alone_sec - flows_sec;
 }
 
-static double delay_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
-			   const struct psd_rates *rates, double transfer_sec, bool is_in_one_piece)
+static double delay_sec_of(const struct psd_payload *payload, const struct psd_loads *loads,
+			   const struct psd_layout *layout, const struct psd_rates *rates, double transfer_sec,
+			   bool is_in_one_piece)
 {
 	if (psd_payload_members(payload, layout).n == 1)
 		return 0.0;
@@ -347,22 +372,31 @@ static double delay_sec_of(const struct psd_payload *payload, const struct psd_l
 		is_timed_with_processors(payload, layout, rates)
 			? delay_with_processors_sec(payload, layout, rates, transfer_sec, is_in_one_piece)
 			: psd_payload_alone_sec(payload, layout, transfer_sec, &links) - transfer_sec;
-	return class_sec(payload, layout, rates, transfer_sec) + beyond_sec;
+	return class_sec(payload, loads, layout, rates, transfer_sec) + beyond_sec;
+}
+
+double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_loads *loads,
+			  const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	return delay_sec_of(payload, loads, layout, rates, psd_cost_loads_sec(loads, layout, rates), true);
 }
 
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec)
 {
-	*transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
-	*delay_sec = delay_sec_of(payload, layout, rates, *transfer_sec, true);
+	const struct psd_loads loads = loads_at(payload, layout, rates);
+
+	*transfer_sec = psd_cost_loads_sec(&loads, layout, rates);
+	*delay_sec = psd_cost_delay_sec(payload, &loads, layout, rates);
 }
 
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates)
 {
 	const struct psd_members members = psd_payload_members(payload, layout);
-	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
-	const double delay_sec = delay_sec_of(payload, layout, rates, transfer_sec, false);
+	const struct psd_loads loads = loads_at(payload, layout, rates);
+	const double transfer_sec = psd_cost_loads_sec(&loads, layout, rates);
+	const double delay_sec = delay_sec_of(payload, &loads, layout, rates, transfer_sec, false);
 
 	if ((layout->workers_per_switch == 0 && layout->nodes_per_rack == 0) || members.n == 1)
 		return delay_sec;

@@ -75,6 +75,22 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
  * it may be less: uplinks are assigned to receiving nodes by number, so one may serve more nodes than another. Only
  * for layouts with racks. */
 double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
+/* Loads of the busiest links in one transfer. They follow from the payload and the layout, and hold at all rates. */
+struct psd_loads {
+	/* bytes of the node that sends most, and of the node that receives most */
+	struct psd_traffic node;
+	struct psd_traffic rack;  /* the same for racks; 0 if the collective sends in steps */
+	struct psd_inside inside; /* elements on the busiest links inside a node */
+	unsigned value_bytes;	  /* bytes of one element */
+};
+
+/* Returns the loads of a payload. has_local_rate: workers' links inside a node have a rate; false: the elements on
+ * them need no time and are not counted. Pure. */
+struct psd_loads psd_cost_loads(const struct psd_payload *payload, const struct psd_layout *layout,
+				bool has_local_rate);
+/* Returns psd_cost_transfer_sec() of the payload with these loads. */
+double psd_cost_loads_sec(const struct psd_loads *loads, const struct psd_layout *layout,
+			  const struct psd_rates *rates);
 /* Returns the seconds of one transfer if all nodes begin together and nothing else is sent: bytes of the busiest port
  * divided by its rate. Ports are links of nodes and workers, uplinks of switches inside nodes and, if the collective
  * sends all at once, uplinks of racks. Latencies and waits between steps are not included. Exact on switches that do
@@ -91,6 +107,9 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
  * together and all nodes have equal links, so not with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
+/* Returns *delay_sec of psd_cost_collective() for the payload with these loads. */
+double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_loads *loads,
+			  const struct psd_layout *layout, const struct psd_rates *rates);
 /* Returns the seconds that a stepwise transfer takes after its flows have ended, for a simulation of flows instead of
  * steps. The flows themselves may take longer than psd_cost_transfer_sec() behind switches of nodes and between racks;
  * the delay is then less. */

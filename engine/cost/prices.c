@@ -12,17 +12,15 @@ static bool are_equal(const struct psd_payload *a, const struct psd_payload *b)
 	       a->root == b->root && psd_group_equals(a->group, b->group);
 }
 
-static struct psd_price price_of(const struct psd_payload *payload, const struct psd_layout *layout,
-				 const struct psd_rates *rates)
+/* Returns false when memory runs out. */
+static bool fill_sec(struct psd_price *price, const struct psd_layout *layout, const struct psd_rates *rates)
 {
-	struct psd_price price = {.payload = *payload};
+	const struct psd_payload *payload = &price->payload;
 
-	if (!payload->collective->steps) {
-		price.transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
-		return price;
-	}
-	psd_cost_collective(payload, layout, rates, &price.transfer_sec, &price.delay_sec);
-	return price;
+	price->transfer_sec = psd_cost_loads_sec(&price->loads, layout, rates);
+	price->delay_sec = payload->collective->steps ? psd_cost_delay_sec(payload, &price->loads, layout, rates) : 0.0;
+	price->has_sec = !isnan(price->delay_sec);
+	return price->has_sec;
 }
 
 struct psd_price *psd_prices_of(struct psd_prices *prices, const struct psd_payload *payload,
@@ -32,17 +30,25 @@ struct psd_price *psd_prices_of(struct psd_prices *prices, const struct psd_payl
 
 	for (uint32_t i = prices->n; i-- > 0;)
 		if (are_equal(&prices->all[i].payload, payload))
-			return &prices->all[i];
+			return prices->all[i].has_sec || fill_sec(&prices->all[i], layout, rates) ? &prices->all[i]
+												  : NULL;
 	grown = psd_grown(prices->all, prices->n, &prices->room, sizeof(*grown));
 	if (!grown)
 		return NULL;
 	prices->all = grown;
 	grown += prices->n;
-	*grown = price_of(payload, layout, rates);
-	if (isnan(grown->delay_sec))
+	*grown = (struct psd_price){.payload = *payload,
+				    .loads = psd_cost_loads(payload, layout, isfinite(rates->local_bps))};
+	if (!fill_sec(grown, layout, rates))
 		return NULL;
 	prices->n++;
 	return grown;
+}
+
+void psd_prices_forget_sec(struct psd_prices *prices)
+{
+	for (uint32_t i = 0; i < prices->n; i++)
+		prices->all[i].has_sec = false;
 }
 
 uint64_t psd_price_node_bytes(struct psd_price *price, const struct psd_layout *layout)
