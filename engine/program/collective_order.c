@@ -12,9 +12,13 @@ static struct psd_group group_of(const struct psd_collective_order *order, struc
 
 static void count_members(struct psd_collective_order *order, unsigned n_hosts, const struct psd_duties *const duties[])
 {
-	for (uint32_t i = 0; i < order->program->n_ops; i++)
-		for (unsigned h = 0; h < n_hosts && order->program->ops[i].kind == PSD_OP_COLLECTIVE; h++)
+	for (uint32_t i = 0; i < order->program->n_ops; i++) {
+		if (order->program->ops[i].kind != PSD_OP_COLLECTIVE)
+			continue;
+		order->has_groups = order->has_groups || order->program->ops[i].payload.group.n > 0;
+		for (unsigned h = 0; h < n_hosts; h++)
 			order->n_members[i] += duties[h]->waits[i] != PSD_NOT_CARRIED;
+	}
 }
 
 enum psd_status psd_collective_order_init(struct psd_collective_order *order, const struct psd_program *program,
@@ -141,6 +145,8 @@ static void remove_waiting(struct psd_collective_order *order, unsigned at)
  * one. */
 static bool has_to_wait(const struct psd_collective_order *order, unsigned at)
 {
+	if (!order->has_groups) /* all share all hosts */
+		return order->n_under_way > 0 || at > 0;
 	const struct psd_group group = group_of(order, waiting_at(order, at)->task);
 	for (unsigned c = 0; c < order->n_collectives; c++)
 		if (order->collectives[c].is_under_way &&
@@ -160,6 +166,7 @@ static struct psd_running_collective *begin(struct psd_collective_order *order, 
 	assert(c < order->most_collectives);
 	if (c == order->n_collectives)
 		order->n_collectives++;
+	order->n_under_way++;
 	order->collectives[c] = (struct psd_running_collective){task, true, order->n_members[task.op]};
 	return &order->collectives[c];
 }
@@ -194,5 +201,6 @@ struct psd_running_collective *psd_collective_order_find(struct psd_collective_o
 void psd_collective_order_end(struct psd_collective_order *order, struct psd_running_collective *collective)
 {
 	collective->is_under_way = false;
+	order->n_under_way--;
 	order->has_news = true;
 }

@@ -18,6 +18,7 @@ struct psd_running_collective {
 struct psd_collective_order {
 	const struct psd_program *program;
 	bool is_coordinator;
+	bool has_groups; /* at least one collective has only some of the workers as members */
 	/* per operation: number of this interpreter's hosts that execute it */
 	uint32_t *n_members;
 	/* Number of members that are ready for each collective. Shape (program->window, n_ops); iteration i uses row i
@@ -29,6 +30,7 @@ struct psd_collective_order {
 	unsigned first_waiting, n_waiting, waiting_room;
 	struct psd_running_collective *collectives;
 	unsigned n_collectives, most_collectives;
+	unsigned n_under_way; /* number of entries of `collectives` that are in use */
 	/* something has changed since the last call of psd_collective_order_next(), so another collective may be able
 	 * to begin */
 	bool has_news;

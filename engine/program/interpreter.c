@@ -178,7 +178,7 @@ static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource r
 		join(in, h);
 		return false;
 	}
-	return psd_scheduler_take(&host->scheduler, resource, &task) &&
+	return host->scheduler.queues[resource].n > 0 && psd_scheduler_take(&host->scheduler, resource, &task) &&
 	       (start(in, h, resource, task) || has_room(in, host, resource));
 }
 
