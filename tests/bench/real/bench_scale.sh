@@ -45,6 +45,20 @@ psd() {
 		"$(cost "$build/psd-sim" --quiet --jobs 1 --fidelity "$2" "$work/scenario.yaml")" "$4" "$5"
 }
 
+# estimates METHOD MOST_SEC: 100 numbers of nodes, each with 100 bandwidths; the workers are those of the largest
+estimates() {
+	write_scenario "$work/scenario.yaml" "$1" "$star"
+	awk 'BEGIN {
+		for (i = 0; i < 100; i++) {
+			nodes = nodes (i ? ", " : "") 2 + 3 * i
+			rates = rates (i ? ", " : "") 1000 + 400 * i "Mbps"
+		}
+		print "sweep: {nodes: [" nodes "], bandwidth: [" rates "]}"
+	}' >>"$work/scenario.yaml"
+	row psd-sim "$(echo "$1" | tr -d ,)" '10000 estimates' 299 \
+		"$(cost "$build/psd-sim" --quiet --csv --estimate "$work/scenario.yaml")" "$2" 0
+}
+
 # smpi WORKERS
 smpi() {
 	i=0
@@ -82,6 +96,8 @@ for method in halving-doubling double-tree torus; do
 	psd "$method" message 1024 10 0 "nodes: 1024, $star"
 done
 psd 'ring, fuse: 25MiB' message 256 0 0 "nodes: 256, $star"
+estimates ring 1
+estimates 'ring, fuse: 25MiB' 1
 if command -v smpirun >/dev/null; then
 	smpi 64
 	smpi 256
