@@ -226,12 +226,13 @@ static enum psd_status settle_fuse(struct psd_plan_input *input, struct psd_erro
 	return PSD_OK;
 }
 
-enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
-			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
+static struct psd_plan_input input_of(const struct psd_costed_model *costed, const struct psd_system *system,
+				      struct psd_point point)
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload workload = psd_scenario_workload(scenario, system);
-	struct psd_plan_input input = {
+
+	return (struct psd_plan_input){
 		.graph = &costed->graph,
 		.costs = psd_costed_model_costs(costed, system),
 		.system = system,
@@ -245,11 +246,34 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
 		.clips = scenario->train.optimiser.most_norm > 0.0,
 		.machine = scenario->machine,
 	};
+}
+
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
+			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
+{
+	struct psd_plan_input input = input_of(costed, system, point);
+
 	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
 	PSD_TRY(check_rule(system, point, err));
 	PSD_TRY(check_steps(costed, system, &input.layout, err));
 	PSD_TRY(settle_fuse(&input, err));
 	return unroll(made, &input, err);
+}
+
+bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,
+		      const struct psd_system *system, struct psd_point point)
+{
+	return made->costed == costed && made->system == system && !psd_plan_depends_on_link(system) &&
+	       made->point.nodes == point.nodes && made->point.workers == point.workers &&
+	       made->point.workers_per_node == point.workers_per_node && made->point.fuse_bytes == point.fuse_bytes;
+}
+
+void psd_case_move(struct psd_case *made, struct psd_point point)
+{
+	const struct psd_plan_input input = input_of(made->costed, made->system, point);
+
+	made->point = point;
+	psd_plan_set_link(&made->plan, &input);
 }
 
 void psd_case_release(struct psd_case *made)

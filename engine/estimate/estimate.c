@@ -128,23 +128,6 @@ static void add_traffic(const struct psd_program *program, struct psd_outcome *o
 	}
 }
 
-static enum psd_status open_parts(struct psd_estimate *estimate, struct psd_error *err)
-{
-	PSD_TRY(psd_classes_find(&estimate->classes, estimate->program, err));
-	PSD_TRY(psd_estimate_open_messages(estimate, err));
-	PSD_TRY(psd_estimate_open_collectives(estimate, err));
-	return psd_estimate_open_work(estimate, err);
-}
-
-static void close_parts(struct psd_estimate *estimate)
-{
-	psd_estimate_close_work(estimate);
-	psd_estimate_close_collectives(estimate);
-	psd_estimate_close_messages(estimate);
-	psd_classes_release(&estimate->classes);
-	free(estimate->events.entries);
-}
-
 static enum psd_status interpret(struct psd_estimate *estimate, const struct psd_duties *const duties[],
 				 struct psd_run_length length, struct psd_outcome *outcome, struct psd_error *err)
 {
@@ -176,41 +159,132 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 	return status;
 }
 
+/* ---- estimators ---- */
+
+struct psd_estimator {
+	struct psd_estimate estimate;
+	struct psd_duties *duties; /* duties of each class */
+	const struct psd_duties **duties_of_class;
+	struct psd_outcome traffic; /* bytes per node, once has_traffic */
+	bool has_traffic;
+};
+
+static enum psd_status open_parts(struct psd_estimate *estimate, struct psd_error *err)
+{
+	PSD_TRY(psd_classes_find(&estimate->classes, estimate->program, err));
+	PSD_TRY(psd_estimate_open_messages(estimate, err));
+	PSD_TRY(psd_estimate_open_collectives(estimate, err));
+	return psd_estimate_open_work(estimate, err);
+}
+
+static enum psd_status make_duties(struct psd_estimator *estimator, struct psd_error *err)
+{
+	const struct psd_classes *classes = &estimator->estimate.classes;
+
+	estimator->duties = calloc(classes->n, sizeof(*estimator->duties));
+	estimator->duties_of_class = calloc(classes->n, sizeof(*estimator->duties_of_class));
+	if (!estimator->duties || !estimator->duties_of_class)
+		return psd_estimate_out_of_memory(err);
+	for (unsigned c = 0; c < classes->n; c++) {
+		PSD_TRY(psd_duties_make(&estimator->duties[c], estimator->estimate.program,
+					classes->of[c].representative, psd_classes_arrivals, classes, err));
+		estimator->duties_of_class[c] = &estimator->duties[c];
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct psd_program *program,
+				  struct psd_error *err)
+{
+	struct psd_estimator *made = calloc(1, sizeof(*made));
+	enum psd_status status;
+
+	if (!made)
+		return psd_estimate_out_of_memory(err);
+	made->estimate.program = program;
+	status = open_parts(&made->estimate, err);
+	if (!status)
+		status = make_duties(made, err);
+	if (status)
+		psd_estimator_free(made);
+	else
+		*estimator = made;
+	return status;
+}
+
+void psd_estimator_free(struct psd_estimator *estimator)
+{
+	struct psd_estimate *estimate;
+
+	if (!estimator)
+		return;
+	estimate = &estimator->estimate;
+	for (unsigned c = 0; estimator->duties && c < estimate->classes.n; c++)
+		psd_duties_release(&estimator->duties[c]);
+	free(estimator->duties_of_class);
+	free(estimator->duties);
+	psd_estimate_close_work(estimate);
+	psd_estimate_close_collectives(estimate);
+	psd_estimate_close_messages(estimate);
+	psd_classes_release(&estimate->classes);
+	free(estimate->events.entries);
+	free(estimator);
+}
+
+/* Sets all parts to the begin of a run, at the plan's present rates. */
+static void begin(struct psd_estimate *estimate, struct psd_run_length length, struct psd_prices *prices)
+{
+	estimate->now_sec = 0.0;
+	estimate->n_events = 0;
+	estimate->most_events = length.most_events;
+	estimate->is_out_of_memory = false;
+	estimate->events.n = 0;
+	estimate->next_seq = 0;
+	estimate->prices = prices ? prices : &estimate->own_prices;
+	psd_prices_forget_sec(&estimate->own_prices);
+	psd_estimate_begin_messages(estimate);
+	psd_estimate_begin_work(estimate);
+}
+
+static enum psd_status run_time(struct psd_estimator *estimator, struct psd_run_length length,
+				struct psd_prices *prices, struct psd_outcome *outcome, struct psd_error *err)
+{
+	begin(&estimator->estimate, length, prices);
+	return interpret(&estimator->estimate, estimator->duties_of_class, length, outcome, err);
+}
+
+enum psd_status psd_estimator_run(struct psd_estimator *estimator, struct psd_run_length length,
+				  struct psd_outcome *outcome, struct psd_error *err)
+{
+	PSD_TRY(run_time(estimator, length, NULL, outcome, err));
+	if (!estimator->has_traffic)
+		add_traffic(estimator->estimate.program, &estimator->traffic);
+	estimator->has_traffic = true;
+	outcome->sent_bytes_per_node = estimator->traffic.sent_bytes_per_node;
+	outcome->received_bytes_per_node = estimator->traffic.received_bytes_per_node;
+	return PSD_OK;
+}
+
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome, struct psd_error *err)
 {
-	struct psd_estimate estimate = {.program = program, .most_events = length.most_events};
-	struct psd_duties *duties = NULL;
-	const struct psd_duties **duties_of_class = NULL;
-	enum psd_status status = open_parts(&estimate, err);
+	struct psd_estimator *estimator = NULL;
+	enum psd_status status = psd_estimator_new(&estimator, program, err);
 
-	estimate.prices = prices ? prices : &estimate.own_prices;
-	if (status != PSD_OK)
-		goto out;
-	duties = calloc(estimate.classes.n, sizeof(*duties));
-	duties_of_class = calloc(estimate.classes.n, sizeof(*duties_of_class));
-	if (duties == NULL || duties_of_class == NULL)
-		status = psd_estimate_out_of_memory(err);
-	for (unsigned c = 0; c < estimate.classes.n && status == PSD_OK; c++) {
-		status = psd_duties_make(&duties[c], program, estimate.classes.of[c].representative,
-					 psd_classes_arrivals, &estimate.classes, err);
-		duties_of_class[c] = &duties[c];
-	}
-	if (status == PSD_OK)
-		status = interpret(&estimate, duties_of_class, length, outcome, err);
-out:
-	for (unsigned c = 0; duties != NULL && c < estimate.classes.n; c++)
-		psd_duties_release(&duties[c]);
-	free(duties_of_class);
-	free(duties);
-	close_parts(&estimate);
+	if (!status)
+		status = run_time(estimator, length, prices, outcome, err);
+	psd_estimator_free(estimator);
 	return status;
 }
 
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
-	PSD_TRY(psd_estimate_time(program, length, NULL, outcome, err));
-	add_traffic(program, outcome);
-	return PSD_OK;
+	struct psd_estimator *estimator = NULL;
+	enum psd_status status = psd_estimator_new(&estimator, program, err);
+
+	if (!status)
+		status = psd_estimator_run(estimator, length, outcome, err);
+	psd_estimator_free(estimator);
+	return status;
 }

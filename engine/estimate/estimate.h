@@ -13,6 +13,17 @@
  * than length.most_events events. PSD_ERUN: the program does not end. Any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
+
+/* A program prepared for estimates at several rates of the plan's links: classes of hosts, their duties and bytes. */
+struct psd_estimator;
+/* Prepares the program, which must stay as it is until psd_estimator_free(). PSD_ENOMEM. */
+enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct psd_program *program,
+				  struct psd_error *err) PSD_MUST_CHECK;
+void psd_estimator_free(struct psd_estimator *estimator);
+/* Does what psd_estimate() does, at the plan's present rates. */
+enum psd_status psd_estimator_run(struct psd_estimator *estimator, struct psd_run_length length,
+				  struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
+
 /* The same as psd_estimate(), but the bytes per node in *outcome stay 0: with many nodes, counting them takes
  * most of the time. prices: cache of transfer times at the plan's rates, to which this function adds; NULL: no
  * cache is kept. */

@@ -2,6 +2,7 @@
  * work of both ends. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/grow.h"
 #include "engine/estimate/estimate_parts.h"
@@ -37,7 +38,6 @@ enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct
 {
 	const unsigned n = estimate->classes.n;
 
-	estimate->flow_end_sec = INFINITY;
 	estimate->ports = malloc(PORTS_OF_CLASS * (size_t)n * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(n, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(n, sizeof(*estimate->sending));
@@ -45,8 +45,16 @@ enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct
 	if (estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
 	    estimate->n_parts_left == NULL)
 		return psd_estimate_out_of_memory(err);
-	make_ports(estimate);
 	return PSD_OK;
+}
+
+void psd_estimate_begin_messages(struct psd_estimate *estimate)
+{
+	estimate->flow_end_sec = INFINITY;
+	estimate->flows_at_sec = 0.0;
+	estimate->n_flows = 0;
+	memset(estimate->n_flows_left, 0, estimate->classes.n * sizeof(*estimate->n_flows_left));
+	make_ports(estimate);
 }
 
 void psd_estimate_close_messages(struct psd_estimate *estimate)

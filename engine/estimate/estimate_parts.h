@@ -96,6 +96,8 @@ enum psd_status psd_estimate_out_of_memory(struct psd_error *err);
 /* Adds an event at time at_sec. Events at the same time keep the order in which they were added. */
 void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t tag);
 enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
+/* Sets processors and devices to the begin of a run. */
+void psd_estimate_begin_work(struct psd_estimate *estimate);
 void psd_estimate_close_work(struct psd_estimate *estimate);
 /* Starts an operation's work; called as psd_seam.work. */
 void psd_estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
@@ -117,6 +119,8 @@ struct psd_pool *psd_estimate_first_pool(struct psd_estimate *estimate, double *
 /* ---- messages (estimate_messages.c) ---- */
 
 enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
+/* Sets messages and ports to the begin of a run, at the plan's present rates. */
+void psd_estimate_begin_messages(struct psd_estimate *estimate);
 void psd_estimate_close_messages(struct psd_estimate *estimate);
 /* Starts the messages of a send operation on class `from`, and returns true if there are any; called as
  * psd_seam.send. */

@@ -93,16 +93,10 @@ struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estim
 
 static enum psd_status make_devices(struct psd_estimate *estimate, struct psd_error *err)
 {
-	const double share_ratio = estimate->program->plan->system->host.device_share_ratio;
-
-	if (share_ratio == 0.0)
+	if (estimate->program->plan->system->host.device_share_ratio == 0.0)
 		return PSD_OK;
 	estimate->devices = calloc(estimate->classes.n, sizeof(*estimate->devices));
-	if (!estimate->devices)
-		return psd_estimate_out_of_memory(err);
-	for (unsigned c = 0; c < estimate->classes.n; c++)
-		psd_device_share_init(&estimate->devices[c], share_ratio);
-	return PSD_OK;
+	return estimate->devices ? PSD_OK : psd_estimate_out_of_memory(err);
 }
 
 static void set_alarm(struct psd_estimate *estimate, unsigned class)
@@ -177,6 +171,20 @@ enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd
 {
 	PSD_TRY(make_pools(estimate, err));
 	return make_devices(estimate, err);
+}
+
+void psd_estimate_begin_work(struct psd_estimate *estimate)
+{
+	const double share_ratio = estimate->program->plan->system->host.device_share_ratio;
+
+	for (unsigned p = 0; p < estimate->n_pools; p++) {
+		const double cores = estimate->pools[p].cores;
+
+		psd_pool_release(&estimate->pools[p]);
+		psd_pool_init(&estimate->pools[p], cores);
+	}
+	for (unsigned c = 0; estimate->devices && c < estimate->classes.n; c++)
+		psd_device_share_init(&estimate->devices[c], share_ratio);
 }
 
 void psd_estimate_close_work(struct psd_estimate *estimate)

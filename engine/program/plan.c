@@ -218,6 +218,7 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 		const unsigned senders = has_incast ? fan_in_of(&plan->layout, item->method) : 0;
 		most_senders = senders > most_senders ? senders : most_senders;
 	}
+	plan->most_senders = most_senders;
 	plan->rates = rates_of(input, most_senders);
 	plan->rates.machine = plan->machine;
 	return PSD_OK;
@@ -326,6 +327,20 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	else
 		*plan = made;
 	return status;
+}
+
+bool psd_plan_depends_on_link(const struct psd_system *system)
+{
+	return system->finds_fuse || system->sync == PSD_SYNC_AUTO ||
+	       (system->rule == PSD_RULE_SECONDS && psd_choice_is_open(system));
+}
+
+void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input)
+{
+	plan->alone_rates = rates_of(input, fan_in_of(&plan->layout, &psd_method_ps));
+	plan->rates = rates_of(input, plan->most_senders);
+	plan->rates.machine = plan->machine;
+	psd_prices_forget_sec(plan->prices);
 }
 
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)

@@ -48,6 +48,7 @@ struct psd_plan {
 	unsigned n_candidates;
 	/* rates of the network if as many nodes as any item's method allows send to one node at the same time */
 	struct psd_rates rates;
+	unsigned most_senders; /* number of these nodes; 0 if the system has no incast */
 	/* rates of the network if all nodes send to one parameter server; used to compare methods */
 	struct psd_rates alone_rates;
 	/* cache of transfer times at alone_rates, used to compare methods; borrowed unless has_own_prices */
@@ -113,6 +114,12 @@ struct psd_plan_input {
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
+/* True if buckets or methods of the system depend on the rate of a node's link. False: plans for two rates differ in
+ * their rates alone. Pure. */
+bool psd_plan_depends_on_link(const struct psd_system *system);
+/* Changes the rate of a node's link to input->link_bps. The rest of the input must be that of the plan, whose system
+ * must not depend on the link. Programs of the plan stay valid. */
+void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input);
 
 /* Returns the number, in the graph, of the item's tensor i < n_tensors. Pure. */
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);

@@ -36,24 +36,60 @@ static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 
 /* ---- one case ---- */
 
-static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, bool is_estimate,
-			       struct psd_outcome *outcome, struct psd_error *err)
+/* The case that was estimated last. Estimates that differ from it in the bandwidth alone take it again. */
+struct prepared {
+	struct psd_case made;
+	struct psd_estimator *estimator; /* NULL: there is no case */
+};
+
+static void discard(struct prepared *prepared)
+{
+	if (prepared->estimator)
+		psd_case_release(&prepared->made);
+	psd_estimator_free(prepared->estimator);
+	prepared->estimator = NULL;
+}
+
+/* Makes *prepared the case of the job. */
+static enum psd_status prepare(struct prepared *prepared, const struct job *job, struct psd_error *err)
+{
+	enum psd_status status;
+
+	if (prepared->estimator && psd_case_reaches(&prepared->made, job->costed, job->system, job->point)) {
+		psd_case_move(&prepared->made, job->point);
+		return PSD_OK;
+	}
+	discard(prepared);
+	PSD_TRY(psd_case_make(&prepared->made, job->costed, job->system, job->point, err));
+	status = psd_estimator_new(&prepared->estimator, &prepared->made.program, err);
+	if (status)
+		psd_case_release(&prepared->made);
+	return status;
+}
+
+static enum psd_status estimate_job(const struct psd_sweep *sweep, const struct job *job, struct prepared *prepared,
+				    struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
+
+	length.most_events = scenario->most_events;
+	PSD_TRY(prepare(prepared, job, err));
+	if (job->point.bandwidth_bps == 0.0)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
+	return psd_estimator_run(prepared->estimator, length, outcome, err);
+}
+
+static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
+				    struct psd_error *err)
+{
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, job->costed, job->system, job->point, err);
 
 	if (status)
 		return status;
-	length.most_events = scenario->most_events;
-	if (is_estimate && job->point.bandwidth_bps == 0.0)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				       "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
-	else if (is_estimate)
-		status = psd_estimate(&made.program, length, outcome, err);
-	else
-		status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
+	status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
 	psd_case_release(&made);
 	return status;
 }
@@ -74,17 +110,18 @@ static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 
 /* Runs a case. If it has too many events, it is estimated, or *outcome says that it was refused; the other cases run
  * all the same. An estimate that leaves keys out is tried only to know whether it would help. */
-static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
-				     struct psd_error *err)
+static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct prepared *prepared,
+				     struct psd_outcome *outcome, struct psd_error *err)
 {
 	const bool is_flow = scenario_of(sweep)->fidelity == PSD_FIDELITY_FLOW;
 	struct psd_error of_estimate = {.is_limit = true};
 	enum psd_relief relief = PSD_RELIEF_LENGTH;
-	enum psd_status status = run_job(sweep, job, sweep->is_estimate, outcome, err);
+	enum psd_status status = sweep->is_estimate ? estimate_job(sweep, job, prepared, outcome, err)
+						    : simulate_job(sweep, job, outcome, err);
 
 	if (status != PSD_EINVAL || !err->is_limit)
 		return status;
-	if (!sweep->is_estimate && !run_job(sweep, job, true, outcome, &of_estimate)) {
+	if (!sweep->is_estimate && !estimate_job(sweep, job, prepared, outcome, &of_estimate)) {
 		if (may_estimate(sweep, job)) {
 			outcome->is_estimate = true;
 			return PSD_OK;
@@ -100,8 +137,11 @@ static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct
 static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct work_list *list = context;
+	struct prepared prepared = {.estimator = NULL};
+	const enum psd_status status = run_or_refuse(list->sweep, &list->jobs[job], &prepared, outcome, err);
 
-	return run_or_refuse(list->sweep, &list->jobs[job], outcome, err);
+	discard(&prepared);
+	return status;
 }
 
 static void name_job(const void *context, unsigned job, char *text, size_t room)
@@ -214,6 +254,57 @@ static enum psd_status check_systems(const struct work_list *list, struct psd_er
 	return status;
 }
 
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Order of estimates: jobs of which one case reaches the other follow each other. */
+static int compare_jobs(const void *left, const void *right)
+{
+	const struct job *a = *(const struct job *const *)left, *b = *(const struct job *const *)right;
+	int order = compare_numbers(a->system->number, b->system->number);
+
+	if (!order)
+		order = compare_numbers(a->point.workers, b->point.workers);
+	if (!order)
+		order = compare_numbers(a->point.nodes, b->point.nodes);
+	if (!order)
+		order = compare_numbers(a->point.fuse_bytes, b->point.fuse_bytes);
+	return order ? order : (a > b) - (a < b);
+}
+
+/* Estimates all jobs. If several of them fail, the error is that of the first one in the list. */
+static enum psd_status estimate_list(struct work_list *list, struct psd_error *err)
+{
+	const struct job **order = malloc((list->n_jobs + 1) * sizeof(*order));
+	struct prepared prepared = {.estimator = NULL};
+	enum psd_status status = PSD_OK;
+	unsigned end = list->n_jobs; /* later jobs need no estimate: this one has failed */
+
+	if (!order)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
+	for (unsigned i = 0; i < list->n_jobs; i++)
+		order[i] = &list->jobs[i];
+	qsort(order, list->n_jobs, sizeof(*order), compare_jobs);
+	for (unsigned i = 0; i < list->n_jobs; i++) {
+		const unsigned job = (unsigned)(order[i] - list->jobs);
+		struct psd_error cause;
+		const enum psd_status ended =
+			job < end ? run_or_refuse(list->sweep, order[i], &prepared, &list->outcomes[job], &cause)
+				  : PSD_OK;
+
+		if (!ended)
+			continue;
+		status = ended;
+		end = job;
+		*err = cause;
+	}
+	discard(&prepared);
+	free(order);
+	return status;
+}
+
 static enum psd_status run_list(struct work_list *list, int *signal_number, struct psd_error *err)
 {
 	const struct psd_sweep *sweep = list->sweep;
@@ -225,13 +316,10 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 		.n_at_once = sweep->n_at_once < list->n_jobs ? sweep->n_at_once : list->n_jobs,
 		.has_progress = sweep->has_progress,
 	};
-	enum psd_status status = PSD_OK;
 
-	if (!sweep->is_estimate)
-		return psd_children_run(&children, list->outcomes, signal_number, err);
-	for (unsigned i = 0; i < list->n_jobs && !status; i++)
-		status = run_or_refuse(sweep, &list->jobs[i], &list->outcomes[i], err);
-	return status;
+	if (sweep->is_estimate)
+		return estimate_list(list, err);
+	return psd_children_run(&children, list->outcomes, signal_number, err);
 }
 
 /* Without a baseline system, the baseline of each system is a worker that only computes. */
