@@ -17,7 +17,8 @@ struct psd_payload {
 	uint64_t elements;
 	unsigned value_bytes; /* bytes of one element */
 	unsigned root;	      /* number of the root host; unused in collectives without a root */
-	/* Hosts that execute the steps, the members; a group with n = 0 stands for all workers. */
+	/* Members of a stepwise transfer: the hosts that execute its steps. If the group's n is 0, all workers are
+	 * members. */
 	struct psd_group group;
 };
 
@@ -148,8 +149,9 @@ struct psd_collective {
 	/* Returns the number of steps of which each waits for the one before. A size class's step_sec is charged for
 	 * each of them. NULL: the number of all steps. */
 	unsigned (*hops)(uint64_t elements, struct psd_members members);
-	/* Returns the largest number of elements of a message, where each member sends a message to one and the same
-	 * member in every step, and passes on in a step what arrived in the one before. NULL elsewhere. */
+	/* Returns the largest number of elements of a message. It is set only for collectives in which each member
+	 * sends to the same member in all steps, and sends in each step what it received in the step before. NULL for
+	 * all others. */
 	uint64_t (*largest)(uint64_t elements, struct psd_members members);
 	/* Steps on different links overlap in time. Therefore the flows of this collective are simulated instead of
 	 * its steps, even in message fidelity. */
@@ -167,9 +169,9 @@ struct psd_collective {
 	.range = range, .host_elements = host_elements, .senders = senders, .receivers = receivers, .fan_in = fan_in,  \
 	.fan_out = fan_out
 
-/* Push: every worker sends to each shard the part of the slice that the shard keeps. */
+/* Push: every worker sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_push;
-/* Pull: every shard sends the part of the slice that it keeps to every worker. */
+/* Pull: every shard sends its part of the slice to every worker. */
 extern const struct psd_collective psd_pull;
 extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */
 extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
@@ -178,11 +180,11 @@ extern const struct psd_collective psd_from_root; /* the root sends the whole sl
 /* Transfers of leaders. A leader is the first worker of a node and sends for all workers of the node. */
 /* Every worker that is not a leader sends the whole slice to the leader of its node. */
 extern const struct psd_collective psd_to_leader;
-/* Every leader sends the whole slice to the other workers of its node. */
+/* Every leader (first worker of a node) sends the whole slice to the other workers of its node. */
 extern const struct psd_collective psd_from_leader;
-/* Every leader sends to each shard the part of the slice that the shard keeps. */
+/* Every leader (first worker of a node) sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_leader_push;
-/* Every shard sends the part of the slice that it keeps to every leader. */
+/* Every shard sends its part of the slice to every leader (first worker of a node). */
 extern const struct psd_collective psd_leader_pull;
 
 /* The all-reduces that psd executes itself, ROW(identifier in C, name in scenarios). */

@@ -103,10 +103,10 @@ struct psd_socket_work {
 	double sec, most_cores;
 };
 
-/* Returns the processor work at one end for n_messages messages with `bytes` bytes in total. n_messages counts only
- * messages after a pause, because otherwise both ends are active already. is_near: the messages stay inside a node, so
- * both ends copy through memory instead of sockets. This takes no longer than the link, if the link has a rate. Both
- * results are 0 if the machine has no such costs. */
+/* Returns the processor work at the sender, or equally at the receiver, for n_messages messages with `bytes` bytes in
+ * total. n_messages counts only messages after a pause; for the others both ends are active already. is_near: the
+ * messages stay inside a node and are copied through memory instead of sockets. Then the work takes at most as long as
+ * the transfer on the link. Both results are 0 if the machine has no such costs. */
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near);
 
