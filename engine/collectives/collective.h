@@ -61,10 +61,12 @@ struct psd_processors;
  * between nodes passes only the nodes' links. With such switches it also passes the link of the device and the uplink
  * of its switch, in both nodes. */
 struct psd_links {
-	double far_bps; /* rate of a node's link, each direction */
-	/* rate of a device's link inside its node, each direction; infinity: transfers there take no time */
+	double far_bps; /* rate of a node's link, each direction, bits per second */
+	/* rate of a device's link inside its node, each direction, bits per second; infinity: transfers there take no
+	 * time */
 	double near_bps;
-	/* rate of the uplink of a PCIe switch inside a node, each direction; infinity: nodes have no such switches */
+	/* rate of the uplink of a PCIe switch inside a node, each direction, bits per second; infinity: nodes have no
+	 * such switches */
 	double between_bps;
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
@@ -73,7 +75,7 @@ struct psd_links {
 	unsigned per_rack; /* number of members below one leaf switch; 0: one switch connects all nodes */
 	/* number of uplinks of a leaf switch; the number of the receiving node decides which one is used */
 	unsigned spines;
-	double uplink_bps; /* rate of each uplink of a leaf switch */
+	double uplink_bps; /* rate of each uplink of a leaf switch, bits per second */
 	/* processor cores that sending and receiving need; NULL: no processor time is needed */
 	const struct psd_processors *processors;
 };

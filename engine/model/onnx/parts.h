@@ -150,8 +150,8 @@ typedef enum psd_status psd_onnx_try_fn(struct psd_onnx *onnx, bool *is_done);
 /* Fills onnx->err with "path: node 'name' (Op) ", followed by the formatted text. Returns PSD_EINVAL. */
 enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Refuses the node because the shapes of its inputs do not fit: "has inputs of shapes [2,3] and [4], RULE". rule: shapes
- * that are accepted, such as "must be equal". Returns PSD_EINVAL. */
+/* Refuses the node because the shapes of its inputs do not fit. The message is "has inputs of shapes [2,3] and [4],
+ * RULE". rule: shapes that are accepted, such as "must be equal". Returns PSD_EINVAL. */
 enum psd_status psd_onnx_refuse_shapes(const struct psd_onnx *onnx, const char *rule);
 /* Writes a shape as ONNX does, "[2,3]", and returns text. "[]" is the shape of a single number. */
 #define PSD_ONNX_SHAPE_TEXT_MAX 176u /* room for PSD_ONNX_AXES_MAX numbers of 20 digits */
