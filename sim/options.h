@@ -43,16 +43,21 @@ struct psd_options {
 	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
-	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */
-	const char *system_name;	/* name of the only system to predict; NULL: all systems */
-	const char *output_path;	/* path of the profile that an import writes */
-	const char *model_path;		/* model of an import; NULL: its layers are the trace's operators */
-	const char *graph_path;		/* graph that an import without a model writes; NULL with a model */
-	char *beside;			/* owned name of that graph, if the user gave none */
-	uint64_t batch;			/* samples of a step of an imported trace; 0: by the trace */
-	const char *bandwidth;		/* rate of links for an import's collectives, as written; NULL: unknown */
-	double bits_per_sec;		/* the same; 0: unknown */
-	double latency_sec;		/* latency of links for an import's collectives */
+	const char *trace_path;	 /* path of the trace to write, from --trace; NULL: no trace is written */
+	const char *system_name; /* name of the only system to predict; NULL: all systems */
+	const char *output_path; /* path of the profile that an import writes */
+	/* import: path of the model file; NULL: layers are made from the trace's operators */
+	const char *model_path;
+	/* import without a model file: path of the graph to write; NULL with a model file */
+	const char *graph_path;
+	char *beside; /* path of that graph if the user gave none; owned */
+	/* import: number of samples in a training step of one worker; 0: it is found from the trace */
+	uint64_t batch;
+	/* import: rate of a node's link, for predicted times of collectives, as the user wrote it; NULL: not given */
+	const char *bandwidth;
+	double bits_per_sec; /* the same rate, bits per second; 0: not given */
+	/* import: latency of a message between nodes, for predicted times of collectives, seconds */
+	double latency_sec;
 	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
 };
 

@@ -26,7 +26,7 @@ enum psd_option_file {
 	PSD_OPTION_NO_FILE,
 	PSD_OPTION_READS,  /* path of a file that the program reads */
 	PSD_OPTION_WRITES, /* path of a file that the program writes */
-	PSD_OPTION_KEEPS,  /* path of a folder in which the program keeps files */
+	PSD_OPTION_KEEPS,  /* path of a folder in which the program keeps its own files, such as checkpoints */
 };
 
 struct psd_option {
@@ -42,8 +42,8 @@ struct psd_option {
 	size_t offset; /* offset of the member in the program's own struct; unused with PSD_OPTION_SETTING */
 	uint64_t least, most;
 	unsigned choice; /* value that a PSD_OPTION_CHOICE stores; not 0 */
-	/* For PSD_OPTION_SETTING: settings that the option's value stands for, NULL-terminated. The value is one word
-	 * of these, as in "fidelity=flow" for `--fidelity flow`. NULL: the value itself is a setting. */
+	/* For PSD_OPTION_SETTING: settings that the words accepted as the option's value mean, NULL-terminated. For
+	 * `--fidelity flow` the setting is "fidelity=flow". NULL: the value itself is a setting. */
 	const char *const *settings;
 	const char *prefix; /* beginning of the settings that the option makes: "model.input."; NULL: none */
 	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
@@ -72,7 +72,7 @@ struct psd_command_table {
 	unsigned n_commands;
 	const struct psd_option *options;
 	unsigned n_options; /* number of options, at most 64 */
-	/* Words that the line about exit statuses in the help ends with; NULL: none. */
+	/* Last words of the help's line about exit statuses; NULL: none. */
 	const char *more_statuses;
 	const struct psd_hint *hints; /* hints; the last entry has `tried` NULL. May be NULL. */
 };
@@ -81,7 +81,7 @@ struct psd_command_table {
 struct psd_arguments {
 	unsigned command;      /* index of the command in the table */
 	const char **settings; /* settings "key=value", n_settings entries and a NULL; the array is owned */
-	struct psd_arena made; /* settings with a prefix */
+	struct psd_arena made; /* memory of the settings to which psd_option.prefix was added */
 	unsigned n_settings;
 	/* arguments of the command without options, n_operands entries; the array is owned */
 	const char **operands;
@@ -95,9 +95,9 @@ struct psd_arguments {
  * for the user, PSD_ENOMEM. */
 enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
-/* Notes the files named by options as inputs (inputs.h) if the program reads or keeps them, and claims paths for files
- * that it writes (output.h). target: the program's own struct. PSD_EINVAL: a file to write is also read or kept, or is
- * written twice. PSD_EFILE, PSD_ENOMEM. */
+/* Records the files that are values of options. If the program reads them, or keeps its own files there, they are noted
+ * as inputs (inputs.h). If the program writes them, their paths are claimed (output.h). target: the program's own
+ * struct. PSD_EINVAL: a file to write is also an input, or is written twice. PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, const void *target,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);

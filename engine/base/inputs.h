@@ -1,7 +1,7 @@
-/* List of the files that this process reads or keeps, which no output may overwrite. Code that opens a file, or finds
- * it in a folder, notes it here. The reader of scenarios notes all files that a scenario names, even if they are not
- * read. Files are identified by device and inode, so another spelling of the path or a link is the same file. Only one
- * thread at a time may call these functions. */
+/* List of the input files of this process, which no output may overwrite. Code that opens a file notes it here. Files
+ * that must stay although they are not read are noted as well: all files that a scenario names, and checkpoints in the
+ * folder of --save. Files are identified by device and inode, so another spelling of the path or a link is the same
+ * file. Only one thread at a time may call these functions. */
 #ifndef PSD_INPUTS_H
 #define PSD_INPUTS_H
 

@@ -1,8 +1,8 @@
 /* Files that a program writes. New files appear at their paths together, when the program has succeeded, except those
  * of psd_output_show(). Until then older files at these paths stay unchanged. If the process ends in another way, even
  * by SIGKILL, no new files remain. A symbolic link is followed. If the path is a device or a pipe, the output is
- * written to it directly. An output is refused if its path is a file that this process reads or keeps (inputs.h), or
- * writes for another output. Only one thread at a time may call these functions. */
+ * written to it directly. An output is refused if its path is an input of this process (inputs.h), or is already the
+ * path of another output. Only one thread at a time may call these functions. */
 #ifndef PSD_OUTPUT_H
 #define PSD_OUTPUT_H
 
@@ -11,20 +11,21 @@
 
 #include "engine/base/error.h"
 
-/* Checks that an output may replace the file at `path`. PSD_EINVAL: this process reads or keeps that file. */
+/* Checks that an output may replace the file at `path`. PSD_EINVAL: that file is an input of this process (inputs.h).
+ * */
 enum psd_status psd_output_check(const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Called before anything is written. Checks that a file may be written at `path` later, by psd_output_open() or in
- * another way, and reserves the path, so that no other output can use it. PSD_EINVAL: the file is read or kept, or the
- * path is reserved. PSD_ENOMEM. */
+ * another way, and reserves the path, so that no other output can use it. PSD_EINVAL: the file is an input of this
+ * process (inputs.h), or the path is reserved. PSD_ENOMEM. */
 enum psd_status psd_output_claim(const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Reserves paths for files that are written without psd_output_open(), so that no other output can use them. folder:
  * need not exist yet. name: pattern of file names as in a shell, in which '*' also matches slashes. PSD_ENOMEM. */
 enum psd_status psd_output_reserve(const char *folder, const char *name, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Opens *out for writing by the caller, or by a process that the caller forks. psd_outputs_commit(),
- * psd_output_discard() or psd_outputs_discard() closes it. The new file has the permissions of the file that it
- * replaces. PSD_EINVAL: the file is read, kept or written by this process. PSD_EFILE: it cannot be written.
- * PSD_ENOMEM. */
+/* Opens a file for writing by the caller, or by a process that the caller forks, and sets *out. The file is closed by
+ * psd_outputs_commit(), psd_output_discard() or psd_outputs_discard(). The new file has the permissions of the file
+ * that it replaces. PSD_EINVAL: the file is an input (inputs.h) or another output of this process. PSD_EFILE: it cannot
+ * be written. PSD_ENOMEM. */
 enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* If all open files were written without an error, moves them to their paths, the last opened one first. PSD_ERUN: one
  * could not be written or moved; then all are discarded, except those that were already moved. */

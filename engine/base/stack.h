@@ -7,8 +7,8 @@
 
 #include "engine/base/error.h"
 
-/* Size of stack that the program needs, bytes. If the limit is lower, psd_stack_run() allocates a stack, and threads
- * must be created with a size. */
+/* Size of stack that the program needs, bytes. If the limit of the shell is lower, psd_stack_run() allocates a stack of
+ * this size, and threads must be created with this stack size. */
 enum { PSD_STACK_LEAST_BYTES = 8 << 20 };
 
 /* Makes function(argc, argv, environment) run before the constructors of libraries, which may need more stack than the

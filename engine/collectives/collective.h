@@ -17,7 +17,8 @@ struct psd_payload {
 	uint64_t elements;
 	unsigned value_bytes; /* bytes of one element */
 	unsigned root;	      /* number of the root host; unused in collectives without a root */
-	/* Hosts that execute the steps, the members; a group with n = 0 stands for all workers. */
+	/* Members of a stepwise transfer: the hosts that execute its steps. If the group's n is 0, all workers are
+	 * members. */
 	struct psd_group group;
 };
 
@@ -60,10 +61,12 @@ struct psd_processors;
  * between nodes passes only the nodes' links. With such switches it also passes the link of the device and the uplink
  * of its switch, in both nodes. */
 struct psd_links {
-	double far_bps; /* rate of a node's link, each direction */
-	/* rate of a device's link inside its node, each direction; infinity: transfers there take no time */
+	double far_bps; /* rate of a node's link, each direction, bits per second */
+	/* rate of a device's link inside its node, each direction, bits per second; infinity: transfers there take no
+	 * time */
 	double near_bps;
-	/* rate of the uplink of a PCIe switch inside a node, each direction; infinity: nodes have no such switches */
+	/* rate of the uplink of a PCIe switch inside a node, each direction, bits per second; infinity: nodes have no
+	 * such switches */
 	double between_bps;
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
@@ -72,7 +75,7 @@ struct psd_links {
 	unsigned per_rack; /* number of members below one leaf switch; 0: one switch connects all nodes */
 	/* number of uplinks of a leaf switch; the number of the receiving node decides which one is used */
 	unsigned spines;
-	double uplink_bps; /* rate of each uplink of a leaf switch */
+	double uplink_bps; /* rate of each uplink of a leaf switch, bits per second */
 	/* processor cores that sending and receiving need; NULL: no processor time is needed */
 	const struct psd_processors *processors;
 };
@@ -148,8 +151,9 @@ struct psd_collective {
 	/* Returns the number of steps of which each waits for the one before. A size class's step_sec is charged for
 	 * each of them. NULL: the number of all steps. */
 	unsigned (*hops)(uint64_t elements, struct psd_members members);
-	/* Returns the largest number of elements of a message, where each member sends a message to one and the same
-	 * member in every step, and passes on in a step what arrived in the one before. NULL elsewhere. */
+	/* Returns the largest number of elements of a message. It is set only for collectives in which each member
+	 * sends to the same member in all steps, and sends in each step what it received in the step before. NULL for
+	 * all others. */
 	uint64_t (*largest)(uint64_t elements, struct psd_members members);
 	/* Steps on different links overlap in time. Therefore the flows of this collective are simulated instead of
 	 * its steps, even in message fidelity. */
@@ -167,9 +171,9 @@ struct psd_collective {
 	.range = range, .host_elements = host_elements, .senders = senders, .receivers = receivers, .fan_in = fan_in,  \
 	.fan_out = fan_out
 
-/* Push: every worker sends to each shard the part of the slice that the shard keeps. */
+/* Push: every worker sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_push;
-/* Pull: every shard sends the part of the slice that it keeps to every worker. */
+/* Pull: every shard sends its part of the slice to every worker. */
 extern const struct psd_collective psd_pull;
 extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */
 extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
@@ -178,11 +182,11 @@ extern const struct psd_collective psd_from_root; /* the root sends the whole sl
 /* Transfers of leaders. A leader is the first worker of a node and sends for all workers of the node. */
 /* Every worker that is not a leader sends the whole slice to the leader of its node. */
 extern const struct psd_collective psd_to_leader;
-/* Every leader sends the whole slice to the other workers of its node. */
+/* Every leader (first worker of a node) sends the whole slice to the other workers of its node. */
 extern const struct psd_collective psd_from_leader;
-/* Every leader sends to each shard the part of the slice that the shard keeps. */
+/* Every leader (first worker of a node) sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_leader_push;
-/* Every shard sends the part of the slice that it keeps to every leader. */
+/* Every shard sends its part of the slice to every leader (first worker of a node). */
 extern const struct psd_collective psd_leader_pull;
 
 /* The all-reduces that psd executes itself, ROW(identifier in C, name in scenarios). */

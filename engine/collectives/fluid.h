@@ -22,7 +22,7 @@ struct psd_fluid_flow {
 	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
 	unsigned n_uses;
 	double left_bits; /* bits that the flow still has to send */
-	double rate_bps;  /* rate of the flow, set by psd_fluid_share() */
+	double rate_bps;  /* rate of the flow, bits per second; set by psd_fluid_share() */
 	uint64_t tag;	  /* number by which the caller recognises the flow */
 	double share_bps; /* scratch memory of psd_fluid_share() */
 	int next_open;	  /* scratch memory of psd_fluid_share() */
@@ -31,10 +31,12 @@ struct psd_fluid_flow {
 /* Port: capacity that flows share. It is one direction of a link, or a pool of processor cores. */
 struct psd_fluid_port {
 	double rate_bps;
-	double left_bps; /* scratch memory of psd_fluid_share(): part of rate_bps that no flow has yet */
+	/* scratch memory of psd_fluid_share(): part of rate_bps that no flow has yet, bits per second */
+	double left_bps;
 	/* scratch memory of psd_fluid_share(): number of flows whose rate is not known yet */
 	double open_flows;
-	double share_bps; /* scratch memory of psd_fluid_share(): left_bps divided by open_flows */
+	/* scratch memory of psd_fluid_share(): left_bps divided by open_flows, bits per second */
+	double share_bps;
 };
 
 /* Adds a port to the end of a flow's path. port: index of the port; flows: as in struct psd_fluid_use. */

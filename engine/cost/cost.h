@@ -38,19 +38,21 @@ struct psd_rates {
 	/* Rate into a node, bits per second: min(link rate * payload_ratio * share_ratio, transport_bps / (1 +
 	 * incast_ratio * senders)). */
 	double receive_bps;
-	double link_bps; /* rate of a node's link without packet headers: link rate * payload_ratio */
-	/* Rate of a worker's link inside its node: the smaller of the network's and the host's local_bps. Infinity:
-	 * transfers there take no time. */
+	/* rate of a node's link without packet headers, bits per second: link rate * payload_ratio */
+	double link_bps;
+	/* Rate of a worker's link inside its node, bits per second: the smaller one of psd_network.local_bps and
+	 * psd_host_costs.local_bps. Infinity: transfers there take no time. */
 	double local_bps;
-	/* rate of the uplink of a PCIe switch inside a node; infinity: nodes have no such switches */
+	/* rate of the uplink of a PCIe switch inside a node, bits per second; infinity: nodes have no such switches */
 	double between_bps;
-	double uplink_bps; /* rate of each uplink of a leaf switch; infinity: one switch connects all nodes */
-	unsigned spines;   /* number of uplinks of a leaf switch, >= 1 */
-	/* one-way latency between nodes: that of the network plus that of the host's software */
+	/* rate of each uplink of a leaf switch, bits per second; infinity: one switch connects all nodes */
+	double uplink_bps;
+	unsigned spines; /* number of uplinks of a leaf switch, >= 1 */
+	/* one-way latency between nodes, seconds: the network's plus the software's */
 	double latency_sec;
-	double local_latency_sec; /* one-way latency between workers of one node */
-	/* Time before each stepwise transfer that may overlap with layers, in which workers agree that all are
-	 * ready. */
+	double local_latency_sec; /* one-way latency between workers of one node, seconds */
+	/* Time before each stepwise transfer in which workers agree that all are ready for it, seconds. 0 with a
+	 * sequential schedule, where transfers do not overlap with layers. */
 	double agree_sec;
 	double gemm_flops_per_sec;
 	const struct psd_host_costs *host;
@@ -122,10 +124,10 @@ struct psd_socket_work {
 	double sec, most_cores;
 };
 
-/* Returns the processor work at one end for n_messages messages with `bytes` bytes in total. n_messages counts only
- * messages after a pause, because otherwise both ends are active already. is_near: the messages stay inside a node, so
- * both ends copy through memory instead of sockets. This takes no longer than the link, if the link has a rate. Both
- * results are 0 if the machine has no such costs. */
+/* Returns the processor work at the sender, or equally at the receiver, for n_messages messages with `bytes` bytes in
+ * total. n_messages counts only messages after a pause; for the others both ends are active already. is_near: the
+ * messages stay inside a node and are copied through memory instead of sockets. Then the work takes at most as long as
+ * the transfer on the link. Both results are 0 if the machine has no such costs. */
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near);
 

@@ -22,7 +22,7 @@ struct psd_costs {
 	double *backward_sec;
 	unsigned n_layers;
 	double compute_sec; /* seconds of forward and backward, sum over all layers */
-	/* rate at which the device rebuilds gradients from factors, a matrix product */
+	/* rate at which the device rebuilds gradients from factors (matrix products), FLOPs per second */
 	double gemm_flops_per_sec;
 	bool has_own_memory; /* device and host have separate memories, so tensors are copied between them */
 	enum psd_costs_source source;

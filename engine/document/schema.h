@@ -1,5 +1,6 @@
-/* Table of the keys of a file, with a row for each key. By the rows, keys are read, checked, printed, compared and
- * explained. This module itself knows no keys. Rules that a row cannot express are functions of the key's section. */
+/* Table of the keys of a file. Each key has a row (struct psd_key). By the rows, keys are read, checked, printed,
+ * compared and explained. This module itself knows no keys. Rules that a row cannot express are functions of the key's
+ * section. */
 #ifndef PSD_SCHEMA_H
 #define PSD_SCHEMA_H
 
@@ -63,7 +64,8 @@ struct psd_key {
 		const char *key;
 		unsigned choices, needed;
 	} when;
-	/* Bits for the parts of the program that use the key; the caller defines them. 0: those of the section. */
+	/* Bits for the parts of the program that use the key; the caller defines the bits. 0: the bits of the section
+	 * around it. */
 	unsigned uses;
 	/* Parts of the program that do not use the key refuse a file that has it, because results would be wrong. */
 	bool is_refused;
@@ -97,26 +99,26 @@ typedef enum psd_status (*psd_section_fn)(const struct psd_schema_reader *reader
 					  const struct psd_node *mapping);
 
 struct psd_section {
-	/* tables of rows, in order, up to a NULL; each table ends with a row without a name */
+	/* NULL-terminated list of tables of keys, in order; each table ends with a key whose name is NULL */
 	const struct psd_key *tables[PSD_SECTION_TABLES];
 	/* Called for an entry of a list after its defaults were set, before its keys are read; may be NULL. */
 	psd_section_prepare_fn prepare;
 	/* Called after the keys were read, to set values that depend on several keys; may be NULL. */
 	psd_section_fn settle;
-	/* Called last, to check rules that a row cannot express; may be NULL. */
+	/* Called last, to check rules that the fields of struct psd_key cannot express; may be NULL. */
 	psd_section_fn check;
 };
 
-/* Returns row i of a section, counted over its tables; NULL: it has i rows or fewer. */
+/* Returns key i of a section, counted from 0 over all its tables; NULL: the section has i keys or fewer. */
 const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i);
 
-/* Returns the row of "key" in the section, or of "section.key" in a section inside it; NULL: there is none. Adds the
- * offset of the value, in the struct of `section`, to *offset. */
+/* Returns the key with the name `path` in the section, or with the path "section.key" in a section inside it; NULL:
+ * there is none. Adds the offset of the key's value, in the struct of `section`, to *offset. */
 const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
 
-/* Reads `mapping` into the struct reader->base by the rows of root->section, in their order. Keys that are absent get
- * their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be set only in part. Strings belong to
- * the document or the arena. */
+/* Reads the mapping of a file into the struct reader->base, by the keys of root->section in their order. Keys that are
+ * absent get their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be set only in part. Strings
+ * belong to the document or the arena. */
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
 
@@ -155,9 +157,9 @@ struct psd_schema_spot {
 /* Function that psd_schema_walk() calls for a key. If it returns true, the keys inside this key's section are visited
  * as well. */
 typedef bool (*psd_schema_visit_fn)(const struct psd_schema_spot *spot);
-/* Visits all rows inside root: a section before its keys, and each entry of a list. base: struct of the section,
- * mapping: node of the file; both may be NULL. Then each list is visited as if it had one entry. context:
- * psd_schema_spot.context. */
+/* Calls visit() for all keys below root: for a section before the keys in it, and for the keys of a list once for each
+ * entry. base: struct of the outermost section; mapping: its node in the file. Both may be NULL; if both are, each list
+ * counts as one entry. context: value for psd_schema_spot.context. */
 void psd_schema_walk(const struct psd_key *root, const void *base, const struct psd_node *mapping,
 		     psd_schema_visit_fn visit, void *context);
 

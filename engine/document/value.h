@@ -13,8 +13,8 @@ size_t psd_value_bytes(enum psd_key_type type);
  * psd_value_add_names() appends only those names of a choice whose bits (1 << index) are set in `choices`. */
 void psd_value_add_kind(struct psd_text *text, const struct psd_key *key);
 void psd_value_add_names(struct psd_text *text, const struct psd_key *key, unsigned choices);
-/* Reads *value from a node, as the key's row says; *value is unchanged on failure. A path is stored as it is in the
- * file. PSD_EINVAL with place. */
+/* Reads *value from a node, by the type and the limits of the key; *value is unchanged on failure. A path is stored as
+ * it is in the file. PSD_EINVAL with place. */
 enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* True if *value means that the key was not given, see struct psd_key. is_needed: the key is required, so that 0 may

@@ -1,7 +1,7 @@
-/* Compressions: forms in which blocks of values are sent with far fewer bits. The difference between the values and
- * their decompressed form, the error, is kept and added to the next values of the block (error feedback). Each
- * compression is a table of functions (struct psd_compression) in a file of its own. GPUs compute the same bits,
- * except that a NaN may become another NaN. Pure functions, any thread. */
+/* Compressions: forms in which blocks of values are sent with far fewer bits. The error is the difference between the
+ * values and their decompressed form. It is stored and added to the next values of the block (error feedback). Each
+ * compression is a table of functions (struct psd_compression) in a file of its own. GPUs compute the same bits, except
+ * that a NaN may become another NaN. Pure functions, any thread. */
 #ifndef PSD_COMPRESSION_H
 #define PSD_COMPRESSION_H
 

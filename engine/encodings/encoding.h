@@ -12,7 +12,7 @@ struct psd_encoding {
 	unsigned value_bytes; /* bytes of one encoded value */
 	/* Values lose precision. They are encoded before they are sent, and decoded after they are received. */
 	bool is_lossy;
-	/* gradients may exceed the range of the format, so they are multiplied by `train.loss_scale` before */
+	/* before gradients are encoded, they are multiplied by `train.loss_scale`, because small ones would become 0 */
 	bool is_scaled;
 	/* Returns a value in the encoding, rounded to the nearest, ties to even. Infinities and NaNs are kept. NULL:
 	 * values are sent unchanged. There are faster functions for arrays; tests compare them with this one. */

@@ -15,9 +15,10 @@
  * is the root of some item is a class of its own. The representative is the last host of a class: if a slice has fewer
  * elements than there are shards, only the last shards have elements. */
 struct psd_host_class {
-	unsigned representative; /* number of the host that stands for the class */
-	unsigned n_members;	 /* number of hosts in the class */
-	unsigned n_here;	 /* number of hosts of this class on the node of the representative */
+	/* number of the representative: the host of the class that the estimate executes */
+	unsigned representative;
+	unsigned n_members; /* number of hosts in the class */
+	unsigned n_here;    /* number of hosts of this class on the node of the representative */
 	/* class of the first host on the node of the representative; all classes on this node use the ports of that
 	 * class */
 	unsigned node;
@@ -39,7 +40,7 @@ struct psd_class_peers {
 	unsigned n;
 };
 
-/* Hosts in a rack: numbers of workers and servers, and whether the root of some item is among them. */
+/* Contents of a rack: numbers of its workers and servers, and whether one of its hosts is the root of some item. */
 struct psd_class_rack {
 	unsigned n_workers, n_servers;
 	bool has_root;

@@ -1,5 +1,5 @@
-/* A GPU whose work is slowed down by an all-reduce: while the all-reduce runs, its kernels occupy a share of the GPU.
- * This module has no clock: callers pass the time, which never decreases. */
+/* Work of a GPU that shares it with an all-reduce. While the all-reduce runs, its kernels occupy a share of the GPU, so
+ * the other work is slower. This module has no clock: callers pass the time, which never decreases. */
 #ifndef PSD_DEVICE_SHARE_H
 #define PSD_DEVICE_SHARE_H
 

@@ -31,7 +31,7 @@ struct psd_pool {
 	uint64_t next_seq;
 	double cores;
 	double at_sec;	/* time up to which done_sec of all kinds is computed, seconds */
-	bool is_shared; /* psd_pool_kind.cores is up to date in all kinds */
+	bool is_shared; /* the values of psd_pool_kind.cores are correct for the present work in all kinds */
 };
 
 /* Makes a pool of `cores` > 0 cores without work; psd_pool_release() releases it. */

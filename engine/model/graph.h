@@ -20,7 +20,7 @@ struct psd_layer {
 	/* numbers of the layers whose outputs this layer reads; all are lower than its own number */
 	unsigned *inputs;
 	unsigned n_inputs; /* number of inputs; 0: the layer is an input of the network */
-	/* the layer or one before it has parameters, so backward needs the gradient of its output */
+	/* the layer or a layer before it has parameters, so backward needs the gradient of the layer's output */
 	bool is_trained;
 	struct psd_shape shape; /* shape of the layer's output */
 	/* FLOPs of forward. A multiplication with an addition counts as 2. The file of each kind has the source of its
@@ -30,14 +30,14 @@ struct psd_layer {
 	uint64_t backward_flops;
 	uint64_t read_bytes;  /* smallest number of bytes that forward reads, in fp32: inputs and parameters */
 	uint64_t write_bytes; /* bytes that forward writes, in fp32: the output */
-	/* bytes that forward keeps for backward in addition to the output, in fp32, such as probabilities */
+	/* bytes that forward stores for backward in addition to the output, in fp32, such as probabilities */
 	uint64_t kept_bytes;
 	uint64_t parameters; /* number of the layer's parameters, including those shared with another layer */
 	unsigned first_tensor;
 	/* Number of the layer's own tensors. Their order is that of the kind, with a weight before its bias. */
 	unsigned n_tensors;
-	/* Number of tensors that the layer shares with an earlier one: the graph's tensors from first_tensor on.
-	 * n_tensors is then 0. */
+	/* Number of tensors that the layer shares with an earlier layer: the graph's tensors from number first_tensor
+	 * on. If it is not 0, n_tensors is 0. */
 	unsigned n_shared;
 	unsigned first_state;
 	unsigned n_states;
@@ -52,8 +52,9 @@ struct psd_tensor {
 	/* dimensions, n_dims entries; values along the last dimension are contiguous */
 	uint32_t dims[PSD_TENSOR_DIMS_MAX];
 	uint64_t elements; /* number of values, the product of the dimensions */
-	/* If the gradient of a weight matrix (N,M) can be computed from two factors: its inputs M (rows) and outputs N
-	 * (columns). Otherwise both are 0. */
+	/* Number of rows and columns of a weight matrix whose gradient is the product of two factors: the layer's
+	 * inputs (as many per sample as rows) and the gradients of its outputs (as many as columns). Both are 0 for
+	 * other tensors. */
 	uint32_t rows, columns;
 	/* Initial values: uniform in [start_value - start_bound, start_value + start_bound). If start_deviation > 0:
 	 * normal with mean start_value and this standard deviation. If starts_bilinear: psd_tensor_bilinear(). */
@@ -83,46 +84,51 @@ struct psd_graph {
 	uint32_t classes; /* number of different labels; 0: the network has no loss */
 	/* the first input must be whole numbers from 0 to vocabulary - 1; 0: it may be any numbers */
 	uint32_t vocabulary;
-	char *remarks; /* decisions of the file's reader, a line each; NULL: none */
-	char *doubts;  /* decisions that the file leaves open, a line each; NULL: none */
+	char *remarks; /* decisions that the file's reader made, a line of text for each; NULL: none */
+	/* decisions that the file leaves open and the reader guessed, a line of text for each; NULL: none */
+	char *doubts;
 };
 
 enum { PSD_MODEL_INPUTS_MAX = 16, PSD_MODEL_TIED_MAX = 64, PSD_MODEL_OUTPUTS_MAX = 16 };
 
-/* Choices about a model file that its reader cannot make alone. All zeros: the file decides. Texts are borrowed. */
+/* Choices of the user about a model file that its reader cannot make alone. All zeros: the reader takes everything from
+ * the file. Texts are borrowed. */
 struct psd_model_choices {
-	unsigned sequence;			    /* number of tokens of a sample, for YAML; 0: the file's */
-	const char *inputs[PSD_MODEL_INPUTS_MAX];   /* sizes of an input or of a symbolic side: "data=3x224x224" */
-	const char *tied[PSD_MODEL_TIED_MAX];	    /* ONNX: "none" alone, or layers: "head", "head=table" */
-	const char *outputs[PSD_MODEL_OUTPUTS_MAX]; /* ONNX: outputs that count, the first has the loss */
+	unsigned sequence;			  /* number of tokens of a sample, for YAML; 0: as in the file */
+	const char *inputs[PSD_MODEL_INPUTS_MAX]; /* sizes of an input or of an open axis: "data=3x224x224" */
+	/* ONNX: layers that share a matrix, "head" or "head=table"; or "none" alone */
+	const char *tied[PSD_MODEL_TIED_MAX];
+	/* ONNX: names of the outputs that are used; the first has the loss */
+	const char *outputs[PSD_MODEL_OUTPUTS_MAX];
 	unsigned n_inputs, n_tied, n_outputs;
-	bool allows_other; /* for a prediction: nodes that psd-run cannot compute become layers of the kind other */
-	struct psd_shape sample; /* shape of the training samples, for open sizes; channels 0: unknown */
+	bool allows_other; /* for a prediction: nodes that psd-run cannot compute become layers of kind `other` */
+	/* shape of the training samples, used for sizes that the file leaves open; channels 0: unknown */
+	struct psd_shape sample;
 };
 
 /* Returns the number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
 uint64_t psd_graph_tokens(const struct psd_graph *graph);
 
-/* Shares of a graph that only a prediction can use: layers that no device executes, and inputs after the first. */
+/* Parts of a graph that only a prediction can use: layers that no device executes, and inputs after the first one. */
 struct psd_graph_share {
 	unsigned n_layers;
-	double flops_ratio;	 /* share of forward's and backward's FLOPs */
-	double parameters_ratio; /* share of all parameters */
+	double flops_ratio;	 /* FLOPs of these layers, divided by the graph's FLOPs */
+	double parameters_ratio; /* parameters of these layers, divided by the graph's parameters */
 	const char *first;	 /* name of the first of these layers or inputs; NULL: none. Borrowed */
 };
 struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph);
 
-/* Returns the initial value of element e of a tensor for bilinear interpolation: the weight of the element's position
- * in its window. The last two dimensions are the window, whose step is half its size. Source: Caffe's BilinearFiller.
- * Pure. */
+/* Returns the initial value of element e of a tensor that does bilinear interpolation: the weight of the element's
+ * position in its window. The tensor's last two dimensions are the window; its step on the map is half its size.
+ * Source: Caffe's BilinearFiller. Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
 /* Loads a model file. The end of the path decides the format: ".prototxt" is Caffe's, ".onnx" is ONNX, all others are
  * psd's YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file,
  * PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* The same as psd_graph_load(), with choices of the user, which may be NULL. It also returns PSD_EINVAL if a choice
- * does not suit the file. */
+/* Loads a model file as psd_graph_load() does, with the choices of the user, which may be NULL. It also returns
+ * PSD_EINVAL if a choice does not suit the file. */
 enum psd_status psd_graph_load_as(struct psd_graph *graph, const char *path, const struct psd_model_choices *choices,
 				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);

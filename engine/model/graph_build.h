@@ -19,9 +19,11 @@ enum psd_filler_kind {
 	PSD_FILLER_CONSTANT, /* all values are psd_filler.value */
 	PSD_FILLER_UNIFORM,  /* uniform between psd_filler.lowest and highest */
 	PSD_FILLER_GAUSSIAN, /* normal with psd_filler.mean and standard deviation psd_filler.deviation */
-	/* uniform with variance 1 / number of inputs, of outputs, or their mean (psd_filler.fan) */
+	/* uniform with mean 0 and variance 1 / n, where n is the number of inputs, of outputs, or the mean of both, as
+	 * psd_filler.fan says */
 	PSD_FILLER_XAVIER,
-	/* normal with variance 2 / number of inputs, of outputs, or their mean (psd_filler.fan) */
+	/* normal with mean 0 and variance 2 / n, where n is the number of inputs, of outputs, or the mean of both, as
+	 * psd_filler.fan says */
 	PSD_FILLER_MSRA,
 	/* weights of bilinear interpolation, see psd_tensor_bilinear(); the windows must be square */
 	PSD_FILLER_BILINEAR,
@@ -34,8 +36,8 @@ struct psd_filler {
 	double value, lowest, highest, mean, deviation;
 };
 
-/* Properties of a tensor that a model file may set. Without has_ratios or has_filler, the layer's kind decides
- * them. */
+/* Properties of a tensor that a model file may set. If has_ratios or has_filler is false, the layer's kind decides
+ * these properties. */
 struct psd_tensor_spec {
 	bool has_ratios, has_filler;
 	double rate_ratio, decay_ratio;
@@ -73,9 +75,9 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 /* Appends an input to spec->inputs. PSD_EINVAL at the place `at`: the layer has too many inputs. */
 enum psd_status psd_layer_spec_add_input(struct psd_layer_spec *spec, unsigned input, struct psd_place at,
 					 struct psd_error *err) PSD_MUST_CHECK;
-/* Append a parameter tensor or a state tensor to the newest layer; called by the layer's kind. name: name without the
- * layer's, such as "weight". tensor: its dimensions and initial values; rows and columns if its gradient can be
- * computed from factors. False: out of memory. */
+/* Append a parameter tensor or a state tensor to the newest layer; called by the layer's kind. name: name without that
+ * of the layer, such as "weight". tensor: dimensions and initial values; also rows and columns if its gradient is the
+ * product of two factors. False: out of memory. */
 bool psd_graph_build_tensor(struct psd_graph_build *build, const char *name, struct psd_tensor tensor);
 bool psd_graph_build_state(struct psd_graph_build *build, const char *name, struct psd_tensor state);
 /* Sets the name of the graph and moves the graph to *graph. The builder is empty afterwards. PSD_EINVAL at the place

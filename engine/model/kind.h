@@ -60,28 +60,30 @@ struct psd_key;
 struct psd_graph_build;
 struct psd_layer;
 
-/* Arithmetic of a layer, by which a device's peak rate is chosen. NONE: only the memory's rate limits the layer. */
+/* Arithmetic of a layer, which determines the peak rate of a device for this layer. NONE: the layer's time depends only
+ * on the rate of the memory. */
 enum psd_arithmetic { PSD_ARITHMETIC_NONE, PSD_ARITHMETIC_CONV, PSD_ARITHMETIC_GEMM };
 
 struct psd_layer_work {
 	uint64_t forward_flops;
 	uint64_t data_flops;	  /* FLOPs of backward for the gradients of the inputs */
 	uint64_t parameter_flops; /* FLOPs of backward for the gradients of the parameters */
-	uint64_t kept_values;	  /* number of values that forward keeps for backward, in addition to the output */
+	uint64_t kept_values;	  /* number of values that forward stores for backward, in addition to the output */
 	uint64_t read_values;	  /* number of values that forward reads; 0: all of the inputs and parameters */
 };
 
 struct psd_layer_kind {
 	const char *name;      /* name of the kind in model files */
-	unsigned least_inputs; /* number of inputs; with takes_more_inputs the smallest number */
+	unsigned least_inputs; /* required number of inputs; if takes_more_inputs is true, the smallest number */
 	bool takes_more_inputs;
 	bool is_in_place; /* the output overwrites the input */
-	bool is_loss;	  /* the layer compares its input with the labels, and backward starts here */
+	bool is_loss;	  /* the layer compares its input with the labels; the backward pass starts at this layer */
 	/* The layer reads its input twice: first for statistics, then to compute its output. Backward also reads
 	 * twice. */
 	bool reads_twice;
 	bool is_predicted_only; /* no device executes the layer */
-	/* The layer reads only some rows of its parameters: those whose numbers are in its input. */
+	/* The layer reads only some rows of its parameters, such as an embedding. The values of its input are the
+	 * numbers of these rows. */
 	bool reads_rows;
 	enum psd_arithmetic arithmetic;
 	/* keys of the kind in model files, which set members of the settings; NULL: none */
@@ -95,7 +97,8 @@ struct psd_layer_kind {
 	/* Appends the layer's tensors and states by psd_graph_build_tensor() and psd_graph_build_state(). layer->shape
 	 * is set; in: shape of the first input. False: out of memory. NULL: the kind has no tensors. */
 	bool (*declare)(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in);
-	struct psd_layer_work per_element; /* work for each value of the output; used only if `count` is NULL */
+	/* work for each value of the output; used only if the function `count` below is NULL */
+	struct psd_layer_work per_element;
 	/* Returns the work of the layer for one sample. layer->shape is set; in: shape of the first input. Only
 	 * arithmetic is counted, not addresses, random numbers or copies. NULL: per_element is used. */
 	struct psd_layer_work (*count)(const struct psd_layer *layer, struct psd_shape in);

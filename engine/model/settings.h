@@ -26,8 +26,8 @@ struct psd_window {
 struct psd_conv_settings {
 	struct psd_window window;
 	uint32_t outputs; /* number of channels of the output */
-	/* number of groups; 0 in a depthwise convolution, until psd_layer_infer_shape() sets it to the number of input
-	 * channels */
+	/* number of groups. In a depthwise convolution it is 0 until psd_layer_infer_shape() sets it to the number of
+	 * input channels */
 	uint32_t groups;
 	bool has_bias;
 };
@@ -55,19 +55,21 @@ struct psd_affine_settings {
 	double epsilon; /* added to the variance or mean square, to avoid a division by 0 */
 	/* training uses the running statistics instead of the batch's, and does not change them */
 	bool is_fixed;
-	/* Share of the running statistics that is kept at each batch; the rest comes from the batch. */
+	/* Share of a running statistic that remains at each batch; the rest comes from the batch. */
 	double kept_ratio;
-	/* Running statistics begin with those of the first batch, as in Caffe. False: with mean 0 and variance 1. */
+	/* true: running statistics begin with the statistics of the first batch, as in Caffe; false: with mean 0 and
+	 * variance 1 */
 	bool is_average;
 };
 
 struct psd_lrn_settings {
-	/* Number of neighbouring channels whose squares are summed. With is_within_channel: side of the square of
-	 * positions whose squares are summed. */
+	/* number of neighbouring channels whose squared values are summed. With is_within_channel: side of the square
+	 * of positions whose squared values are summed */
 	uint32_t size;
 	/* sums are over positions of one channel; false: over channels at one position */
 	bool is_within_channel;
-	/* constants of the factor (k + alpha / number of summands * sum) ^ -beta on each value */
+	/* constants in the factor (k + alpha / n * sum) ^ -beta on each value; n: number of summed squares, sum: their
+	 * sum */
 	double alpha, beta, k;
 };
 
@@ -113,7 +115,8 @@ union psd_layer_settings {
 		double ratio; /* share of values that are set to 0 in training */
 	} dropout;
 	struct {
-		/* factor on inputs below 0; elu: alpha, so the output approaches -slope for very negative inputs */
+		/* relu: factor on inputs below 0; elu: alpha, so that the output approaches -slope for very negative
+		 * inputs */
 		double slope;
 	} slope; /* for layers of kinds relu and elu */
 	struct {

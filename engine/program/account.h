@@ -28,10 +28,11 @@ struct psd_account {
 	/* sums from the start of the run to the end of each iteration; shape (iterations, n_hosts) */
 	struct psd_parts *marks;
 	unsigned n_hosts;
-	uint32_t n_skipped;	/* number of iterations of psd_account_skip() */
-	unsigned n_on_way;	/* number of operations and messages that have data on their way now */
-	double on_way_sec;	/* sum of the finished intervals in which data were on their way */
-	double on_way_from_sec; /* begin of the present interval; valid if n_on_way > 0 */
+	uint32_t n_skipped; /* number of iterations that were added by psd_account_skip() */
+	unsigned n_on_way;  /* number of operations and messages that have data on their way now */
+	double on_way_sec;  /* sum of the finished intervals in which data were on their way, seconds */
+	/* time at which the present interval began, seconds since the start of the run; valid if n_on_way > 0 */
+	double on_way_from_sec;
 };
 
 /* Makes an account of n_hosts hosts and n_iterations iterations; psd_account_release() releases it. PSD_ENOMEM. */
@@ -56,12 +57,12 @@ void psd_account_arrive(struct psd_account *account, double now_sec);
 /* Records that the iteration has ended on all workers, and stores the sums up to now. */
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec);
 
-/* Counts n_units times the `unit` iterations up to iteration `last` once more: psd_interpreter_skip(). sec: their
- * duration. */
+/* Counts the last `unit` iterations before iteration last + 1 another n_units times, for psd_interpreter_skip(). sec:
+ * duration of all these additional iterations, seconds. */
 void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit, uint32_t n_units, double sec);
 
-/* Returns the parts of one iteration on a host: the mean over iterations `first` to `end` - 1, which must have ended.
- * Pure. */
+/* Returns the seconds of each part (struct psd_parts) of an iteration on a host: the mean over iterations `first` to
+ * `end` - 1, which must have ended. Pure. */
 struct psd_parts psd_account_parts(const struct psd_account *account, unsigned host, uint32_t first, uint32_t end);
 
 #endif

@@ -1,7 +1,7 @@
-/* Buffers: arrays that a host keeps to synchronise an item (bucket), such as its gradients or residuals. The table
- * psd_buffers says for each buffer in which memory it is, how wide its values are, and how many it has. The copy
- * operations of a program and the memory of a real run follow from this table. A method lists the buffers that its
- * items need. */
+/* Buffers: arrays on a host that are needed to synchronise an item (bucket), such as its gradients or residuals. The
+ * table psd_buffers says for each buffer in which memory it is, how wide its values are, and how many values it has.
+ * The copy operations of a program and the memory of a real run follow from this table. A method lists the buffers that
+ * its items need. */
 #ifndef PSD_BUFFER_H
 #define PSD_BUFFER_H
 
@@ -18,7 +18,8 @@ enum psd_buffer {
 	PSD_BUFFER_START,   /* local SGD: the parameters as they were after the last exchange */
 	/* factors of linear layers' gradients: those of all workers, one after the other */
 	PSD_BUFFER_FACTORS,
-	PSD_BUFFER_RESIDUAL, /* error feedback: residuals of gradients, kept for later iterations */
+	/* error feedback: residuals of gradients, which are added to gradients of later iterations */
+	PSD_BUFFER_RESIDUAL,
 	/* sparse all-reduce: the chosen chunks, one after the other; later replaced by their sums over workers */
 	PSD_BUFFER_CHOSEN,
 	/* sparse all-reduce: norm of each chunk; later replaced by the sum of the norms over workers */
@@ -65,7 +66,8 @@ enum psd_extent {
 	PSD_EXTENT_EACH_FACTORS, /* both factors of a linear layer's gradient, once for each worker */
 };
 
-/* Number of copies of a buffer. Iterations that are under way at the same time use different copies, in rotation. */
+/* Number of copies of a buffer. Iterations that are executed at the same time (under way) use different copies, in
+ * rotation. */
 enum psd_lifetime {
 	PSD_LIFETIME_RUN, /* one copy, used by all iterations */
 	/* one copy for each iteration under way, used from the forward pass until the gradient is no longer needed */
@@ -84,7 +86,7 @@ enum psd_width {
 	PSD_WIDTH_BLOCK, /* bytes of a compressed block; the buffer's elements are blocks */
 };
 
-/* Row of the table of buffers. */
+/* Properties of a buffer. */
 struct psd_buffer_row {
 	const char *name; /* name of the buffer in checkpoint files; if it changes, old files cannot be read */
 	/* the buffer is in the device's memory; false: in the host's memory, from which messages are sent */

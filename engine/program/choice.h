@@ -5,8 +5,8 @@
 
 #include "engine/program/plan.h"
 
-/* Cost of synchronising one item by one candidate method of the plan, if nothing else is synchronised. It is computed
- * from the operations of the method. The item is one slice, unless the key `pipeline` divides it. */
+/* Cost of synchronising one item by one of the plan's candidate methods, if nothing else is synchronised. It is
+ * computed from the operations of the method. The item is taken as one slice, unless the key `pipeline` divides it. */
 struct psd_alternative {
 	bool is_possible; /* the method can synchronise this item */
 	/* bytes that the busiest node sends plus receives, in an iteration in which workers exchange */
@@ -27,8 +27,8 @@ bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method 
 /* True if a rule chooses the method of each item; false: the system names one method for all items. */
 bool psd_choice_is_open(const struct psd_system *system);
 
-/* Returns the method that the system names for the item. If a rule chooses, returns the method that the system's
- * published rule selects by bytes. Pure. */
+/* Returns the method that the system's key `sync` names for the item. If a rule chooses between methods, returns the
+ * choice of the published rule by bytes. Pure. */
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item);
 /* Computes bytes and seconds of the item for each candidate method. alternatives[i] is for plan->candidates[i].
  * PSD_ENOMEM. */
@@ -46,8 +46,8 @@ unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CAN
  * PSD_ENOMEM. */
 enum psd_status psd_choice_make(const struct psd_method **method, const struct psd_plan *plan,
 				const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets *method to the method for `norms`, the last item of a plan with sparse all-reduce, whose elements are the norms
- * of chunks. PSD_ENOMEM. */
+/* Sets *method to the method that synchronises `norms`, the last item of a plan with sparse all-reduce. The elements of
+ * this item are the norms of chunks. PSD_ENOMEM. */
 enum psd_status psd_choice_make_norms(const struct psd_method **method, const struct psd_plan *plan,
 				      const struct psd_plan_item *norms, struct psd_error *err) PSD_MUST_CHECK;
 

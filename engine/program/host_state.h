@@ -7,14 +7,16 @@
 struct psd_host_state {
 	struct psd_scheduler scheduler;
 	bool is_worker;
-	/* Per resource: the tasks that were passed to it; the first one runs. */
+	/* Per resource: the tasks that were passed to the resource and have not ended; the first one is executed now.
+	 * */
 	struct {
 		struct psd_task tasks[PSD_MOST_AHEAD + 1];
 		unsigned n;
 	} given[PSD_RESOURCES];
-	struct psd_running_collective *collective; /* collective for which the NIC is held, or will be; or NULL */
+	/* collective that occupies the NIC, or will occupy it when the NIC is free; NULL: none */
+	struct psd_running_collective *collective;
 	double started_sec[PSD_RESOURCES];
-	double sent_sec; /* time at which the NIC was last in use */
+	double sent_sec; /* time at which the NIC last sent, seconds since the start of the run */
 	double busy_sec[PSD_RESOURCES];
 };
 

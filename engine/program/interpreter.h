@@ -70,11 +70,12 @@ struct psd_interpreter {
 	uint32_t *n_next_done;
 	struct psd_account account;
 	struct psd_collective_order order;
-	/* number of iterations that were not executed because they repeat others (psd_interpreter_skip()), and their
-	 * seconds, by which the interpreter's clock is ahead of the executor's */
+	/* Number of iterations that were left out because they repeat others (psd_interpreter_skip()), and their
+	 * duration, seconds. The interpreter's clock is ahead of the executor's clock by this duration. */
 	uint32_t n_skipped;
 	double skipped_sec;
-	/* number of collectives that the coordinator, if it is another interpreter, has chosen so far */
+	/* number of collectives that the coordinator has chosen so far; unused if this interpreter is the coordinator
+	 * */
 	int64_t n_chosen;
 };
 
@@ -121,9 +122,10 @@ void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_t
 /* Records that the coordinator has begun the collective. Only for the other interpreters. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
-/* Leaves out n_units times `unit` iterations after iteration `last`, which has ended on all workers. The left-out
- * iterations repeat the `unit` iterations up to `last`. The run ends earlier by as many; results count them. busy_sec:
- * for each host and resource, the seconds for which operations held it in these `unit` iterations. */
+/* Leaves out n_units * unit iterations after iteration `last`, which has ended on all workers, because they would
+ * repeat the `unit` iterations up to `last`. The run ends earlier by this number, but results count the left-out
+ * iterations. busy_sec: for each host and resource, the seconds in which operations occupied it in these `unit`
+ * iterations. */
 void psd_interpreter_skip(struct psd_interpreter *interpreter, uint32_t last, uint32_t unit, uint32_t n_units,
 			  const double *busy_sec);
 /* True if the host has executed all its operations in all iterations. */
@@ -141,8 +143,8 @@ double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, 
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */
 bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first,
 				 double sec[PSD_PERCENTILES]) PSD_MUST_CHECK;
-/* Returns the parts of psd_interpreter_iteration_sec() on the worker whose device waits least; the first of them if
- * several wait equally. The other workers wait for this one. */
+/* Returns the parts of psd_interpreter_iteration_sec() on the worker whose device waits least, seconds. If several wait
+ * equally long, it is the first of them. The other workers wait for this one. */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
 /* True if the host's NIC was idle immediately before the send that it executes now. */
 bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);

@@ -22,8 +22,8 @@ double psd_jittered_sec(const struct psd_scenario *scenario, unsigned host, cons
 			enum psd_resource resource, struct psd_task task, double sec);
 /* True if the scenario has random factors on compute times: jitter, spread or tail. */
 bool psd_jitter_is_drawn(const struct psd_scenario *scenario);
-/* Returns the number of iterations that a simulation should measure: the scenario's, or 100 if it gives none but has a
- * spread or tail. 0: psd_run_length_make() chooses. */
+/* Returns the number of iterations that a simulation should measure: the scenario's key `iterations`, or 100 if it is
+ * absent and the scenario has a spread or tail. 0: psd_run_length_make() chooses. */
 uint32_t psd_jitter_iterations(const struct psd_scenario *scenario);
 
 #endif

@@ -26,8 +26,8 @@ struct psd_method {
 	 * values cannot use a lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	enum psd_slicing slicing;
-	/* One worker of each node, the leader, sends for all workers of the node. With one worker per node this method
-	 * would equal another one, so plans do not consider it. */
+	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
+	 * would equal another one, so plans do not consider it then. */
 	bool joins_nodes;
 	/* each item belongs to one host with a shard, its root; items are assigned to these hosts round robin */
 	bool has_root;

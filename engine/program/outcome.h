@@ -10,19 +10,19 @@
 /* Percentiles of the durations of measured iterations: 50 %, 95 % and 99 %. */
 enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 
-/* Advice for a user whose run was refused because it needs too many events. A larger limit on events is always
- * possible; the value says what else is. From LENGTH on, fewer nodes or fewer iterations are possible. */
+/* Advice for a user whose run was refused because it needs more events than `most_events` allows. All values include
+ * the advice to raise this limit. All except PSD_RELIEF_NODES also include the advice to simulate fewer iterations. */
 enum psd_relief {
-	PSD_RELIEF_NODES,    /* only fewer nodes, since any executor makes the same program */
-	PSD_RELIEF_LENGTH,   /* fewer nodes, or fewer iterations */
-	PSD_RELIEF_ESTIMATE, /* the same as LENGTH, or an estimate instead of a simulation */
-	PSD_RELIEF_FLOW,     /* the same as LENGTH, or flow fidelity instead of message fidelity */
+	PSD_RELIEF_NODES,    /* advice: use fewer nodes; for a program that is too large for every executor */
+	PSD_RELIEF_LENGTH,   /* advice: use fewer nodes or fewer iterations */
+	PSD_RELIEF_ESTIMATE, /* advice: as PSD_RELIEF_LENGTH, or use an estimate instead of a simulation */
+	PSD_RELIEF_FLOW,     /* advice: as PSD_RELIEF_LENGTH, or use flow fidelity instead of message fidelity */
 	PSD_RELIEF_FLOW_OR_ESTIMATE,
 };
 
 struct psd_outcome {
-	double iteration_sec;	/* mean duration of an iteration, over the measured ones */
-	struct psd_parts parts; /* parts of iteration_sec on the worker whose device waits least */
+	double iteration_sec;	/* mean duration of a measured iteration, seconds */
+	struct psd_parts parts; /* parts of iteration_sec on the worker whose device waits least, seconds */
 	/* per resource: time per iteration in which operations occupy it, on the host where it is longest */
 	double busy_sec[PSD_RESOURCES];
 	/* bytes per iteration that a node sends to other nodes; of the node that sends most */
@@ -40,10 +40,11 @@ struct psd_outcome {
 	enum psd_relief relief;
 	/* Some gradients are rebuilt from factors of linear layers. Set only by predictions. */
 	bool takes_factors;
-	/* Simulations: number of nodes, and number of the nodes that were simulated; each of the others is equal to one
-	 * of them. 0: all nodes were simulated. */
+	/* Simulations: number of nodes, and number of those nodes that were simulated; every other node behaves as one
+	 * of these. 0: all nodes were simulated. */
 	unsigned n_nodes, n_simulated_nodes;
-	/* Numbers of messages and iterations that were not simulated, because they are equal to others. */
+	/* Numbers of messages and iterations that were not simulated, because their results are copies of simulated
+	 * ones. */
 	uint64_t n_skipped_messages;
 	uint32_t n_skipped_iterations;
 	uint64_t n_events; /* number of events: operations of all hosts, messages and timers */

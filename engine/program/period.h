@@ -7,11 +7,12 @@
 
 /* Schedule of local SGD. Workers exchange after every `steps` iterations, counted from the begin of a window of
  * iterations. They also exchange in the last iteration of each window and of the run. Each window may have its own
- * `steps`; those of the last two windows are kept. */
+ * `steps`; the numbers of the last two windows are stored. */
 struct psd_period {
-	uint32_t end;	 /* number of the run's iterations: the last one is end - 1 */
+	uint32_t end;	 /* number of iterations of the run */
 	uint32_t window; /* number of iterations of a window; 0: one window for the whole run */
-	/* steps of the last window with an even number [0], and of the last with an odd number [1] */
+	/* steps[0]: steps of the newest window with an even number; steps[1]: of the newest window with an odd number
+	 * */
 	uint32_t steps[2];
 };
 

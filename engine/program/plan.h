@@ -31,7 +31,8 @@ struct psd_plan_item {
 	uint64_t travelling;
 	/* sparse all-reduce: number of the item's first chunk, counted over all items, and number of its chunks */
 	uint32_t first_chunk, n_chunks;
-	unsigned n_narrow; /* low-rank compression: number of the item's tensors that travel as low-rank factors */
+	/* low-rank compression: number of the item's tensors that are sent as low-rank factors */
+	unsigned n_narrow;
 	uint64_t n_blocks; /* compression (PSD_COMPRESSIONS): number of the item's blocks */
 	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's tensors; right is
 	 * 0 if no tensor has low-rank factors. */
@@ -46,7 +47,8 @@ struct psd_plan {
 	/* methods that are compared for each item, n_candidates entries */
 	const struct psd_method *candidates[PSD_CANDIDATES];
 	unsigned n_candidates;
-	/* rates of the network if as many nodes as any item's method allows send to one node at the same time */
+	/* Rates of the network. For incast they assume the largest number of nodes that, by any item's method, send to
+	 * one node at the same time. */
 	struct psd_rates rates;
 	unsigned most_senders; /* number of these nodes; 0 if the system has no incast */
 	/* rates of the network if all nodes send to one parameter server; used to compare methods */
@@ -69,7 +71,7 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
-	uint32_t staleness; /* number of iterations by which updates are late; with a single worker it is 0 */
+	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
 	/* Workers make all updates, because updates are late or gradients are clipped. Shards then keep no parameters,
@@ -130,10 +132,10 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
  * that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* True if hosts need the buffer for the item. The list of its method (psd_method.keeps) decides, with these
- * exceptions. With local SGD, devices keep momentum and start values, and shards keep neither. If workers make all
- * updates, devices keep momentum and shards do not. The velocity exists only if momentum is applied before
- * compression. The mean of squares exists only with AdamW. Pure. */
+/* True if hosts need the buffer for the item. This follows from psd_method.keeps of its method, with these exceptions.
+ * With local SGD, devices need momentum and start values, and shards need neither. If workers make all updates, devices
+ * need momentum and shards do not. The velocity is needed only if momentum is applied before compression. The mean of
+ * squares is needed only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */

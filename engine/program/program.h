@@ -145,8 +145,8 @@ struct psd_program {
 	/* Largest number of iterations that a host may have begun and not completed: the largest distance of a
 	 * dependency plus 1. A message may arrive on a host at most this number of iterations too early. */
 	uint32_t window;
-	/* Number added to the turn of an operation for each iteration, so that operations of older iterations start
-	 * first. It is not added for device operations. 0: turns are the same in all iterations. */
+	/* Number that is added to an operation's turn for each iteration, so that operations of older iterations start
+	 * first. It is not added for operations of the device. 0: turns are the same in all iterations. */
 	int64_t iteration_turns;
 	bool has_groups; /* at least one collective has only some of the workers as members */
 };

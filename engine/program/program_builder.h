@@ -107,7 +107,7 @@ struct psd_message {
  * host sends all its pushes before any reply. Otherwise one late worker would make all other workers wait in every
  * iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
-/* Returns an operation with the values of the stage. It is not appended to the program. */
+/* Returns an operation that has the values of the stage: item, slice and turn. It is not appended to the program. */
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
 			   enum psd_where where);
 /* Returns an operation that transfers `elements` elements by the route, on the hosts route->from. It is not appended
@@ -132,8 +132,8 @@ uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd
 /* Makes operation `waits` wait for `departure`, a result of psd_builder_add_departure(). With a sequential schedule it
  * waits for the departures of all items instead. */
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
-/* Appends a send operation and the receive operation for its messages. Both results are PSD_NO_OP if the cluster has
- * only one host. */
+/* Appends two operations for a transfer: one sends its messages, the other receives them. Returns their numbers; both
+ * are PSD_NO_OP if the cluster has only one host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
 /* Appends a gate that waits for operations `arrived` and `encoded`, before decoding. A host decodes its own encoded

@@ -23,7 +23,7 @@ struct psd_duties {
 	 * exchange, local_waits for other iterations. Both point to the same array if workers exchange in every
 	 * iteration. */
 	uint32_t *waits, *local_waits;
-	/* number of operations that this host executes in an iteration: with an exchange (n_carried), without one
+	/* number of operations that this host executes in an iteration with an exchange (n_carried) and in one without
 	 * (n_local) */
 	uint32_t n_carried, n_local;
 };
@@ -75,7 +75,8 @@ struct psd_scheduler {
 	 * (program->window, n_ops); iteration i uses row i % window. */
 	uint32_t *waiting;
 	uint32_t *n_left; /* number of operations that have not ended; one entry per row of `waiting` */
-	/* duties->waits or duties->local_waits, whichever holds for the iteration; one entry per row of `waiting` */
+	/* duties->waits or duties->local_waits, depending on whether workers exchange in the iteration; one entry per
+	 * row of `waiting` */
 	const uint32_t **row_waits;
 	uint32_t iteration; /* oldest iteration that is not completed */
 	/* Bit r set: operations of resource r take no time. They start as soon as they are ready, without waiting for
@@ -103,8 +104,8 @@ enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct
 				   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scheduler_release(struct psd_scheduler *scheduler);
 
-/* Called once, before tasks are taken. If the host has no operations in the first iterations, these are completed, up
- * to the first fence. */
+/* Starts the schedule; called once, before tasks are taken. First iterations in which the host has no operations count
+ * as completed, up to the first fence. */
 void psd_scheduler_begin(struct psd_scheduler *scheduler);
 /* Sets the first fence of a run, for a pause such as a checkpoint: operations of `iteration` and later ones wait for
  * psd_scheduler_pass_fence(). Must be called before any operation of iteration - 1 has ended. A host without
@@ -115,7 +116,7 @@ bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler);
 /* Removes the fence, so that the operations behind it may start, and sets the next fence at iteration `next`; 0: there
  * is no other fence. psd_scheduler_is_at_fence() must be true. */
 void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next);
-/* Makes the run end before iteration `end` instead, which must not have begun, nor any later one. */
+/* Makes the run end before iteration `end` instead. Iteration `end` must not have begun. */
 void psd_scheduler_set_end(struct psd_scheduler *scheduler, uint32_t end);
 /* Records that the task was passed to its resource, which is a stream (psd_scheduler.streams). Tasks of the same
  * stream that wait for this task become ready, because the stream executes them after it. */
@@ -145,7 +146,7 @@ bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
 /* Adds a ready task to a queue. Returns false if memory runs out. The heap's key is a double; it is exact because
  * turns are small integers. */
 bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry);
-/* Removes the first ready task from a queue and sets *entry to it. Returns false when the queue is empty. */
+/* Removes from a queue the task that starts first, and sets *entry to it. Returns false if the queue is empty. */
 bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry);
 
 #endif

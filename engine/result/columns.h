@@ -20,8 +20,8 @@ struct psd_field {
 /* Sets *field to the value of a column, counted from 0. Returns false if there are `column` columns or fewer. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* Append the line of column names, or a line with the values of a result, as CSV by RFC 4180 with "\n" at the end of
- * lines. An absent value is an empty field. Nothing is appended for a refused result. */
+/* Append a line of column names, or a line with the values of a result, as CSV by RFC 4180; lines end with "\n". An
+ * absent value is an empty field. For a refused result (is_refused) no line is appended. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* Appends a table for people, with a block of rows for each point of the sweep. results[s * n_points + p]: system s at

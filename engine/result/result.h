@@ -11,7 +11,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* A number of a result that may be absent. */
+/* A number of a result. It may be absent. */
 struct psd_result_value {
 	bool is_there;
 	double value;
@@ -24,9 +24,9 @@ struct psd_result {
 	const char *scenario, *system_name, *executor;
 	const struct psd_system *system; /* the system, borrowed from the scenario; NULL: none */
 	struct psd_point point;
-	/* smallest size of the system's buckets; absent if the scenario gives none */
+	/* smallest size of the system's buckets, bytes; absent if the scenario gives none */
 	struct psd_result_value fuse_bytes;
-	/* bandwidth of the nodes' links; absent if they are not those of the scenario */
+	/* bandwidth of the nodes' links, bits per second; absent if a platform file defines the links */
 	struct psd_result_value bandwidth_bps;
 	struct psd_outcome outcome;
 	double images_per_sec; /* throughput of all workers together, samples per second */
@@ -51,8 +51,8 @@ struct psd_result {
 	/* only of training: loss of the last iteration, and share of correct test samples; NaN: training has
 	 * diverged */
 	struct psd_result_value last_loss, accuracy_ratio;
-	/* only of a replay: factor by which the cluster was slowed down, and share of the machine's time in
-	 * use */
+	/* only of a replay: factor by which the cluster was slowed down; share of this machine's processor time in use
+	 * */
 	struct psd_result_value dilation_ratio, busy_ratio;
 };
 

@@ -20,9 +20,10 @@ struct psd_device_row {
 	bool shares_memory;
 	/* number of a GPU's streaming multiprocessors; 0: the device is a processor */
 	unsigned multiprocessors;
-	double peak_flops_per_sec;	/* peak rate in fp32 */
-	double peak_tf32_flops_per_sec; /* peak rate of matrix units with TF32; 0: the device has none */
-	/* peak rate in fp16; equal to the fp32 peak if the device gains nothing from 16 bits */
+	double peak_flops_per_sec; /* peak rate in fp32, FLOPs per second */
+	/* peak rate of matrix units with TF32, FLOPs per second; 0: the device has none */
+	double peak_tf32_flops_per_sec;
+	/* peak rate in fp16, FLOPs per second; equal to the fp32 peak if the device gains nothing from 16 bits */
 	double peak_half_flops_per_sec;
 	double memory_bps;	      /* memory bandwidth, bits per second */
 	bool has_matrix_units;	      /* the device has matrix units for values of 16 bits */

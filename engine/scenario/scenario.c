@@ -27,16 +27,17 @@ const char *const psd_fidelity_names[] = {"flow", "message", NULL};
 /* Keys that psd-sim describe takes as well. */
 static const struct psd_key choice_keys[] = {
 	{LIST("input", inputs, PSD_MODEL_INPUTS_MAX), .are_named = true,
-	 .help = "sizes of an input that the file leaves open, without the batch, as in {data: 3x224x224}, or of an "
-		 "axis by its name in the file: {height: 224}. For ONNX and Caffe. Default: the training data's, "
-		 "where they have a size"},
+	 .help = "sizes that an ONNX or Caffe file leaves open. NAME is an input, with its sizes without the batch: "
+		 "{data: 3x224x224}; or an open axis in the file, with its size: {height: 224}. Default: the sizes of "
+		 "the training data, where they are known"},
 	{LIST("tied", tied, PSD_MODEL_TIED_MAX),
-	 .help = "layers that share their matrix with an earlier layer, as LAYER or LAYER=EARLIER; all others have "
-		 "their own. none: no layers. For ONNX. Default: a table and a head of equal values, and layers that "
-		 "have one matrix in the file without being copies of each other"},
+	 .help = "layers of an ONNX file that share the weight matrix of an earlier layer (tied weights). An entry is "
+		 "LAYER or LAYER=EARLIER; layers that are not listed have their own matrices. none: no layer shares. "
+		 "Default: a layer shares if its matrix equals an embedding table or is stored only once in the file; "
+		 "layers of a repeated block (layers.0.fc, layers.1.fc) do not share"},
 	{LIST("outputs", outputs, PSD_MODEL_OUTPUTS_MAX),
-	 .help = "outputs of the file that count, with the layers that they need. The first has the loss. For ONNX. "
-		 "Default: the first output of the file"},
+	 .help = "names of outputs of the ONNX file for which the network is trained. The loss is computed from the "
+		 "first. Layers that no listed output depends on are left out. Default: the first output in the file"},
 	{.name = NULL},
 };
 
@@ -44,16 +45,16 @@ static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "file of the neural network: YAML, ONNX (.onnx) or Caffe (.prototxt)"},
 	{KEY("sequence", UNSIGNED, choices.sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "number of tokens in a sample, for a YAML model whose input is a sequence. Default: the number in the "
-		 "model's file"},
+	 .help = "number of tokens in a sample, for a YAML model whose input is a sequence of tokens. Default: the "
+		 "number in the model's file"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that each worker processes in an iteration"},
 	{KEY("precision", CHOICE, precision), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "arithmetic of layers and width of gradients, in predictions. fp32: 32 bits, convolutions in TF32 if "
-		 "the device has it; tf32: as fp32, linear layers in TF32 as well; mixed: gradients travel as fp16; "
-		 "bf16: gradients travel as bf16. With mixed and bf16 layers use the device's matrix units if it has "
-		 "any"},
+	 .help = "arithmetic of layers and width of gradients, in predictions. fp32: 32 bits, but convolutions in TF32 "
+		 "if the device has it; tf32: as fp32, but linear layers in TF32 as well; mixed: gradients are sent as "
+		 "fp16; bf16: gradients are sent as bf16. With mixed and bf16, layers use the device's matrix units if "
+		 "it has any"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys, choice_keys}};

@@ -52,8 +52,8 @@ enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
-/* Part of a held-back gradient that is added in the next iteration (error feedback): the momentum times the gradient,
- * or the full gradient. */
+/* Amount that is added to the next gradient for a gradient that was not sent (error feedback): the momentum times that
+ * gradient, or all of it. */
 enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL };
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_fabric { PSD_FABRIC_ETHERNET, PSD_FABRIC_INFINIBAND };
@@ -73,15 +73,20 @@ struct psd_collective_class {
 	double slowdown_ratio; /* factor on the time that bytes take on the links, >= 1 */
 };
 
-/* Costs of the software on a host that moves and sums gradients. Work with a rate of 0 takes no time. Rates are bits
- * per second. */
+/* Costs of the software on a host that moves and sums gradients. Rates are bits per second. */
 struct psd_host_costs {
-	double copy_bps; /* rate of copies between the memories of device and host, each direction */
-	/* rate at which a server sums and applies gradients, or the first worker of a node sums them */
+	/* rate of copies between the memories of device and host, each direction, bits per second; 0: copies take no
+	 * time */
+	double copy_bps;
+	/* rate at which a server, or the first worker of a node, sums gradients and applies them, bits per second; 0:
+	 * no time */
 	double reduce_bps;
-	double update_bps;    /* rate at which a worker applies gradients, where no server does */
-	double transport_bps; /* largest rate of the software into or out of a node, each direction */
-	/* largest rate of the software into or out of a worker, for traffic inside its node */
+	/* rate at which a worker applies gradients if no server does, bits per second; 0: no time */
+	double update_bps;
+	/* largest rate of the software into or out of a node, each direction, bits per second; 0: unlimited */
+	double transport_bps;
+	/* largest rate of the software into or out of a worker, for traffic inside its node, bits per second; 0:
+	 * unlimited */
 	double local_bps;
 	/* slowdown for each sender to the same receiver: rate = transport_bps / (1 + incast_ratio * senders) */
 	double incast_ratio;
@@ -98,11 +103,13 @@ struct psd_host_costs {
 	/* Share of a link's rate that several streams reach together, used where it is more than transport_bps. 0: not
 	 * used. */
 	double streams_ratio;
-	/* Rate at which a device reads and writes bytes when it casts or compresses values; 0: update_bps. */
+	/* Rate at which a device reads and writes bytes when it casts or compresses values, bits per second; 0:
+	 * update_bps. */
 	double convert_bps;
-	double launch_sec;  /* time in which a device with its own memory launches a kernel that casts or compresses */
-	unsigned requests;  /* number of requests in which a worker pushes a tensor to one shard; 0 means 1 */
-	double request_sec; /* processor time of a shard for each of these requests */
+	double launch_sec; /* time in which a device with its own memory launches a kernel that casts or compresses */
+	/* number of requests by which a worker sends the gradient of a tensor to one shard; 0 means 1 */
+	unsigned requests;
+	double request_sec; /* processor time of a shard for each of these requests, seconds */
 	bool is_copy_free, is_reduce_free, is_update_free, is_convert_free, is_transport_free, is_local_free;
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	/* Number of entries of `collective`. 0: a collective takes only the time of its bytes and latencies. */
@@ -112,7 +119,7 @@ struct psd_host_costs {
 struct psd_network {
 	enum psd_topology topology;
 	enum psd_fabric fabric;
-	double bandwidth_bps; /* bandwidth of a node's link, each direction */
+	double bandwidth_bps; /* bandwidth of a node's link, each direction, bits per second */
 	/* share of a link's rate that remains for tensors beside packet headers, up to 1 */
 	double payload_ratio;
 	/* one-way latency of the network between two nodes, without the host's (psd_host_costs.latency_sec) */
@@ -127,16 +134,18 @@ struct psd_network {
 	/* number of entries of servers_in; 0: servers are spread evenly over the racks of workers */
 	unsigned n_servers_in;
 	const char *platform_path; /* topology platform only: file of SimGrid XML, relative to the working directory */
-	double local_bps;	   /* bandwidth of a worker's link inside its node, each direction; 0: unlimited */
-	double local_latency_sec;  /* one-way latency between two workers of a node */
+	/* bandwidth of a worker's link inside its node, each direction, bits per second; 0: unlimited */
+	double local_bps;
+	double local_latency_sec; /* one-way latency between two workers of a node */
 	/* number of PCIe switches in a node, each with equally many workers; 0: one that never blocks */
 	unsigned local_switches;
-	double between_bps; /* bandwidth of the uplink of a PCIe switch, each direction; 0: local_bps */
+	/* bandwidth of the uplink of a PCIe switch, each direction, bits per second; 0: equal to local_bps */
+	double between_bps;
 };
 
-/* Hardware on whose processor cores layers, sums, updates and sockets run: a node without accelerators, or one
- * computer that emulates several nodes. If it has at least as many cores as workers and servers, each of them has its
- * own share of the cores. Otherwise all share all cores. */
+/* Hardware whose processor cores compute layers, sum gradients, update parameters and serve sockets: a node without
+ * accelerators, or one computer that emulates several nodes. With at least as many cores as workers and servers, each
+ * of these has its own share of the cores. Otherwise all share all cores. */
 struct psd_machine {
 	/* cores of one machine; 0: not modelled, so layers use devices and sockets take no processor time */
 	unsigned cores;
@@ -145,15 +154,15 @@ struct psd_machine {
 	/* rate at which one idle core moves bytes through sockets, sent plus received, bits per second; 0:
 	 * unlimited */
 	double bytes_bps;
-	/* Processor time at each end of a message, beside the time of its bytes. A message that directly follows
-	 * another one of the same sender does not cost it. */
+	/* Processor time at each end of a message, in addition to the time of its bytes, seconds. If a sender sends
+	 * messages without a pause, only the first one costs it. */
 	double message_sec;
 };
 
 /* Cluster on which the scenario's constants were measured. Predictions for more workers, or for another bandwidth, are
  * marked as extrapolated. */
 struct psd_calibrated {
-	/* number of workers that were measured at most; 0: not calibrated, or calibrated without links */
+	/* largest number of workers that was measured; 0: not calibrated, or calibrated without links */
 	unsigned workers;
 	double bandwidth_bps;
 	/* largest spread among the measurements, relative: spread of a value divided by the value; 0: not known */
@@ -162,10 +171,11 @@ struct psd_calibrated {
 
 #define PSD_MOST_SPREAD_RATIO 1000.0
 
-/* A node that is slower, from from_sec to until_sec after the start of the run (infinity: until its end). */
+/* A node whose speed differs from its normal speed, from from_sec to until_sec after the start of the run (infinity:
+ * until its end). */
 struct psd_slowdown {
 	unsigned node;
-	double compute_ratio; /* compute speed of the node, divided by its normal speed; 0.5 is half as fast */
+	double compute_ratio; /* compute speed of the node, divided by its normal speed: 0.5 is half as fast */
 	double link_ratio;
 	double from_sec, until_sec;
 };
@@ -208,10 +218,11 @@ struct psd_sparse {
 struct psd_local_sgd {
 	/* number of iterations from one exchange to the next; the initial number if `window` is set */
 	uint64_t steps;
-	/* length of a window in iterations; after each window the loss decides `steps` anew; 0: `steps` is constant */
+	/* length of a window in iterations; after each window `steps` is chosen again by the loss; 0: `steps` is
+	 * constant */
 	uint64_t window;
-	/* Allowed relative rise of a window's loss above the lowest loss so far. After a larger rise workers exchange
-	 * in each iteration. 0: no bound. */
+	/* Allowed rise of a window's mean loss above the lowest mean loss of earlier windows: 0.1 allows 1.1 times the
+	 * lowest. After a larger rise workers exchange in each iteration. 0: no limit. */
 	double gap_ratio;
 };
 
@@ -304,7 +315,8 @@ struct psd_replay {
 #define PSD_RUN_MIN_BPS 1e5
 #define PSD_RUN_MAX_BPS 400e9
 
-/* Random factor on all work of a worker's device in one iteration, in addition to the jitter of single layers. */
+/* Parameters of a random factor on all work of a worker's device in one iteration, in addition to the jitter of single
+ * layers. */
 struct psd_spread {
 	double ratio;		  /* standard deviation of the factor, which has the mean 1; 0: no such factor */
 	double tail_chance_ratio; /* share of iterations that are slow as a whole; 0: none */
@@ -316,7 +328,8 @@ struct psd_scenario {
 	const char *title;
 	/* path of the model file; this path and all others are relative to the working directory */
 	const char *graph_path;
-	struct psd_model_choices choices; /* choices about the model file, without the sample */
+	/* user's choices about the model file; the member `sample` is not set */
+	struct psd_model_choices choices;
 	uint32_t batch_per_worker;
 	enum psd_precision precision;
 	const char *profile_path; /* file of measured layer times; NULL: device_name is given */
@@ -379,8 +392,8 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
-/* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members are empty. To be released, too.
- * PSD_EINVAL: another key or a bad value. */
+/* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members of *scenario are empty.
+ * psd_scenario_release() releases it. PSD_EINVAL: a setting has another key or a wrong value. */
 enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],
 					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);

@@ -8,8 +8,8 @@
 #include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 
-/* Value that takes the place of a key's value in the scenario: the value of an option, or the contents of the file
- * that the key names. */
+/* Value that replaces a key's value in the scenario: the value of an option, or the contents of the file that the key
+ * names. */
 struct psd_agreed_value {
 	const char *path; /* path of the key, such as "train.iterations" */
 	const char *text; /* value as text; NULL: no value */

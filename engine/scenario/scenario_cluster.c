@@ -113,8 +113,8 @@ static const struct psd_key class_keys[] = {
 	 .help = "time of each step of an all-reduce, in addition to the latency. A ring of n workers has 2 (n - 1) "
 		 "steps"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .help = "factor by which an all-reduce moves bytes more slowly than the link's full rate. No effect where "
-		 "`cluster.host.transport` is the lower limit"},
+	 .help = "factor by which an all-reduce takes longer than at the full rate of the links. It has no effect if "
+		 "`cluster.host.transport` or `cluster.host.share` already makes the all-reduce slower than that"},
 	{.name = NULL},
 };
 
@@ -128,52 +128,56 @@ static const struct psd_key host_keys[] = {
 	 .help = "bytes of gradients per second that a server receives, sums and applies; also rate at which the first "
 		 "worker of a node sums for its node. free: no time"},
 	{HOST("update", RATE, update_bps), FREE(is_update_free),
-	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. If the "
-		 "stack sets none: a fifth of the rate of the device's memory; free with a profile, `samples_per_sec` "
-		 "or `mfu`. free: updates take no time"},
+	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. free: "
+		 "updates take no time. If the stack sets none: a fifth of the rate of the device's memory, or free "
+		 "with `compute.profile`, `compute.samples_per_sec` or `compute.mfu`, whose times include updates"},
 	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
 	 .help = "bytes per second that a worker's device reads plus writes when it converts, packs or selects values, "
-		 "or multiplies low-rank factors. If the stack sets none: the rate of the device's memory; with a "
-		 "profile the value of `cluster.host.update`. free: no time"},
+		 "or multiplies low-rank factors. free: no time. If the stack sets none: the rate of the device's "
+		 "memory; with `compute.profile` the value of `cluster.host.update`"},
 	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
 	 .help = "rate at which a node's communication software sends to other nodes, and also rate at which it "
 		 "receives from them. free: only the link limits the rate"},
 	{HOST("share", RATIO, share_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
-	 .help = "largest share of a link's rate that the communication software reaches"},
+	 .help = "largest share of a link's rate that the communication software reaches, whatever the rate in "
+		 "`cluster.host.transport`"},
 	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
-	 .help = "share of a link's rate that several parallel connections reach together. Where this is more than "
-		 "`cluster.host.transport` (the rate of one connection), it is the limit instead"},
+	 .help = "share of a link's rate that several parallel connections reach together. `cluster.host.transport` is "
+		 "then the rate of one connection; the higher of these two rates is the limit. 0: one connection"},
 	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "rate at which a worker's communication software sends to other workers of its node, and also rate at "
 		 "which it receives from them. free: only the link limits the rate"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
-	 .help = "slowdown of a node to which several nodes send at a time. It receives at the rate transport / (1 + "
-		 "incast * number of senders). Needs `cluster.host.transport`"},
+	 .help = "coefficient by which a node receives more slowly while several nodes send to it: its rate is "
+		 "`cluster.host.transport` / (1 + incast * number of senders). Needs `cluster.host.transport`"},
 	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",
 	 .help = "time that sender and receiver together add to each message, in addition to "
 		 "`cluster.network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
-	 .help = "time at the end of each iteration in which a worker computes nothing: bookkeeping, and reading of "
-		 "samples if layers have to wait for it"},
+	 .help = "time at the end of each iteration in which a worker's device computes nothing: bookkeeping of the "
+		 "software, and reading of samples if layers have to wait for them"},
 	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
-	 .help = "time before each all-reduce until workers know that all are ready. 0 with `schedule: sequential`"},
+	 .help = "time before each all-reduce in which workers agree that all of them are ready for it. Always 0 with "
+		 "`schedule: sequential`"},
 	{HOST("request", SECONDS, request_sec), .fallback = "0s",
 	 .help = "processor time of a server for each request, in addition to `cluster.host.reduce`"},
 	{HOST("requests", UNSIGNED, requests), .lowest = 1, .highest = 1e6, .fallback = "1",
-	 .help = "number of requests in which a worker pushes one tensor to one server. Some software pushes each row "
-		 "of a matrix alone"},
+	 .help = "number of requests by which a worker sends the gradient of one tensor to one server. Some software "
+		 "sends each row of a matrix as a request of its own"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
-	 .help = "time that a worker's device adds for each tensor that it updates by a sum of all workers, whatever "
-		 "the tensor's size: kernel launches. A single worker adds none. If the stack sets none: 10us on a "
-		 "device with its own memory"},
+	 .help = "time that a worker's device needs for each tensor that it updates with a sum over all workers, in "
+		 "addition to the time by its size: kernel launches. A single worker needs none. If the stack sets "
+		 "none: 10us; 0s on a device that shares its host's memory"},
 	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
 	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "share of a worker's device that an all-reduce occupies while it runs; layers have only the rest"},
+	 .help = "share of a worker's device that an all-reduce occupies while it runs; layers have only the rest of "
+		 "the device during that time"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "costs of a ring all-reduce in addition to bandwidth and latency, by size. The first entry applies "
-		 "whose up_to, chunk and workers are not exceeded. A system's list replaces the cluster's"},
+	 .help = "list of costs of a ring all-reduce in addition to bandwidth and latency, for different sizes. The "
+		 "first entry applies of which no limit (up_to, chunk, workers) is exceeded. The list of a system's "
+		 "`host` replaces the cluster's"},
 	{.name = NULL},
 };
 
@@ -235,17 +239,19 @@ const struct psd_section psd_scenario_host = {.tables = {host_keys}, .settle = s
 
 static const struct psd_key machine_keys[] = {
 	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true,
-	 .help = "number of processor cores of each machine. Its workers and separate servers have equal shares of "
-		 "them; if there are more of these than cores, all share all cores"},
+	 .help = "number of processor cores of each machine. Each worker and each separate server on it has an equal "
+		 "number of cores for itself. If there are more workers and servers than cores, all of them share all "
+		 "cores"},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .help = "number of nodes on each machine: the first machine has the first nodes, and so on. Default: one "
 		 "machine has all nodes"},
 	{MACHINE("bytes", RATE, bytes_bps),
 	 .help = "bytes per second that an otherwise idle core moves through sockets, sent plus received. For messages "
-		 "inside a node it is at least `cluster.local.bandwidth`. Default: bytes need no processor time"},
+		 "inside a node the rate is at least `cluster.local.bandwidth`. Default: bytes need no processor time"},
 	{MACHINE("message", SECONDS, message_sec),
-	 .help = "processor time at each end of a message, in addition to the time of its bytes. A message that "
-		 "directly follows another one of its sender needs none. Default: 0s"},
+	 .help = "processor time that a message needs at the sender, and again at the receiver, in addition to the "
+		 "time of its bytes. A message that its sender sends directly after another one needs no such time at "
+		 "either end. Default: 0s"},
 	{.name = NULL},
 };
 static const struct psd_section machine = {.tables = {machine_keys}};
@@ -254,13 +260,14 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of the node's devices, as a share of their full speed: 50% is half as fast"},
+	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of the node's link in both directions, as a share of its full speed: 50% is half as fast"},
+	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
+		 "as fast"},
 	{SLOW("from", SECONDS, from_sec), .fallback = "0s",
-	 .help = "time at which the node becomes slow, counted from the start of the run"},
-	{SLOW("until", SECONDS, until_sec), .help = "time at which the node has its full speed again, counted from the "
-						    "start of the run. Default: it stays slow"},
+	 .help = "time at which the node's speed changes, counted from the start of the run"},
+	{SLOW("until", SECONDS, until_sec), .help = "time at which the node has its normal speed again, counted from "
+						    "the start of the run. Default: never"},
 	{.name = NULL},
 };
 
@@ -285,7 +292,7 @@ static const struct psd_key background_keys[] = {
 	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the sending worker node, counted from 0"},
 	{BACKGROUND("to", UNSIGNED, to_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "number of the receiving worker node, counted from 0. It must differ from the sending one"},
+	 .help = "number of the receiving worker node, counted from 0. It must differ from `cluster.background.from`"},
 	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "size of each transfer, at least 10kB"},
 	{BACKGROUND("period", SECONDS, period_sec),
 	 .help = "time from the start of one transfer to the start of the next, at least 10us. Default: the next one "
@@ -328,31 +335,33 @@ static const struct psd_key cluster_keys[] = {
 	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
 	 .when = {"network.topology", OF_RACKS, 0}, .uses = PSD_BY_SIM, .is_refused = true,
 	 .most_entries = PSD_MAX_SERVER_RACKS, .n_entries_offset = offsetof(struct psd_scenario, network.n_servers_in),
-	 .help = "list of racks, one for each separate server (`systems.servers`); the list is repeated if it is "
-		 "shorter. Racks count from 0. The number after the last rack of workers is an additional rack without "
-		 "workers. Default: servers are spread evenly over the racks of workers"},
+	 .help = "list of rack numbers, one for each separate server (`systems.servers`), counted from 0. A list that "
+		 "is shorter than the number of servers is repeated. The number after the last rack of workers is an "
+		 "additional rack without workers. Default: servers are spread evenly over the racks of workers"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "links between the workers of a node. Default: they are never a bottleneck"},
 	{CLUSTER("stack", NAME, stack_name), .names = psd_stack_names, .uses = PSD_BY_ALL,
-	 .help = "communication software; it determines the costs in `cluster.host`, and `psd-sim stacks` lists it. "
-		 "Default: psd for sync ps, two-level-ps, sfb, adam, hybrid, sacp, on `cpu` and with "
-		 "`cluster.machine`; otherwise mpi for sync mpi, nccl-rdma with fabric infiniband, nccl-tcp with "
-		 "ethernet"},
+	 .help = "communication software; it determines the costs in `cluster.host`. The command `psd-sim stacks` "
+		 "lists all. Default: psd in three cases: sync ps, two-level-ps, sfb, adam, hybrid or sacp; workers "
+		 "that compute on `cpu`; `cluster.machine` is given. Otherwise mpi for sync mpi, nccl-rdma with fabric "
+		 "infiniband, nccl-tcp with ethernet"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "costs of the communication software in a node. A key that is not given is set by `cluster.stack`"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
-	 .help = "machines without accelerators. A machine hosts several nodes, and its cores compute layers, sum, "
-		 "update and serve sockets. Default: each worker has a device, and sockets need no processor time"},
+	 .help = "machines without accelerators. A machine hosts several nodes; its cores compute layers, sum "
+		 "gradients, update parameters and send and receive messages. Default: each worker has a device, and "
+		 "messages need no processor time"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "nodes that are slower than the others, during a part of the run or all of it"},
+	 .help = "nodes with another speed than normal, during a part of the run or all of it. Default: all nodes have "
+		 "their normal speed"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_backgrounds), .entry_bytes = sizeof(struct psd_background),
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "traffic of other jobs on the nodes' links. Each entry of the list repeats one transfer during the "
-		 "whole run"},
+		 "whole run. Default: no such traffic"},
 	{.name = NULL},
 };
 

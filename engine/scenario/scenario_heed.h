@@ -1,5 +1,6 @@
-/* Keys that an executor (simulation, estimate, training or replay) uses: it heeds them. It refuses some of the other
- * keys in a file, and reports the rest. The rows of the keys decide. */
+/* Keys that an executor (simulation, estimate, training or replay) heeds, which means that it uses their values. An
+ * executor refuses some of the other keys in a file, and reports the rest. The fields psd_key.uses and is_refused of a
+ * key decide. */
 #ifndef PSD_SCENARIO_HEED_H
 #define PSD_SCENARIO_HEED_H
 
@@ -18,8 +19,9 @@ enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, e
 void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor,
 			       enum psd_use others);
 
-/* Writes the names of the executors in `uses` (bits of enum psd_use) to `text` and returns it: "psd-sim and replays".
- * It is "nobody" for a key that no executor heeds. */
+/* psd_scenario_write_users() writes the names of the executors in `uses` (bits of enum psd_use) to `text` and returns
+ * it: "psd-sim and replays". The text is "nobody" for a key that no executor heeds. PSD_USERS_TEXT_MAX: size of `text`,
+ * bytes. */
 enum { PSD_USERS_TEXT_MAX = 48 };
 char *psd_scenario_write_users(unsigned uses, char text[PSD_USERS_TEXT_MAX]);
 /* True if the system chooses its methods by predicted seconds. Then costs matter to every executor. */

@@ -100,8 +100,10 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 			     absence.bytes);
 	add_meaning(&meaning, spot);
 	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
-		     spot->uses & PSD_BY_CHOICE ? ", and by planning if a method is chosen by predicted time" : "",
-		     !spot->key->section && spot->uses & PSD_AGREED ? "; the same on all --hosts" : "");
+		     spot->uses & PSD_BY_CHOICE && (spot->uses & PSD_BY_ALL) != PSD_BY_ALL
+			     ? ", and by psd-run if it chooses methods by predicted time"
+			     : "",
+		     !spot->key->section && spot->uses & PSD_AGREED ? "; must be the same on all --hosts" : "");
 	if (!head.is_out_of_memory && !absence.is_out_of_memory && !meaning.is_out_of_memory && !use.is_out_of_memory)
 		psd_reference_add(text, how, head.bytes, (const char *const[]){meaning.bytes, use.bytes, NULL});
 	else

@@ -75,17 +75,17 @@ static const struct psd_section compute = {.tables = {compute_keys}};
 
 static const struct psd_key sparse_keys[] = {
 	{SPARSE("sparsity", RATIO, sparsity), .highest = 0.9999, .is_required = true,
-	 .help = "share of all chunks of gradients that do not travel in an iteration"},
+	 .help = "share of all chunks of gradients that are not sent in an iteration"},
 	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
-	 .help = "number of gradient values in a chunk, which travels as a whole or not at all. The last chunk of a "
+	 .help = "number of gradient values in a chunk, which is sent as a whole or not at all. The last chunk of a "
 		 "tensor or bucket may have fewer values"},
 	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "number of first iterations in which the share of chunks that do not travel rises from 0 to "
+	 .help = "number of first iterations in which the share of chunks that are not sent rises from 0 to "
 		 "`systems.sparse.sparsity`. Predictions are for later iterations"},
 	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "part of a gradient that has not travelled, which is added to the next gradient (error feedback). "
-		 "momentum: the gradient times `train.optimiser.momentum`, as published; full: the whole gradient"},
+	 .help = "error feedback: amount that is added to the next gradient for a gradient that was not sent. "
+		 "momentum: that gradient times `train.optimiser.momentum`, as published; full: the whole gradient"},
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
@@ -97,15 +97,16 @@ enum { PSD_COMPRESSIONS(NUMBER_OF) };
 
 static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
-	 .help = "compression of a block of values. one-bit: the sign of each value, the mean of the negative values "
-		 "and the mean of the others; top-k: the values of largest magnitude"},
+	 .help = "compression of a block of values: the data that are sent for it. one-bit: the sign of each value, "
+		 "the mean of the negative values and the mean of the others; top-k: the values of largest magnitude "
+		 "and their positions"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
 	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "
 		 "have fewer values"},
 	{COMPRESS("kept", RATIO, kept_ratio), .lowest = 1e-5, .highest = 1, .fallback = "0.01",
 	 .when = {"by", 1u << NUMBER_top_k, 0},
-	 .help = "share of each block's values that travels, at least one value"},
+	 .help = "share of each block's values that is sent; at least one value of a block is sent"},
 	{COMPRESS("tensors", CHOICE, tensors), .names = compressed_names, .fallback = "all",
 	 .help = "tensors that are compressed. all: each tensor; matrices: weights of linear layers, with their biases "
 		 "unless `systems.unit` is tensor"},
@@ -148,16 +149,18 @@ static const struct psd_section compress = {.tables = {compress_keys}, .check = 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
 	 .help = "number of iterations from one averaging of parameters to the next (a period). With "
-		 "`systems.local_sgd.window` it is the number at the start, which psd-run lowers later. Predictions "
-		 "and replays measure whole periods"},
+		 "`systems.local_sgd.window` it is the length of the first periods, and psd-run shortens later ones. "
+		 "Predictions and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "number of iterations after which the loss decides whether `systems.local_sgd.steps` falls. A window "
-		 "is at least that many iterations. Predictions are for the initial number of steps. Default: the "
-		 "number never falls"},
+	 .help = "number of iterations (a window) after which psd-run chooses the length of the next periods by the "
+		 "mean loss: the lower the loss, the shorter the periods. At least `systems.local_sgd.steps`, which is "
+		 "the first length. Predictions use the first length throughout. Default: all periods have that "
+		 "length"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "allowed rise of the mean loss of a window above the lowest mean loss of an earlier window: 10% "
-		 "allows 1.1 times the lowest. After a larger rise workers average in each iteration. Needs "
-		 "`systems.local_sgd.window`. Default: no limit"},
+	 .help = "largest allowed rise of the loss, relative: the mean loss of a window may exceed the lowest mean "
+		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
+		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
+		 "limit"},
 	{.name = NULL},
 };
 
@@ -181,22 +184,23 @@ static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true,
 	 .help = "name of the system, for tables, the option --system and the key `baseline`"},
 	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
-	 .help = "time at which gradients are exchanged. wait-free: those of a layer as soon as they are computed; "
-		 "clocked: the same, but servers send parameters back only after they have all gradients of the "
-		 "iteration; sequential: the same as clocked, but no exchange starts before the end of the backward "
-		 "pass"},
+	 .help = "time at which gradients are exchanged. wait-free: a layer's gradients as soon as they are computed; "
+		 "clocked: as wait-free, but a server sends parameters back only after it has all gradients of the "
+		 "iteration; sequential: as clocked, but no exchange starts before the end of the backward pass"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
-	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, the first worker of "
-		 "each node sums the gradients of its node; sfb: each worker broadcasts the sufficient factors of "
-		 "linear layers' gradients (inputs and output gradients), other tensors use ps; adam: such factors go "
-		 "to a server, which returns the matrix, other tensors use ps (Project Adam); hybrid: ps or sfb for "
-		 "each tensor; sacp: adam or sfb for each matrix, else ps; auto: all-reduce that is fastest on this "
-		 "cluster for each tensor; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, "
-		 "predicted as a ring or, where it is faster, as double trees over nodes; nccl-two-level: NCCL inside "
-		 "nodes and a ring between nodes; the others: all-reduce of that name"},
+	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, and the first "
+		 "worker of each node sums the gradients of its node; sfb: each worker broadcasts the sufficient "
+		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; adam: "
+		 "sufficient factors go to a server, which returns the updated matrix, other tensors use ps (Project "
+		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
+		 "auto: the fastest all-reduce on this cluster for each tensor; mpi: all-reduce of MPI, predicted as a "
+		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
+		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
+		 "name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "rule by which hybrid and sacp choose a method for each tensor. bytes: the published rules, which "
-		 "compare bytes; seconds: shortest predicted time on this cluster; hybrid may then take a ring, too"},
+		 "compare bytes; seconds: the method with the shortest predicted time on this cluster. With seconds, "
+		 "hybrid can choose a ring all-reduce, too"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
 	 .help = "condition to start the next iteration. iteration: all layers are synchronised; layer: each layer "
 		 "starts when that layer is synchronised"},
@@ -222,12 +226,13 @@ static const struct psd_key keys[] = {
 		 "a time. A tensor with less than this for each shard is exchanged as a whole, divided evenly between "
 		 "the shards"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
-	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. Raised if "
-		 "needed to `systems.pair` times the number of shards; must be at least `systems.pair`"},
+	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. It must be at "
+		 "least `systems.pair`. If it is smaller than `systems.pair` times the number of shards, it is raised "
+		 "to that size"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "largest part of a tensor or bucket that is summed at a time, while the next part is copied from the "
-		 "device; at least 4KiB. Default: all of it. With `systems.sparse` and `systems.low_rank` it is always "
-		 "all"},
+		 "device; at least 4KiB. Default: the whole tensor or bucket, as always with `systems.sparse` and "
+		 "`systems.low_rank`"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
 		 "bits. Must be fp32 if `model.precision` is mixed or bf16"},
@@ -241,15 +246,15 @@ static const struct psd_key keys[] = {
 		 "Compression errors are added to the next gradient or sum (error feedback). Default: no compression"},
 	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
 	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
-	 .help = "low-rank compression (PowerSGD): gradients of linear layers and convolutions travel as products of "
-		 "two narrow matrices, where these have fewer values. A gradient has a row for each output of the "
-		 "layer. The matrices are always fp32, and need `wire: fp32`. Compression errors are added to the next "
-		 "gradient (error feedback). Default: no compression"},
+	 .help = "low-rank compression (PowerSGD): gradients of linear layers and convolutions are sent as products of "
+		 "two narrow matrices, where these have fewer values than the gradient. The gradient is taken as a "
+		 "matrix with a row for each output of the layer. The narrow matrices are always fp32, and need `wire: "
+		 "fp32`. Compression errors are added to the next gradient (error feedback). Default: no compression"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
-	 .help = "local SGD: each worker updates its own parameters; at the end of each period all workers average "
-		 "theirs. With sync hybrid it needs `rule: seconds`, and no factors are sent. Default: gradients are "
-		 "summed in each iteration"},
+	 .help = "local SGD: each worker updates its own parameters; at the end of each period of several iterations "
+		 "all workers replace their parameters by the average. With sync hybrid it needs `rule: seconds`, and "
+		 "no tensor uses sufficient factors. Default: gradients are summed in each iteration"},
 	{KEY("placement", CHOICE, placement), .names = placement_names, .fallback = "ranges",
 	 .when = {"sync", BIT(PS), 0}, .uses = PSD_BY_SIM, .is_refused = true,
 	 .help = "parameters that each server holds. ranges: an equal part of each tensor; tensors: whole tensors, "

@@ -34,7 +34,7 @@ static const struct psd_key data_keys[] = {
 	 .help = "data set. With cifar10 and idx: the folder of its files; with packed, text and tokens: the file of "
 		 "training samples"},
 	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
-	 .help = "file of test samples, of the same kind. Default: no tests"},
+	 .help = "file of test samples, of the same kind as the training samples. Default: no tests"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,
 	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0},
 	 .help = "number of different training samples that are generated; one pass over them is an epoch"},
@@ -125,7 +125,9 @@ static const struct psd_key optimiser_keys[] = {
 	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
 	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "constant trust in the formula of lars"},
 	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0",
-	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "factor with which the last update is added to the next"},
+	 .when = {"kind", WITH_MOMENTUM, 0},
+	 .help = "coefficient of momentum: factor by which the last update is multiplied before it is added to the "
+		 "next one"},
 	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .when = {"kind", WITH_MOMENTUM, 0},
 	 .help = "use Nesterov momentum; needs `train.optimiser.momentum`"},
 	{OPTIMISER("beta1", NUMBER, beta1), .highest = 0.999999, .fallback = "0.9",
@@ -141,10 +143,10 @@ static const struct psd_key optimiser_keys[] = {
 	 .help = "coefficient of weight decay, which applies to all tensors, biases included"},
 	{OPTIMISER("clip", NUMBER, most_norm), .lowest = 1e-9, .highest = 1e9,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
-	 .help = "largest norm of all gradients as one vector; a longer vector is scaled down to it. Workers, not "
-		 "servers, then apply all gradients, when the last one is summed. Not with sync adam, "
-		 "`systems.sparse`, `systems.local_sgd`, nor if `systems.compress.momentum` is before. Default: no "
-		 "limit"},
+	 .help = "largest norm of all gradients, taken as one vector; a longer vector is scaled down to this norm. "
+		 "Gradients are then applied by workers, not by servers, after the last one is summed. Not allowed "
+		 "with sync adam, `systems.sparse`, `systems.local_sgd` and `systems.compress.momentum: before`. "
+		 "Default: no limit"},
 	{.name = NULL},
 };
 
@@ -249,9 +251,9 @@ static const struct psd_key train_keys[] = {
 	 .help = "number of epochs from one test to the next. 0: no tests"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
-	 .help = "factor on gradients while they travel as fp16 (`wire: fp16`), against underflow. dynamic: a factor "
-		 "for each tensor or bucket, first 32768. It is halved after an overflow, whose update is skipped, and "
-		 "doubled after 2000 iterations without one. Default: dynamic"},
+	 .help = "factor on gradients while they are sent as fp16 (`wire: fp16`), against underflow. dynamic: a factor "
+		 "for each tensor or bucket, at first 32768. It is halved after an overflow, whose update is skipped, "
+		 "and doubled after 2000 iterations without overflow. Default: dynamic"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
 	 .help = "device that trains. auto: a GPU if there is one, else the CPU. Predictions use `compute.device` "
 		 "instead"},

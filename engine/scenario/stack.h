@@ -10,7 +10,7 @@
 
 struct psd_stack_row {
 	const char *name;
-	const char *about; /* names of the software and the network */
+	const char *about; /* names of the software and of the network for which the constants are */
 	/* source of the constants: fitted to values, measured, or borrowed from another stack */
 	const char *source;
 	/* Record of a stack that was measured with real runs of psd, in words; NULL: the record compares with
@@ -39,7 +39,7 @@ const struct psd_stack_point *psd_stack_point(const struct psd_stack_row *stack,
 
 /* Errors of a stack's predictions in its record. Only checked entries count: those to which no constant was fitted. */
 struct psd_stack_record {
-	/* numbers of entries that constants were fitted to, and of checked entries */
+	/* number of entries to which constants were fitted, and number of checked entries */
 	unsigned n_fitted, n_checked;
 	/* Median and maximum of |predicted / published - 1| over the checked entries. */
 	double median_ratio, worst_ratio;

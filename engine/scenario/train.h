@@ -83,7 +83,8 @@ struct psd_optimiser {
 	enum psd_optimiser_kind kind;
 	/* lars: distance that a tensor moves in an update at learning rate 1, divided by the tensor's norm. */
 	double trust_ratio;
-	double momentum; /* share of the previous update direction that is kept (momentum); 0 with adamw */
+	/* factor on the previous update before it is added to the next one (momentum); 0 with adamw */
+	double momentum;
 	/* adamw: decay rates of the first and second moment, and the term that avoids a division by 0 */
 	double beta1, beta2, epsilon;
 	double weight_decay; /* weight decay of every tensor, biases included */
@@ -103,13 +104,14 @@ struct psd_learning_rate {
 	uint64_t steps_at[PSD_MAX_RATE_STEPS];
 	unsigned n_steps;
 	double lowest; /* policy cosine: rate from max_iterations on */
-	/* Policies poly and cosine: number of iterations after which the rate has reached its end. 0: that of the
-	 * job's epochs. */
+	/* Policies poly and cosine: number of iterations after which the rate has its last value. 0: the length of the
+	 * job. */
 	uint64_t max_iterations;
 	/* Global batch (samples of all workers in an iteration) for which `base` is given. With another global batch
 	 * the rate is scaled in proportion. 0: not scaled. */
 	uint64_t for_batch;
-	/* Number of warm-up iterations, in which the rate rises in equal steps to the policy's rate. 0: no warm-up. */
+	/* Number of warm-up iterations, in which the rate rises in equal steps to the rate of the policy. 0: no
+	 * warm-up. */
 	uint64_t warmup_iterations;
 	double warmup_start_ratio; /* rate at the beginning of the warm-up, divided by the policy's rate */
 };
@@ -124,7 +126,8 @@ struct psd_train {
 	const char *solver_path;
 	/* safetensors file of initial parameters; NULL: initial values as the model file says */
 	const char *start_path;
-	/* the solver's number of iterations from one checkpoint to the next; 0: it asks for no checkpoints */
+	/* Caffe's solver only: number of iterations from one checkpoint to the next; 0: the solver asks for no
+	 * checkpoints */
 	uint64_t snapshot_iterations;
 	struct psd_place snapshot_at; /* place of the key `snapshot` in the solver file, for messages */
 	uint64_t test_every_epochs;   /* number of epochs from one test to the next; 0: no tests */

@@ -1,6 +1,6 @@
-/* All-reduces that have the network to themselves. Where every transfer of a program is an all-reduce of all workers,
- * and nothing else is on the network, each lasts equally long whenever it begins. So all-reduces of equal payloads are
- * simulated once, by one flow for each class of flows, and hosts that are alike by one host of their class. */
+/* All-reduces during which nothing else uses the network. In some programs every transfer is an all-reduce of all
+ * workers. Then the duration of an all-reduce does not depend on the time at which it begins. So all-reduces with equal
+ * payloads are simulated once, with one flow for each class of equal flows. Equal hosts are simulated by one of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Iterations that repeat those before: they are counted and not simulated. */
+/* Iterations that would repeat earlier ones exactly: they are not simulated, and results count them. */
 #include <math.h>
 #include <stdlib.h>
 

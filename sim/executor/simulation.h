@@ -45,8 +45,8 @@ struct psd_sending {
 	double start_sec;      /* time at which the operation began, seconds of the simulation */
 };
 
-/* Crossing: a message for which sender and receiver spend processor time. It has ended when its three parts have: the
- * bytes, and the processor work at both ends. */
+/* Crossing: a message for which sender and receiver spend processor time. It consists of three parts: the transfer of
+ * its bytes, and the processor work at both ends. It has ended when all three have ended. */
 struct psd_crossing {
 	unsigned from, to;     /* sending and receiving host */
 	unsigned n_parts_left; /* number of the message's parts that have not ended, 0 to 3 */
@@ -75,26 +75,31 @@ struct psd_transfer {
 	bool is_over; /* the member has executed all its steps */
 };
 
-/* All-reduces with equal payloads. */
+/* All-reduces of a program that have equal payloads, so that they also have equal durations. */
 struct psd_alone_kind {
 	const struct psd_payload *payload;
-	double sec; /* duration of each; NaN: not known yet */
-	/* one that is simulated now: time of its begin */
+	double sec; /* duration of each of these all-reduces, seconds; NaN: not known yet */
+	/* begin of the all-reduce that is simulated now, seconds of the simulation */
 	double start_sec;
-	struct psd_flow_classes classes; /* no flows: all are simulated, or the duration is known without */
-	uint64_t n_messages, n_skipped;	 /* known duration: see struct psd_step_graph */
-	uint64_t n_runs;		 /* number of all-reduces that have begun */
+	/* classes of its flows; empty if all flows are simulated, or if the duration is computed without flows */
+	struct psd_flow_classes classes;
+	/* number of messages, and of messages that were not computed, see struct psd_step_graph */
+	uint64_t n_messages, n_skipped;
+	uint64_t n_runs; /* number of all-reduces that have begun */
 };
 
-/* State of a program whose all-reduces have the network to themselves, see alone.c. */
+/* State for a program in which nothing else uses the network while an all-reduce runs. Then equal all-reduces are
+ * simulated once, see alone.c. */
 struct psd_alone {
-	bool is_on; /* false: the program is not like that, and the rest is not set */
-	/* all all-reduces have classes of flows or known durations: SimGrid has links for classes only */
+	bool is_on; /* the program is of this kind; false: the other fields are not set */
+	/* each kind of all-reduce has classes of flows or a computed duration, so SimGrid needs links only for classes
+	 * */
 	bool has_classes;
 	struct psd_alone_kind *kinds; /* n_kinds entries */
 	unsigned n_kinds;
-	unsigned *kind_of_op;		 /* index of the kind of each collective, one entry per operation */
-	unsigned most_flows, most_links; /* largest numbers of classes of one kind */
+	unsigned *kind_of_op; /* index of the kind of each collective, one entry per operation */
+	/* largest number of classes of flows, and of links, in one kind of all-reduce */
+	unsigned most_flows, most_links;
 };
 
 struct psd_simulation {
@@ -110,8 +115,8 @@ struct psd_simulation {
 	unsigned n_hosts, host_room;
 	struct psd_alone alone;
 	struct psd_repeat repeat;
-	/* bytes that each node has sent and received, and runs of each kind of all-reduce, at the last end of an
-	 * iteration that `repeat` has compared; NULL: not searched */
+	/* Values at the last end of an iteration that `repeat` has compared: bytes that each node has sent and
+	 * received, and number of begun all-reduces of each kind. NULL: repeated iterations are not searched. */
 	uint64_t *sent_before, *received_before, *runs_before;
 	/* every message is simulated; false: one flow is simulated for many messages */
 	bool is_message_fidelity;
@@ -159,7 +164,7 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 	return &sim->program->ops[task.op].payload;
 }
 
-/* Returns the number, in the layout, of a host of the interpreter. */
+/* Returns the number in the layout of host number `host` of the interpreter. */
 static inline unsigned psd_sim_host(const struct psd_simulation *sim, unsigned host)
 {
 	return sim->hosts ? sim->hosts[host] : host;
@@ -167,19 +172,19 @@ static inline unsigned psd_sim_host(const struct psd_simulation *sim, unsigned h
 
 /* ---- alone.c ---- */
 
-/* Sets sim->alone, and sim->hosts if some hosts stand for others. PSD_ENOMEM. */
+/* Sets sim->alone. Sets sim->hosts if only some hosts are simulated, one for each class of equal hosts. PSD_ENOMEM. */
 enum psd_status psd_sim_alone_prepare(struct psd_simulation *sim, const struct psd_platform *platform,
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_sim_alone_release(struct psd_simulation *sim);
-/* Returns the cost of all all-reduces, in events. */
+/* Returns the cost of simulating all all-reduces of the program, as a number of events. */
 double psd_sim_alone_events(const struct psd_simulation *sim);
-/* Returns the kind of an operation's all-reduce. */
+/* Returns the kind of all-reduce (struct psd_alone_kind) of operation number `op`. */
 struct psd_alone_kind *psd_sim_alone_kind(struct psd_simulation *sim, uint32_t op);
-/* Begins a flow for each class; first: first member of the transfer. */
+/* Begins one flow for each class of flows of a transfer. first: number of the transfer's first member. */
 void psd_sim_alone_start_flows(struct psd_simulation *sim, const struct psd_flow_classes *classes, unsigned first);
-/* Sets the numbers of nodes, messages and iterations that were not simulated. */
+/* Sets the fields of *outcome with the numbers of nodes, messages and iterations that were not simulated. */
 void psd_sim_count_skipped(const struct psd_simulation *sim, struct psd_outcome *outcome);
-/* Returns the largest numbers of bytes that a node sends and receives per iteration. */
+/* Returns the bytes per iteration of the node that sends most, and of the node that receives most. */
 struct psd_traffic psd_sim_alone_traffic(const struct psd_simulation *sim, uint32_t n_iterations);
 
 /* ---- transfers.c: transfers that send all messages at once ---- */
@@ -214,7 +219,7 @@ void psd_sim_steps_start(void *context, struct psd_task task);
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
 /* Called in flow fidelity when a flow, or the processor work at one of its ends, has ended. */
 void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first);
-/* Begins the steps of all members; only if psd_sim_walks_steps(). */
+/* Begins the steps of all members. Called only if psd_sim_walks_steps() is true. */
 void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);
 /* Called when one part of the message that the host is sending has ended; only if psd_sim_walks_steps(). */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
@@ -251,11 +256,12 @@ void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_besid
 
 /* ---- iterations.c: iterations that repeat ---- */
 
-/* Begins the search for repeated iterations, where no iteration is drawn and no trace needs them all. PSD_ENOMEM. */
+/* Begins the search for repeated iterations. Does nothing if durations have random factors, or if a trace needs all
+ * iterations. PSD_ENOMEM. */
 enum psd_status psd_sim_repeat_prepare(struct psd_simulation *sim, struct psd_run_length length,
 				       struct psd_error *err) PSD_MUST_CHECK;
 void psd_sim_repeat_release(struct psd_simulation *sim);
-/* Called where psd_repeat_is_due(). Leaves out iterations that repeat those before. */
+/* Leaves out iterations that would repeat earlier ones. Called if psd_repeat_is_due() is true. */
 void psd_sim_repeat(struct psd_simulation *sim);
 
 /* ---- simulate.c ---- */

@@ -1,4 +1,4 @@
-/* The bytes of a file, decompressed if it is gzip's. Reads from its beginning to its end, once. */
+/* Reads a file once, from its beginning to its end, and decompresses it if it is in gzip's format. */
 #ifndef PSD_IMPORT_GZIP_H
 #define PSD_IMPORT_GZIP_H
 
@@ -8,15 +8,18 @@
 
 struct psd_gzip;
 
-/* Opens the file; psd_gzip_close() closes *gzip. PSD_EFILE, PSD_ENOMEM. */
+/* Opens a file; psd_gzip_close() closes *gzip. PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_gzip_open(struct psd_gzip **gzip, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* As above, for bytes in memory, borrowed until psd_gzip_close(). path: name in errors. */
+/* Opens bytes in memory as psd_gzip_open() opens a file. They are borrowed until psd_gzip_close(). path: name in error
+ * messages. */
 enum psd_status psd_gzip_open_bytes(struct psd_gzip **gzip, const char *path, const void *bytes, size_t length,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Sets *length to the number of bytes read, at most `room`; 0: the end. PSD_EFILE; PSD_EINVAL: damaged or cut. */
+/* Reads the next decompressed bytes, at most `room`, and sets *length to their number; 0: the end of the file.
+ * PSD_EFILE: it cannot be read. PSD_EINVAL: the compressed data are damaged or incomplete. */
 enum psd_status psd_gzip_take(struct psd_gzip *gzip, void *bytes, size_t room, size_t *length,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Bytes that are read next, at most `*length`; does not move. Borrowed until the next call. */
+/* Returns the decompressed bytes that psd_gzip_take() reads next, without removing them. *length: largest number
+ * wanted, then the number returned. The bytes are borrowed until the next call. */
 const void *psd_gzip_peek(const struct psd_gzip *gzip, size_t *length);
 void psd_gzip_close(struct psd_gzip *gzip);
 

@@ -1,5 +1,5 @@
-/* Seconds of layers from a trace of PyTorch's profiler: a profile for scenarios, and for a trace without a model also a
- * graph. */
+/* Import of a trace of PyTorch's profiler: finds the seconds of each layer, and writes them as a profile for scenarios.
+ * For a trace without a model file it also writes a graph. */
 #ifndef PSD_IMPORT_H
 #define PSD_IMPORT_H
 
@@ -10,66 +10,76 @@
 
 struct psd_import_settings {
 	const char *trace_path;
-	const void *trace_bytes; /* the trace in memory; NULL: it is read from trace_path */
+	/* contents of the trace file, trace_length bytes in memory; NULL: the file at trace_path is read */
+	const void *trace_bytes;
 	size_t trace_length;
-	const char *model_path;	  /* NULL: layers are the trace's operators */
-	const char *profile_path; /* name of the profile in the scenario's lines */
-	const char *graph_path;	  /* name of the graph in the scenario's lines, where model_path is NULL */
-	unsigned batch;		  /* samples of a step; 0: by the trace */
-	double bits_per_sec;	  /* rate of a link of the cluster, for collectives; 0: unknown */
+	/* model file whose layers get the seconds; NULL: each operator of the trace becomes a layer */
+	const char *model_path;
+	const char *profile_path; /* path of the profile, for the lines of a scenario in the summary */
+	const char *graph_path;	  /* path of the graph, for the same lines; used only if model_path is NULL */
+	unsigned batch; /* number of samples in a training step of one worker; 0: it is found from the trace */
+	/* rate of a node's link, bits per second, for predicted times of collectives; 0: no predictions */
+	double bits_per_sec;
 	double latency_sec;
 };
 
-/* A set of times of several steps. */
+/* Statistics of one time, measured in each training step: median, 90th and 99th percentile and maximum, seconds. */
 struct psd_import_spread {
 	double median, p90, p99, most;
-	double ratio;			       /* standard deviation over mean, without the tail */
-	double tail_chance_ratio, tail_factor; /* steps that take 1.5 medians or more; 0: there are none */
+	double ratio; /* standard deviation divided by mean, computed without the slow steps */
+	/* Slow steps, which take at least 1.5 times the median: their share of all steps, and their mean time divided
+	 * by that of the others. Both are 0 if there are none. */
+	double tail_chance_ratio, tail_factor;
 };
 
 enum psd_batch_source {
-	PSD_BATCH_TOLD,	  /* by the user, or by the shapes of the trace */
-	PSD_BATCH_GRIDS,  /* by the grids of elementwise kernels */
-	PSD_BATCH_UNKNOWN /* a step counts as one sample */
+	PSD_BATCH_TOLD,	  /* given by the user, or found in the shapes of operators' inputs */
+	PSD_BATCH_GRIDS,  /* guessed from the grids (numbers of blocks and threads) of elementwise kernels */
+	PSD_BATCH_UNKNOWN /* not found, so a step counts as one sample */
 };
 
 struct psd_import {
 	struct psd_import_settings settings;
 	struct psd_trace trace;
 	struct psd_places places;
-	struct psd_graph graph; /* with a model */
+	struct psd_graph graph; /* graph of the model file; empty if there is none */
 	struct psd_match match;
 	unsigned batch;
 	enum psd_batch_source batch_source;
-	double *forward_sec, *backward_sec; /* seconds of each layer in a median step */
-	/* without a model: parameters of each layer in lists, or, without shapes, in the all-reduces behind it */
+	/* seconds of each layer's forward and backward pass, one entry per layer; medians over the steps */
+	double *forward_sec, *backward_sec;
+	/* Used without a model file, for parameters that the trace does not show with a layer's own operators: number
+	 * of parameters of each layer, from lists of tensors or from the all-reduces after its backward pass. */
 	uint64_t *bucket_elements;
-	double layers_sec;		 /* their sum */
-	struct psd_import_spread spread; /* spread of the sums of single steps */
-	double role_sec[PSD_ROLES];	 /* medians over steps */
+	double layers_sec;		 /* sum of forward_sec and backward_sec over all layers, seconds */
+	struct psd_import_spread spread; /* statistics of the seconds of all layers in single steps */
+	double role_sec[PSD_ROLES];	 /* seconds of each role in a step (enum psd_role), medians over the steps */
 	double kernel_sec, busy_sec, step_sec;
 	double gemm_flops_per_sec;
 	const char *gemm_source;
-	double sure_ratio;  /* share of all kernel time that a layer's own operators, or a role, have */
-	double near_ratio;  /* share that goes with the operator before it */
-	double loose_ratio; /* share that is not placed */
-	unsigned n_steps;   /* steps that compute */
+	double sure_ratio; /* share of all kernel time that surely belongs to a layer or a role */
+	/* share of all kernel time that is counted for the layer of the operator before it */
+	double near_ratio;
+	double loose_ratio; /* share of all kernel time that is counted for no layer and no role */
+	unsigned n_steps;   /* number of training steps in which the device computes */
 };
 
-/* Reads trace and model, and places the seconds. The import must not be moved; psd_import_release() releases it, also
- * after a failure. PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
+/* Reads the trace and the model file, and computes the seconds of layers and roles. *import must not be moved in
+ * memory; psd_import_release() releases it, also after a failure. PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_import_make(struct psd_import *import, const struct psd_import_settings *settings,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_import_release(struct psd_import *import);
 
-/* Adds the profile (traces/profiles/README.md). */
+/* Appends the profile, in the format of traces/profiles/README.md. */
 void psd_import_add_profile(struct psd_text *text, const struct psd_import *import);
-/* Adds a graph in the native form, for predictions: layers in the order of the trace with parameters of their
- * weights' shapes. Import without a model. */
+/* Appends a graph as a YAML model for predictions. It has the layers in the order of the trace, each with the
+ * parameters that its weights' shapes show. Only for an import without a model file. */
 void psd_import_add_graph(struct psd_text *text, const struct psd_import *import);
-/* Adds a summary for people: seconds by role, the share that is not placed, collectives, lines for a scenario. */
+/* Appends a summary for people: seconds of each role, the share of time that is not assigned, collectives, and lines
+ * for a scenario. */
 void psd_import_add_summary(struct psd_text *text, const struct psd_import *import);
-/* Adds the table of collectives: measured, and predicted where the settings have the rate of links. */
+/* Appends a table of the trace's collectives with their measured times. If settings.bits_per_sec is given, it has
+ * predicted times as well. */
 void psd_import_add_collectives(struct psd_text *text, const struct psd_import *import);
 
 #endif

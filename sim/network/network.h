@@ -42,7 +42,7 @@ struct psd_platform {
 	 * this uplink */
 	double between_bps;
 	unsigned nodes_per_rack; /* number of worker nodes per rack; only for topologies with racks */
-	/* rates of all node links of a rack together, divided by the rate of the rack's uplinks; >= 1 */
+	/* sum of the rates of all node links of a rack, divided by the sum of the rates of the rack's uplinks; >= 1 */
 	double oversubscription_ratio;
 	/* server s is in rack servers_in[s % n_servers_in], as in struct psd_layout */
 	const uint64_t *servers_in;
@@ -66,20 +66,21 @@ typedef void (*psd_wake_fn)(void *context, uint64_t tag);
  * before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Link of a network of classes on the way of a flow, and the number of equal flows that share this link. */
+/* Link on the route of a flow, in a network that has one link for each class of links; and the number of equal flows
+ * that share this link. */
 struct psd_class_link {
 	unsigned link;
 	unsigned n_flows;
 };
-/* Starts SimGrid with n_links links, and without hosts of the platform. Instead of psd_network_transfer() it has
- * psd_network_flow(), with flows that stand for many equal ones. The platform gives the latencies. Statuses as
- * psd_network_open(). */
+/* Starts SimGrid for flows of classes: with n_links links, and without the hosts of the platform. psd_network_flow()
+ * takes the place of psd_network_transfer(); each flow represents several equal ones. The latencies are those of the
+ * platform. Statuses as psd_network_open(). */
 enum psd_status psd_network_open_classes(const struct psd_platform *platform, unsigned n_flows, unsigned n_links,
 					 psd_wake_fn wake, void *context, struct psd_error *err) PSD_MUST_CHECK;
 /* Sets the rate of link number `link` < n_links. No flow may be on the link. */
 void psd_network_set_rate(unsigned link, double bps);
-/* Begins flow number `flow` < n_flows, which must not be under way, over `n` links. Calls wake when the last byte has
- * arrived; 0 bytes arrive at once. */
+/* Begins flow number `flow` < n_flows over `n` links; the flow must not be running already. wake is called with `tag`
+ * when the last byte has arrived. 0 bytes arrive at the present time. */
 void psd_network_flow(unsigned flow, const struct psd_class_link *links, unsigned n, uint64_t bytes, uint64_t tag);
 /* Returns the time of the simulation, in simulated seconds since its start. */
 double psd_network_now_sec(void);

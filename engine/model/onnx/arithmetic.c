@@ -72,8 +72,7 @@ static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *o
 		return scale_maps(onnx, one, &changed, axis);
 	if (!strcmp(op, "Mul") && find_factor_axis(&changed.view, &one->view, &axis))
 		return scale_maps(onnx, &changed, one, axis);
-	return psd_onnx_refuse(
-		onnx, "combines samples of different shapes, which psd supports only for a factor of each map");
+	return psd_onnx_refuse_shapes(onnx, "must be equal, or one must have a factor for each map of the other");
 }
 
 /* ---- randomness ---- */

@@ -149,13 +149,15 @@ enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onn
 	const uint64_t positions = psd_onnx_view_dim(queries, queries->n_axes - 2);
 	const bool is_square = mask->n_dims >= 2 && mask->dims[mask->n_dims - 1] == positions &&
 			       mask->dims[mask->n_dims - 2] == positions;
+	char shape[PSD_ONNX_SHAPE_TEXT_MAX];
 	bool is_causal = false;
 
 	if (masked.is_normalized || mask->kind != PSD_ONNX_CONSTANT)
 		return psd_onnx_refuse(onnx, "adds to scores, must add a constant mask");
 	PSD_TRY(psd_onnx_read_numbers(onnx, mask));
 	if (!is_square && psd_onnx_elements(mask) > positions)
-		return psd_onnx_refuse(onnx, "has a mask of another shape than %llu by %llu positions",
+		return psd_onnx_refuse(onnx, "has a mask of shape %s, must end with [%llu,%llu]",
+				       psd_onnx_write_shape(shape, mask->dims, mask->n_dims),
 				       (unsigned long long)positions, (unsigned long long)positions);
 	if (!read_mask(mask, positions, meaning, &is_causal) || (is_causal && !is_square))
 		return psd_onnx_refuse(onnx, "has a mask that must be causal, or show all positions to all");

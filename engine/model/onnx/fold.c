@@ -154,7 +154,7 @@ static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool
 
 	PSD_TRY(read_inputs(onnx, 2));
 	if (!broadcast(&result, b))
-		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		return psd_onnx_refuse_shapes(onnx, "must be equal in each axis, or 1");
 	PSD_TRY(put(onnx, &result, has_fractions && !is_boolean, &numbers));
 	if (of == quotient && !has_fractions)
 		of = whole_quotient;
@@ -184,7 +184,7 @@ static enum psd_status compute_where(struct psd_onnx *onnx)
 
 	PSD_TRY(read_inputs(onnx, 3));
 	if (!broadcast(&result, yes) || !broadcast(&result, no))
-		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		return psd_onnx_refuse_shapes(onnx, "must be equal in each axis, or 1");
 	PSD_TRY(put(onnx, &result, yes->is_real, &numbers));
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
 		const bool is_true = condition->numbers[offset_in(condition, &result, e)] != 0;
@@ -358,10 +358,10 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 		const struct psd_onnx_value *input = psd_onnx_input(onnx, i);
 
 		if (input->n_dims != result.n_dims)
-			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse_shapes(onnx, "must be equal except along 'axis'");
 		for (unsigned d = 0; d < result.n_dims; d++)
 			if (d != axis && input->dims[d] != result.dims[d])
-				return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+				return psd_onnx_refuse_shapes(onnx, "must be equal except along 'axis'");
 		result.dims[axis] += input->dims[axis];
 	}
 	for (unsigned d = 0; d < result.n_dims; d++) {
@@ -414,10 +414,10 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	PSD_TRY(read_inputs(onnx, 2));
 	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis));
 	if (indices->n_dims != of->n_dims)
-		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		return psd_onnx_refuse_shapes(onnx, "must be equal except along 'axis'");
 	for (unsigned d = 0; d < of->n_dims; d++) {
 		if (d != axis && indices->dims[d] != of->dims[d])
-			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse_shapes(onnx, "must be equal except along 'axis'");
 		inner *= d > axis ? of->dims[d] : 1;
 	}
 	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++)

@@ -316,7 +316,8 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 	PSD_TRY(psd_onnx_make_whole(onnx, one));
 	PSD_TRY(psd_onnx_make_whole(onnx, other));
 	if (!psd_onnx_view_align(one, other))
-		return psd_onnx_refuse(onnx, "has inputs whose values lie in orders that do not fit");
+		return psd_onnx_refuse(
+			onnx, "has inputs of one shape, but with their values in orders that no layer can make equal");
 	n = psd_onnx_memory_order(one, order);
 	original = *other;
 	PSD_TRY(lay_out_digits(onnx, &original, other, order, n));

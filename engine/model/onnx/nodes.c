@@ -18,6 +18,43 @@ enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format,
 			     name, onnx->node->op_type, what);
 }
 
+char *psd_onnx_write_shape(char text[PSD_ONNX_SHAPE_TEXT_MAX], const uint64_t dims[], unsigned n_dims)
+{
+	size_t length = 1;
+
+	text[0] = '[';
+	for (unsigned d = 0; d < n_dims; d++)
+		length += (size_t)snprintf(text + length, PSD_ONNX_SHAPE_TEXT_MAX - length, d ? ",%llu" : "%llu",
+					   (unsigned long long)dims[d]);
+	snprintf(text + length, PSD_ONNX_SHAPE_TEXT_MAX - length, "]");
+	return text;
+}
+
+static char *write_shape_of(char text[PSD_ONNX_SHAPE_TEXT_MAX], const struct psd_onnx_value *value)
+{
+	uint64_t dims[PSD_ONNX_AXES_MAX];
+
+	if (value->kind != PSD_ONNX_DATA)
+		return psd_onnx_write_shape(text, value->dims, value->n_dims);
+	for (unsigned a = 0; a < value->view.n_axes; a++)
+		dims[a] = psd_onnx_view_dim(&value->view, a);
+	return psd_onnx_write_shape(text, dims, value->view.n_axes);
+}
+
+enum psd_status psd_onnx_refuse_shapes(const struct psd_onnx *onnx, const char *rule)
+{
+	char shapes[300] = "", shape[PSD_ONNX_SHAPE_TEXT_MAX];
+	size_t length = 0;
+
+	for (unsigned i = 0; i < onnx->node->n_input && length < sizeof(shapes); i++)
+		length += (size_t)snprintf(shapes + length, sizeof(shapes) - length, "%s%s",
+					   i == 0			 ? ""
+					   : i + 1 < onnx->node->n_input ? ", "
+									 : " and ",
+					   write_shape_of(shape, psd_onnx_input(onnx, i)));
+	return psd_onnx_refuse(onnx, "has inputs of shapes %s, %s", shapes, rule);
+}
+
 enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx)
 {
 	return psd_error_set(onnx->err, PSD_ENOMEM, (struct psd_place){.path = onnx->path}, "out of memory");

@@ -34,7 +34,7 @@
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
 			       const struct psd_model_choices *choices, struct psd_error *err) PSD_MUST_CHECK;
 
-/* A graph, together with the values of its parameters in the file. */
+/* Graph of an ONNX file, together with the values that the file has for its parameters. */
 struct psd_onnx_file;
 
 /* Opens a file. On success *file is set, and the caller closes it by psd_onnx_close(). path and choices are borrowed
@@ -42,9 +42,9 @@ struct psd_onnx_file;
 enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, const struct psd_model_choices *choices,
 			      struct psd_error *err) PSD_MUST_CHECK;
 const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file); /* graph of the file, borrowed */
-/* Reads the values of a tensor or state of that graph, in the order of psd's tensors. values: array of
- * tensor->elements entries; NULL: only *is_there is set. *is_there: the file has values for the tensor. PSD_EINVAL:
- * the file has the tensor, but its numbers are missing. */
+/* Reads the values of a tensor or state of the file's graph, in the order of psd's tensors. values: array of
+ * tensor->elements entries; NULL: only *is_there is set. *is_there becomes true if the file has values for the tensor.
+ * PSD_EINVAL: the file has the tensor, but leaves out its numbers. */
 enum psd_status psd_onnx_values(struct psd_onnx_file *file, const struct psd_tensor *tensor, float values[],
 				bool *is_there, struct psd_error *err) PSD_MUST_CHECK;
 void psd_onnx_close(struct psd_onnx_file *file); /* closes a file; does nothing if file is NULL */

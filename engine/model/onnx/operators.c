@@ -198,7 +198,7 @@ static enum psd_status concat(struct psd_onnx *onnx)
 
 		PSD_TRY(psd_onnx_check_data(onnx, part));
 		if (part->view.n_axes != data->view.n_axes)
-			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse_shapes(onnx, "must have equally many axes");
 		PSD_TRY(add_input(onnx, &spec, part, axis));
 	}
 	PSD_TRY(psd_onnx_add(onnx, &spec, NULL, &layer));

@@ -1,4 +1,5 @@
-/* Parts of the layers that only a prediction needs (other.c, families.c). Private to the ONNX reader. */
+/* Functions for layers of kind `other`, which stand for nodes that only a prediction needs (other.c, families.c).
+ * Private to the ONNX reader. */
 #ifndef PSD_ONNX_OTHER_H
 #define PSD_ONNX_OTHER_H
 
@@ -6,37 +7,42 @@
 
 #define PSD_ONNX_OTHER_INPUTS_MAX 64u
 
-/* Axis of an output: a copy of an axis of an input, or a size. */
+/* One axis of an output. It has the size of an axis of an input, or a fixed size. */
 struct psd_onnx_out_axis {
-	const struct psd_onnx_view *of; /* NULL: a size */
+	const struct psd_onnx_view *of; /* view of the input with that axis; NULL: the size is `size` */
 	unsigned axis;
 	uint64_t size;
 };
 
-/* The output of a node, with its work. */
+/* Output and work of a node, from which a layer of kind `other` is made. */
 struct psd_onnx_out {
 	struct psd_onnx_out_axis axes[PSD_ONNX_AXES_MAX];
 	unsigned n;
 	uint64_t flops;		/* FLOPs of forward for one sample */
-	bool has_parameters;	/* learned inputs are parameters */
-	unsigned no_parameters; /* bit i: input i is none */
-	bool reads_output;	/* the layer reads a value for each that it writes: rows of a table */
-	bool is_map;		/* the axes after the second are spatial */
+	bool has_parameters;	/* the node's constant inputs count as parameters of the layer */
+	unsigned no_parameters; /* bit i: input i does not count as a parameter */
+	/* the layer reads one value for each value that it writes, as if it looked up rows of a table */
+	bool reads_output;
+	bool is_map; /* the output is a map: its axes after the second are spatial */
 	bool is_recurrent;
 };
 
-/* Append an axis. False: there are too many, or the size is 0. */
+/* Append an axis to the output: one of size `size`, or a copy of axis `axis` of the view. False: the output has too
+ * many axes, or the size is 0. */
 bool psd_onnx_out_add(struct psd_onnx_out *out, uint64_t size);
 bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *view, unsigned axis);
 uint64_t psd_onnx_out_values(const struct psd_onnx_out *out); /* number of values of one sample */
-/* Sets *out to a matrix product of two values with several axes. False: they do not fit. */
+/* Sets *out to the output of a matrix product over the last two axes; other axes are broadcast. False: the shapes of
+ * the views do not fit. */
 bool psd_onnx_out_product(struct psd_onnx_out *out, const struct psd_onnx_view *left,
 			  const struct psd_onnx_view *right);
-/* Infers the output of the node by its operator. *is_done is false if that is unknown. */
+/* Sets *out to the output of onnx->node, as the rules of its operator say. *is_done is false if psd has no rule for the
+ * operator. */
 enum psd_status psd_onnx_infer_out(struct psd_onnx *onnx, struct psd_onnx_out *out, bool *is_done) PSD_MUST_CHECK;
-/* True if the node makes a parameter of its quantized values. */
+/* True if onnx->node only converts quantized values of the file to a parameter. */
 bool psd_onnx_is_quantized_parameter(const struct psd_onnx *onnx);
-/* Adds the layer; *result: its output. *is_done is false if its figures are too large. */
+/* Adds a layer of kind `other` with the output `out`, which reads the n_data values data[]. *result: output of the
+ * layer. *is_done is false, and no layer is added, if a size is too large. */
 enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_out *out,
 				   const struct psd_onnx_value *const data[], unsigned n_data,
 				   struct psd_onnx_value *result, bool *is_done) PSD_MUST_CHECK;

@@ -19,7 +19,7 @@
 /* Largest number of values in all constants of a file together; for small files the limit is lower. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
-/* Number of ties that have a remark each. */
+/* Largest number of tied layers that get a remark of their own; more are only counted. */
 #define PSD_ONNX_TIES_SAID 6u
 /* Number of lists of known layouts (psd_onnx.layouts). The known layouts of layer i's output are in list i %
  * PSD_ONNX_LAYOUTS. */
@@ -45,15 +45,15 @@ enum psd_onnx_type {
 
 enum psd_onnx_kind {
 	PSD_ONNX_ABSENT,   /* an optional input of a node that is not given */
-	PSD_ONNX_CONSTANT, /* constant: numbers that do not depend on the samples; parameters are included */
+	PSD_ONNX_CONSTANT, /* numbers that do not depend on the samples, parameters included */
 	PSD_ONNX_DATA,	   /* output of a layer, to which an elementwise function may still have to be applied */
-	PSD_ONNX_SCORES,   /* attention scores, until they are multiplied by the values and become a layer */
+	PSD_ONNX_SCORES,   /* attention scores. They become a layer only with the product by the values */
 	PSD_ONNX_NOISE,	   /* random numbers or a random mask; only dropout can use them */
 	PSD_ONNX_LABELS,   /* labels of the loss */
 	/* sequence of parts of data or of a constant, made by the operator SplitToSequence */
 	PSD_ONNX_SEQUENCE,
 	PSD_ONNX_FALSE, /* false for all samples, such as the result of IsNaN */
-	PSD_ONNX_WRONG, /* output of a node that is wrong, or of one that reads it */
+	PSD_ONNX_WRONG, /* output of a node that cannot be converted, or of a node that reads such an output */
 };
 
 struct psd_onnx_expr;
@@ -72,11 +72,12 @@ struct psd_onnx_value {
 	/* constant: tensor of the file from which `view` selects; NULL: from `computed` */
 	const Onnx__Tensor *origin;
 	const double *computed; /* constant: computed numbers from which `view` selects; NULL: from `origin` */
-	/* Constant: rows of a parameter in an arbitrary order, which `view` cannot express. */
+	/* Constant: selected rows of a parameter, in an order that `view` cannot express. */
 	bool is_gathered;
 	bool is_real;	 /* constant: its type has fractions, such as float */
 	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
-	/* data: selection and order of the layer's values; constant: those of the numbers in `origin` or `computed` */
+	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
+	 * numbers in `origin` or `computed` */
 	struct psd_onnx_view view;
 	const Onnx__Node *split_node; /* sequence: the SplitToSequence node that made it */
 	/* data: elementwise function that is still to be applied to the layer's output */
@@ -84,10 +85,11 @@ struct psd_onnx_value {
 	struct psd_onnx_scores *scores;
 	/* data: base of a rotary position encoding that attention still has to apply; 0: none */
 	double rotary_base;
-	double keep_ratio; /* noise: share of values that the mask keeps; 0: not known */
+	double keep_ratio; /* noise: share of values that a dropout mask does not set to 0; 0: not known */
 };
 
-/* State of the reader. Arrays are indexed by the number of a value, except those whose comment says "per node". */
+/* State of the reader. An array has an entry for each value of the file, except where a comment says "per node" or "per
+ * output". */
 struct psd_onnx {
 	const char *path;
 	const Onnx__Graph *graph;
@@ -99,43 +101,48 @@ struct psd_onnx {
 	struct psd_names names; /* map from value names to value numbers */
 	struct psd_onnx_value *values;
 	unsigned *n_consumers; /* per value: number of inputs of needed nodes that have this value */
-	unsigned *consumers;   /* per value: number of the first node that needs it */
+	unsigned *consumers;   /* per value: number of the first needed node that reads it */
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
-	bool *is_done;	       /* per node: it was converted, or needs no conversion */
+	bool *is_done;	       /* per node: the node was converted, or needs no conversion */
 	bool has_loss;
-	bool has_1d_windows;		   /* some window of the network moves along a single axis */
-	struct psd_onnx_matrix **matrices; /* layers that use a matrix of the file as a whole, in their order */
+	bool has_1d_windows; /* some window of the network moves along a single axis */
+	/* array of layers that have a whole matrix of the file as their weight, in the order of the graph */
+	struct psd_onnx_matrix **matrices;
 	unsigned n_matrices;
-	/* map from tensors of the file to the number of the first layer with that tensor */
+	/* map from a tensor of the file to an index in `matrices`: the first layer with that tensor */
 	struct psd_names owners;
-	/* Map from a layer name that several layers want to the number at the end of the newest one's name, such as 3
-	 * for "name-3". */
+	/* Map from a layer name that several layers would get to the highest number that was appended to it: 3 for
+	 * "name-3". */
 	struct psd_names repeats;
 	const struct psd_onnx_weight *weights;
-	/* Known layouts: views of layers' outputs for which layers were added that put the values in another order.
-	 * They are kept so that such layers are added only once. Each entry is the begin of a list. */
+	/* Layers that were added to put the values of another layer in another order, each with the view that needed
+	 * it. They are recorded so that each is added only once. An entry of the array is the head of a linked list. */
 	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS];
 	int64_t version;			 /* version of ONNX's set of operators that the file uses */
-	const struct psd_model_choices *choices; /* NULL: none */
-	bool tied_used[PSD_MODEL_TIED_MAX];	 /* per entry of `tied`: a layer has the name */
-	struct psd_text remarks, doubts;	 /* the graph has them */
+	const struct psd_model_choices *choices; /* choices of the user; NULL: none */
+	bool tied_used[PSD_MODEL_TIED_MAX];	 /* per entry of choices->tied: the file has a layer with that name */
+	struct psd_text remarks, doubts; /* remarks and doubts about the conversion; they become those of the graph */
 	unsigned n_ties;
-	unsigned n_open, first_open; /* tables that values could not be compared with: number, layer of the first */
-	unsigned n_copies;	     /* matrices that the file has once and the network for each of several modules */
+	/* Number of embedding tables that could not be compared with a matrix because the file leaves out numbers;
+	 * number of the first such layer. */
+	unsigned n_open, first_open;
+	/* number of matrices that are stored once in the file, although several layers have copies of them */
+	unsigned n_copies;
 	uint64_t copied_parameters;
-	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* module of the first of them */
-	uint64_t *used;				 /* per value: number of its numbers that parameters of layers have */
-	struct psd_text mistakes;		 /* messages about all wrong nodes */
+	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* name of the first layer (module in PyTorch) with such a copy */
+	uint64_t *used;				 /* per value: number of its values that are parameters of layers */
+	struct psd_text mistakes;		 /* messages about all nodes that cannot be converted */
 	unsigned n_mistakes, n_unsaid;
-	unsigned n_foreign; /* operators of other domains, whose work is not known */
+	/* number of nodes whose operator is not defined by ONNX itself, so their FLOPs are not known */
+	unsigned n_foreign;
 	const Onnx__Node *first_foreign;
-	bool *is_output;       /* per output of the file: it counts */
-	unsigned first_output; /* number of the output that has the loss */
+	bool *is_output;       /* per output of the file: the output is used */
+	unsigned first_output; /* number of the output from which the loss is computed */
 	struct psd_error *err;
 };
 
-/* Function that tries to convert the node in one way. *is_done is false, with PSD_OK, if this way does not fit the
- * node. */
+/* Function that tries one way to convert the node onnx->node. If this way does not fit the node, it returns PSD_OK and
+ * sets *is_done to false. */
 typedef enum psd_status psd_onnx_try_fn(struct psd_onnx *onnx, bool *is_done);
 
 /* ---- nodes (nodes.c) ---- */
@@ -143,6 +150,12 @@ typedef enum psd_status psd_onnx_try_fn(struct psd_onnx *onnx, bool *is_done);
 /* Fills onnx->err with "path: node 'name' (Op) ", followed by the formatted text. Returns PSD_EINVAL. */
 enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Refuses the node because the shapes of its inputs do not fit. The message is "has inputs of shapes [2,3] and [4],
+ * RULE". rule: shapes that are accepted, such as "must be equal". Returns PSD_EINVAL. */
+enum psd_status psd_onnx_refuse_shapes(const struct psd_onnx *onnx, const char *rule);
+/* Writes a shape as ONNX does, "[2,3]", and returns text. "[]" is the shape of a single number. */
+#define PSD_ONNX_SHAPE_TEXT_MAX 176u /* room for PSD_ONNX_AXES_MAX numbers of 20 digits */
+char *psd_onnx_write_shape(char text[PSD_ONNX_SHAPE_TEXT_MAX], const uint64_t dims[], unsigned n_dims);
 enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx);
 
 /* true if the operator is not one of ONNX's standard operators */
@@ -155,7 +168,7 @@ struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *n
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
 
-/* attribute of the node with that name; NULL: the node does not have it */
+/* Returns the attribute of the node with that name; NULL: the node does not have it. */
 const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name);
 int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise);
 double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise);
@@ -165,12 +178,12 @@ bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char 
  * 0 if both are absent. */
 enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
 				  unsigned most, unsigned *n) PSD_MUST_CHECK;
-/* Sets *axis to the axis with that number, of n_axes; a negative number counts from the end. PSD_EINVAL: there is no
+/* Sets *axis to `number` of n_axes axes, counted from 0; a negative number counts from the end. PSD_EINVAL: there is no
  * such axis. */
 enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes,
 			      unsigned *axis) PSD_MUST_CHECK;
-/* Sets is_marked[] for the axes in the node's attribute or input 'axes', and *n to their number. are_added: these axes
- * do not exist yet, and their numbers count them together with the n_axes existing ones. */
+/* Sets is_marked[a] for each axis a in the node's attribute or input 'axes', and *n to their number. are_added: the
+ * node adds these axes, so numbers count old and new axes together; n_axes is the number of old ones. */
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n) PSD_MUST_CHECK;
 
@@ -216,12 +229,13 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
  * more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
-/* True if a prediction takes a computed constant for a parameter, as in a network whose values were left out. */
+/* True if a prediction counts a computed constant as a parameter. This is for files whose parameters were replaced by
+ * computed numbers to save space. */
 bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 
 /* ---- constant folding (fold.c) ---- */
 
-/* Tries to compute all outputs of the node from its inputs; this way fits nodes with only constant inputs. */
+/* Tries to compute all outputs of the node as constants; this way fits nodes with only constant inputs. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_fold;
 
 /* ---- shapes (shapes.c) ---- */
@@ -230,10 +244,11 @@ PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_fold;
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_view;
 /* Sets *view to the view of the node's first input. PSD_EINVAL: the input is not a value with a view. */
 enum psd_status psd_onnx_read_view(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
-/* Sets output number `output` of the node to the value `of`, with the view `view`. */
+/* Sets output number `output` of the node to a copy of `of` whose view is `view`. */
 enum psd_status psd_onnx_put_view(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
 				  unsigned output) PSD_MUST_CHECK;
-/* Sets the node's first output to its first input, with the view `view` reshaped to n dimensions dims[]. */
+/* Sets the node's first output to its first input, reshaped. view: view of the input; dims: the n dimensions of the
+ * output. */
 enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t dims[],
 				    unsigned n) PSD_MUST_CHECK;
 /* Returns the position along an axis of size dim, limited to 0..dim; a negative position counts from the end. */
@@ -244,16 +259,17 @@ int64_t psd_onnx_clamp(int64_t position, int64_t dim);
 /* Returns the name of a parameter in the file; NULL: it is not a tensor of the file, or other nodes read it as
  * well. */
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
-/* Writes the node's module in PyTorch, or else its own name; "" if it has neither. */
+/* Writes the name of the PyTorch module that the node is a part of, or else the node's own name; "" if the file has
+ * neither. */
 void psd_onnx_module_of(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1]);
-/* Writes the name that psd_onnx_add() would give. */
+/* Writes the name that psd_onnx_add() would give to a layer for this node. weight: as there. */
 void psd_onnx_preview_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1]);
 /* Adds a layer, whose spec->inputs are set, and sets *number to its number. weight: name of the file's tensor after
  * which the layer is named; NULL: it is named after the node. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
 			     unsigned *number) PSD_MUST_CHECK;
-/* Adds one more layer for the node, and sets *number to its number. Its name is that of the node followed by the
- * kind. */
+/* Adds a further layer for the node, and sets *number to the layer's number. Its name is that of the node followed by
+ * the layer's kind. */
 enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 				    unsigned *number) PSD_MUST_CHECK;
 /* Adds a layer whose only input is layer *layer, and sets *layer to its number. */
@@ -271,17 +287,17 @@ enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_
 				   const char *weight) PSD_MUST_CHECK;
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
 uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
-/* Checks that the axis does not contain the batch. PSD_EINVAL: it contains the batch. */
+/* Checks that an axis of `data` does not contain the batch. PSD_EINVAL: it contains the batch. */
 enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
 				     unsigned axis) PSD_MUST_CHECK;
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
 
 /* ---- order of values (layout.c) ---- */
 
-/* Sets order[] to the indices of a view's digits, without those of the batch: the digit with the largest stride first.
- * Returns the number of digits. */
+/* Sets order[] to the indices of a view's digits, from the digit with the largest stride to that with the smallest.
+ * Digits of the batch are left out. Returns the number of indices. */
 unsigned psd_onnx_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX]);
-/* Makes *view a view of all values of some layer, in any order; adds slice layers if necessary. */
+/* Makes *view a view that has each value of its layer once, in any order; adds slice layers if necessary. */
 enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
 /* Order of a view's axes in a layer. The n[0] axes in axes[0] become the channels, those in axes[1] the rows, those in
  * axes[2] the columns. All axes except the batch must be listed. */
@@ -289,12 +305,12 @@ struct psd_onnx_order {
 	unsigned n[3];
 	unsigned axes[3][PSD_ONNX_AXES_MAX];
 };
-/* Makes *view a view of a layer in which the axes have that order; adds layers if necessary. is_flat: only the order
- * of values matters, so the layer may have another shape. */
+/* Adds layers if the axes of *view do not have the given order in the layer, and makes *view a view of the last one.
+ * is_flat: only the order of values matters, so the layer may have another shape. */
 enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
 				 bool is_flat) PSD_MUST_CHECK;
-/* Makes both views views of whole layers with one shape, with their values in the same order; adds layers if
- * necessary. *do_match is false if the dimensions of the views differ. */
+/* Adds layers until both views have each value of their layers once, in the same order, and the layers have one shape.
+ * *do_match is false if the dimensions of the views differ. */
 enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
 			       bool *do_match) PSD_MUST_CHECK;
 /* Makes `data` the output of a layer with `axis` as channels, and the other axes as rows and columns; adds layers if
@@ -317,15 +333,15 @@ PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_function;
 enum psd_status psd_onnx_materialize(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
 /* Replaces the data x by -x; by 1 / x if is_quotient. */
 enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data, bool is_quotient) PSD_MUST_CHECK;
-/* True if value `square` is the square of value `of`. */
+/* True if `square` is the square of `of`: both are values of the file. */
 bool psd_onnx_is_square(const struct psd_onnx_value *square, const struct psd_onnx_value *of);
 /* True if the expression is x multiplied by a constant; *factor is set to the constant. */
 bool psd_onnx_expr_is_product(const struct psd_onnx_expr *expr, double *factor);
 
 /* ---- attention (attention.c) ---- */
 
-/* Begin attention scores, as the product of queries and keys, and end them, by the product with the values, which adds
- * the attention layer. */
+/* psd_onnx_begin_scores() makes attention scores, the product of queries and keys. psd_onnx_end_scores() multiplies
+ * them by the values and adds the attention layer. */
 enum psd_status psd_onnx_begin_scores(struct psd_onnx *onnx, const struct psd_onnx_value *queries,
 				      const struct psd_onnx_value *keys, struct psd_onnx_value *result) PSD_MUST_CHECK;
 enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores, double factor,
@@ -341,14 +357,15 @@ enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct ps
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				    const struct psd_onnx_value *values, struct psd_onnx_value *result) PSD_MUST_CHECK;
 
-/* Queries and keys, whose product the scores are; the views are of outputs of layers. */
+/* Sets views of the queries and keys whose product the scores are. */
 void psd_onnx_factors_of_scores(const struct psd_onnx_value *scores, const struct psd_onnx_value *factors[2]);
 
 /* ---- layers that only a prediction needs (other.c) ---- */
 
-/* Tries to make a layer of the kind other of the node, which psd cannot compute. */
+/* Tries to convert the node to a layer of kind `other`; this way fits nodes that psd cannot compute, if only a
+ * prediction is wanted. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_other;
-bool psd_onnx_allows_other(const struct psd_onnx *onnx); /* true for a prediction */
+bool psd_onnx_allows_other(const struct psd_onnx *onnx); /* true if the graph is only for a prediction */
 
 /* ---- fusion of several nodes (fusion.c) ---- */
 
@@ -366,45 +383,49 @@ PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_match_rotation;
  * same axes. */
 enum psd_status psd_onnx_bind(struct psd_onnx *onnx, unsigned layer, const char *role,
 			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
-/* The same as psd_onnx_bind(), for a constant that is broadcast to `data`; its values are put in the order of the
- * data's layer. */
+/* Records the same as psd_onnx_bind(), for a constant that is broadcast to the shape of `data`. The values are put in
+ * the order of the output of the data's layer. */
 enum psd_status psd_onnx_bind_broadcast(struct psd_onnx *onnx, unsigned layer, const char *role,
 					const struct psd_onnx_value *value,
 					const struct psd_onnx_view *data) PSD_MUST_CHECK;
 /* True if psd_onnx_bind() was called before for this tensor with the same values of the file. */
 bool psd_onnx_is_bound(const struct psd_onnx *onnx, unsigned layer, const char *role,
 		       const struct psd_onnx_value *value, const unsigned order[]);
-/* Reads the values of a tensor of the graph, after the graph was sealed, as psd_onnx_values() does. */
+/* Reads the values of a tensor of the graph, as psd_onnx_values() does. The graph must be sealed. */
 enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
 				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;
 
 /* ---- shared matrices (ties.c) ---- */
 
-/* A layer that is about to be added, and the layer above it that has its matrix. */
+/* Arguments and results of psd_onnx_find_tie(), about a layer that is going to be added. If the layer shares its matrix
+ * with an earlier layer, the two are tied. */
 struct psd_onnx_tie {
-	const struct psd_onnx_value *weight, *bias; /* bias: NULL: none */
-	const unsigned *order;			    /* order of the weight's axes in the tensor; NULL: unchanged */
-	const char *name;			    /* name of the weight in the file; NULL: none */
-	bool is_table;				    /* the layer is an embedding */
-	bool is_tied;				    /* result: it shares the tensors of layer `owner` */
+	const struct psd_onnx_value *weight, *bias; /* weight and bias of the new layer; bias may be NULL */
+	/* for each axis of the layer's tensor, the axis of the weight in the file; NULL: the same axes */
+	const unsigned *order;
+	const char *name; /* name of the weight in the file; NULL: it has no name */
+	bool is_table;	  /* the new layer is an embedding */
+	bool is_tied;	  /* result: the new layer shares the tensors of layer number `owner` */
 	unsigned owner;
-	bool is_copy;			/* result: a layer above it has the same tensor of the file */
-	struct psd_onnx_matrix *matrix; /* result: for psd_onnx_keep_matrix(); NULL: its matrix is not to be shared */
+	bool is_copy; /* result: an earlier layer has the same tensor of the file, but does not share it */
+	/* result: argument of psd_onnx_keep_matrix(); NULL: later layers cannot share this layer's matrix */
+	struct psd_onnx_matrix *matrix;
 };
 
-/* Decides whether a layer shares its matrix. PSD_EINVAL: the user's choice is impossible. */
+/* Decides whether the new layer shares the matrix of an earlier layer. PSD_EINVAL: the user's entry in `tied` cannot be
+ * followed. */
 enum psd_status psd_onnx_find_tie(struct psd_onnx *onnx, struct psd_onnx_tie *tie) PSD_MUST_CHECK;
-/* Keeps the matrix of a layer that was added, for layers below it. */
+/* Records the matrix of layer number `layer`, which was added to the graph, so that later layers can share it. */
 enum psd_status psd_onnx_keep_matrix(struct psd_onnx *onnx, struct psd_onnx_matrix *matrix,
 				     unsigned layer) PSD_MUST_CHECK;
-/* True if a layer has that matrix, also transposed if the layer is an embedding. */
+/* True if a layer of the graph has the matrix `value`. An embedding with the transposed matrix counts, too. */
 bool psd_onnx_is_kept(struct psd_onnx *onnx, const struct psd_onnx_value *value);
-/* Checks that every layer that the user ties exists. */
+/* Checks that the file has a layer for each entry of the user's `tied`. PSD_EINVAL: it does not. */
 enum psd_status psd_onnx_check_ties(const struct psd_onnx *onnx) PSD_MUST_CHECK;
 
 /* ---- remarks on the graph (remarks.c) ---- */
 
-/* Adds remarks and doubts about all of the file; the graph is complete. */
+/* Adds the remarks and doubts about the file as a whole to the graph. Called after the last layer was added. */
 void psd_onnx_add_remarks(struct psd_onnx *onnx);
 
 /* ---- operators ---- */
@@ -413,8 +434,8 @@ typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
 
 /* Converts the node onnx->node, by one of the functions below. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_convert;
-/* Returns the number of the axis with the classes in an output of the network. It is the last axis of a sequence. It
- * is the channels of a map, also if the network has windows along a single axis. */
+/* Returns the number of the axis of `data`, an output of the network, that has the classes. In a sequence it is the
+ * last axis. In a map it is the axis of channels, even if the windows of the network move along a single axis. */
 unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_value *data);
 /* Adds a loss that reads `data`, an output of the network. axis: number of the axis with the classes. */
 enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;

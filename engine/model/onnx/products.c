@@ -125,12 +125,12 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	struct psd_onnx_value result;
 
 	if (learned->n_dims > n)
-		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		return psd_onnx_refuse_shapes(onnx, "the learned one has too many axes");
 	for (unsigned a = 0; a < n; a++) {
 		const uint64_t side = a < missing ? 1 : learned->dims[a - missing];
 
 		if (side != 1 && side != psd_onnx_view_dim(&data->view, a))
-			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse_shapes(onnx, "must be equal in each axis, or 1 in the learned one");
 		if (psd_onnx_view_has_batch(&data->view, a) && side != 1)
 			return psd_onnx_refuse(onnx, "has learned values for each sample of the batch");
 		if (psd_onnx_view_has_batch(&data->view, a))
@@ -277,6 +277,7 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	const uint64_t outputs = is_deconv ? psd_saturated_mul(weight->dims[1], (uint64_t)groups) : weight->dims[0];
 	struct psd_sides kernel = {1, 1};
 	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
+	char shape[PSD_ONNX_SHAPE_TEXT_MAX];
 	bool has_bias = false, is_bias_left;
 	unsigned layer;
 
@@ -296,7 +297,9 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	if (groups < 1 || groups > PSD_LAYER_CHANNELS_MAX || outputs > PSD_LAYER_CHANNELS_MAX ||
 	    (is_deconv ? weight->dims[0] : psd_onnx_view_dim(&data->view, 1)) !=
 		    (is_deconv ? psd_onnx_view_dim(&data->view, 1) : weight->dims[1] * (uint64_t)groups))
-		return psd_onnx_refuse(onnx, "has a weight that does not fit %llu channels in %lld groups",
+		return psd_onnx_refuse(onnx,
+				       "has a weight of shape %s, which does not fit %llu channels in %lld groups",
+				       psd_onnx_write_shape(shape, weight->dims, weight->n_dims),
 				       (unsigned long long)psd_onnx_view_dim(&data->view, 1), (long long)groups);
 	conv->groups = (uint32_t)groups;
 	conv->outputs = (uint32_t)outputs;

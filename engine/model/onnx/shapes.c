@@ -2,6 +2,7 @@
  * by row. */
 #include <string.h>
 
+#include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
@@ -68,11 +69,28 @@ int64_t psd_onnx_clamp(int64_t position, int64_t dim)
 
 /* ---- reshapes ---- */
 
+/* Refuses to change the shape of the view to dims[]. */
+static enum psd_status refuse_shape(struct psd_onnx *onnx, const struct psd_onnx_view *view, const char *verb,
+				    const uint64_t dims[], unsigned n)
+{
+	char from[PSD_ONNX_SHAPE_TEXT_MAX], to[PSD_ONNX_SHAPE_TEXT_MAX];
+	uint64_t old[PSD_ONNX_AXES_MAX], old_values = 1, values = 1;
+
+	for (unsigned a = 0; a < view->n_axes; a++) {
+		old[a] = psd_onnx_view_dim(view, a);
+		old_values = psd_saturated_mul(old_values, old[a]);
+	}
+	for (unsigned a = 0; a < n; a++)
+		values = psd_saturated_mul(values, dims[a]);
+	return psd_onnx_refuse(onnx, "cannot %s an input of shape %s to %s%s", verb,
+			       psd_onnx_write_shape(from, old, view->n_axes), psd_onnx_write_shape(to, dims, n),
+			       values == old_values ? ": psd cannot express that order of its values" : "");
+}
+
 enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t dims[], unsigned n)
 {
 	if (!psd_onnx_view_reshape(&view, dims, n))
-		return psd_onnx_refuse(
-			onnx, "reshapes its input to another number of values, or to an order that no view has");
+		return refuse_shape(onnx, &view, "reshape", dims, n);
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
@@ -152,7 +170,7 @@ static enum psd_status expand(struct psd_onnx *onnx)
 		dims[a] = dim > 0 ? (uint64_t)dim : 0;
 	}
 	if (!psd_onnx_view_expand(&view, dims, n_dims))
-		return psd_onnx_refuse(onnx, "cannot broadcast its input to that shape");
+		return refuse_shape(onnx, &view, "broadcast", dims, n_dims);
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 

@@ -1,8 +1,9 @@
-/* A strided view of a layer's output, or of a constant. The values of an output are in memory channel by channel, and
- * in a channel row by row. Each axis of a view is a list of digits, as in a number whose digits have different bases;
- * the first digit is the most significant. A position along the axis is such a number. If a digit grows by 1, the
- * value is `stride` values further in memory. So a reshape regroups digits, a transpose reorders axes, and a slice
- * changes sizes and the offset; none of them needs a layer. An axis of size 1 has no digits. Pure functions. */
+/* A strided view: values of a layer's output or of a constant, selected and ordered by axes. The values of an output
+ * are in memory channel by channel, and in a channel row by row. Each axis has a list of digits, like the digits of a
+ * decimal number, but each digit has a base (size) of its own. A position along the axis is such a number; its first
+ * digit is the most significant one. If a digit grows by 1, the value is `stride` values further in memory. A reshape
+ * regroups digits, a transpose reorders axes, and a slice changes sizes and the offset. So none of them needs a layer.
+ * An axis of size 1 has no digits. Pure functions. */
 #ifndef PSD_ONNX_VIEW_H
 #define PSD_ONNX_VIEW_H
 
@@ -18,7 +19,9 @@
 
 struct psd_onnx_digit {
 	uint32_t size;
-	uint64_t stride; /* distance in memory, in values, if the digit grows by 1; 0: the same value */
+	/* distance in memory, in values, between positions whose digit differs by 1; 0: all positions have the same
+	 * value */
+	uint64_t stride;
 };
 
 struct psd_onnx_view {
@@ -30,7 +33,7 @@ struct psd_onnx_view {
 	struct psd_onnx_digit digits[PSD_ONNX_DIGITS_MAX];
 };
 
-/* index of the axis' first digit */
+/* index in view->digits of the axis' first digit */
 unsigned psd_onnx_view_first(const struct psd_onnx_view *view, unsigned axis);
 unsigned psd_onnx_view_count(const struct psd_onnx_view *view, unsigned axis); /* number of the axis' digits */
 unsigned psd_onnx_view_digits(const struct psd_onnx_view *view);	       /* number of digits of all axes */
@@ -46,9 +49,9 @@ bool psd_onnx_view_add_axis(struct psd_onnx_view *view);
 bool psd_onnx_view_add_digit(struct psd_onnx_view *view, uint64_t size, uint64_t stride);
 /* Appends a copy of an axis of another view, with its digits. False: the view has too many axes or digits. */
 bool psd_onnx_view_add_axis_of(struct psd_onnx_view *view, const struct psd_onnx_view *other, unsigned axis);
-/* Appends an axis with the sizes of an axis of another view, for values that are in memory without gaps. Axes are
- * appended from the first to the last; *stride is the stride of the digit before, and becomes that of the axis' last
- * digit. */
+/* Appends an axis with the size of an axis of another view, for values that are in memory without gaps. Axes are
+ * appended from the first to the last. *stride: before the first call, the number of values of the whole view; each
+ * call changes it for the next. */
 void psd_onnx_view_add_dense_axis(struct psd_onnx_view *view, const struct psd_onnx_view *other, unsigned axis,
 				  uint64_t *stride);
 

@@ -115,9 +115,9 @@ Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
 Test(onnx_exact, a_mean_is_subtracted)
 {
 	onnx_file_becomes("opset 17\n" SPELT("Sub(x, m)"), "input 5x4, permute 4x5, layer-norm 4x5, softmax-loss 4x5");
-	onnx_file_refuses(
-		"opset 17\n" SPELT("Sub(m, x)"),
-		"node '' (Sub) combines samples of different shapes, which psd supports only for a factor of each map");
+	onnx_file_refuses("opset 17\n" SPELT("Sub(m, x)"),
+			  "node '' (Sub) has inputs of shapes [1,5,1] and [1,5,4], must be equal, or one must have a "
+			  "factor for each map of the other");
 }
 
 /* ---- the end ---- */

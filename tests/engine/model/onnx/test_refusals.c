@@ -93,17 +93,17 @@ Test(onnx_refusals, constants)
 		{FLAT "a: f32[2] = 1 2\nt = GatherElements(a)\ny = Mul(x, t)",
 		 "node '' (GatherElements) must have 2 inputs"},
 		{FLAT "a: f32[2] = 1 2\nb: f32[3] = 1 2 3\nt = Add(a, b)\ny = Mul(x, t)",
-		 "node '' (Add) has inputs whose shapes do not fit"},
+		 "node '' (Add) has inputs of shapes [2] and [3], must be equal in each axis, or 1"},
 		{FLAT "a: f32[2] = 1 2\nb: f32[3] = 1 2 3\nt = Where(a, b, a)\ny = Mul(x, t)",
-		 "node '' (Where) has inputs whose shapes do not fit"},
+		 "node '' (Where) has inputs of shapes [2], [3] and [2], must be equal in each axis, or 1"},
 		{FLAT "a: f32[2] = 1 2\nb: f32[1,1] = 3\nt = Concat(a, b) axis=0\ny = Mul(x, t)",
-		 "node '' (Concat) has inputs whose shapes do not fit"},
+		 "node '' (Concat) has inputs of shapes [2] and [1,1], must be equal except along 'axis'"},
 		{FLAT "a: f32[2,1] = 1 2\nb: f32[3,1] = 1 2 3\nt = Concat(a, b) axis=1\ny = Mul(x, t)",
-		 "node '' (Concat) has inputs whose shapes do not fit"},
+		 "node '' (Concat) has inputs of shapes [2,1] and [3,1], must be equal except along 'axis'"},
 		{FLAT "a: f32[2] = 1 2\nb: i64[1,1] = 0\nt = GatherElements(a, b)\ny = Mul(x, t)",
-		 "node '' (GatherElements) has inputs whose shapes do not fit"},
+		 "node '' (GatherElements) has inputs of shapes [2] and [1,1], must be equal except along 'axis'"},
 		{FLAT "a: f32[2,2] = 1 2 3 4\nb: i64[1,1] = 0\nt = GatherElements(a, b)\ny = Mul(x, t)",
-		 "node '' (GatherElements) has inputs whose shapes do not fit"},
+		 "node '' (GatherElements) has inputs of shapes [2,2] and [1,1], must be equal except along 'axis'"},
 		{FLAT "a: f32[2] = 1 2\nb: i64[2] = 0 2\nt = GatherElements(a, b)\ny = Mul(x, t)",
 		 "node '' (GatherElements) takes position 2 of an axis with 2"},
 		{FLAT "s: i64[9] = 1 1 1 1 1 1 1 1 1\nt = ConstantOfShape(s)\ny = Mul(x, t)",
@@ -134,7 +134,7 @@ Test(onnx_refusals, shapes)
 	static const struct refusal refusals[] = {
 		{ROWS "y = Reshape(x, x)", "node '' (Reshape) computes 'shape' from the samples, must have a constant"},
 		{ROWS "s: i64[2] = 1 23\ny = Reshape(x, s)",
-		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
+		 "node '' (Reshape) cannot reshape an input of shape [1,4,6] to [1,23]"},
 		{ROWS "s: i64[2] = -1 -1\ny = Reshape(x, s)",
 		 "node '' (Reshape) makes axis 1 of size -1, which is not possible"},
 		{ROWS "s: i64[2] = 1 -2\ny = Reshape(x, s)",
@@ -144,19 +144,19 @@ Test(onnx_refusals, shapes)
 		{ROWS "s: i64[2] = 1 4294967296\ny = Reshape(x, s)",
 		 "node '' (Reshape) makes axis 1 of size 4294967296, which is not possible"},
 		{ROWS "s: i64[4] = 65536 65536 65536 65536\ny = Reshape(x, s)",
-		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
+		 "node '' (Reshape) cannot reshape an input of shape [1,4,6] to [65536,65536,65536,65536]"},
 		{ROWS "s: i64[5] = 65536 65536 65536 65536 -1\ny = Reshape(x, s)",
-		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
+		 "node '' (Reshape) cannot reshape an input of shape [1,4,6] to [65536,65536,65536,65536,0]"},
 		{ROWS "a: i64[1] = 3\ny = Squeeze(x, a)", "node '' (Squeeze) has axis 3, must be from -3 to before 3"},
 		{ROWS "a: i64[1] = -5\ny = Unsqueeze(x, a)",
 		 "node '' (Unsqueeze) has axis -5, must be from -4 to before 4"},
 		{ROWS "a: i64[6] = 0 1 2 3 4 5\ny = Unsqueeze(x, a)", "node '' (Unsqueeze) makes more than 8 axes"},
 		{ROWS "a: i64[1] = 1\ny = Squeeze(x, a)",
-		 "node '' (Squeeze) reshapes its input to another number of values, or to an order that no view has"},
+		 "node '' (Squeeze) cannot reshape an input of shape [1,4,6] to [1,6]"},
 		{ROWS "s: i64[3] = 1 4 5\ny = Expand(x, s)",
-		 "node '' (Expand) cannot broadcast its input to that shape"},
+		 "node '' (Expand) cannot broadcast an input of shape [1,4,6] to [1,4,5]"},
 		{ROWS "s: i64[3] = 1 4 0\ny = Expand(x, s)",
-		 "node '' (Expand) cannot broadcast its input to that shape"},
+		 "node '' (Expand) cannot broadcast an input of shape [1,4,6] to [1,4,0]"},
 		{ROWS "y = Transpose(x) perm=[0,1]",
 		 "node '' (Transpose) has a 'perm' that must name each of 3 axes once"},
 		{ROWS "y = Transpose(x) perm=[0,1,1]",
@@ -207,7 +207,7 @@ Test(onnx_refusals, shapes)
 		{"input x f32[1,6,6]\ns: i64[5] = 1 2 3 2 3\nr = Reshape(x, s)\nf: i64[3] = 1 6 6\n"
 		 "o = Transpose(r) perm=[0,1,4,3,2]\np = Transpose(r) perm=[0,4,1,2,3]\n"
 		 "a = Reshape(o, f)\nb = Reshape(p, f)\ny = Add(a, b)",
-		 "node '' (Add) has inputs whose values lie in orders that do not fit"},
+		 "node '' (Add) has inputs of one shape, but with their values in orders that no layer can make equal"},
 		{"input x f32[1,65536,64]\nt = Transpose(x) perm=[0,2,1]\ns: i64[3] = 1 1 4194304\nr = Reshape(t, s)\n"
 		 "w: f32[2,1,1]\ny = Conv(r, w)",
 		 "node '' (Conv) needs a layer of 1x4194304x1, must be at most 16777216x65536x65536"},
@@ -232,12 +232,15 @@ Test(onnx_refusals, products)
 		 "node '' (Gemm) must multiply samples by a weight, with factors of 1"},
 		{FLAT "w: f32[12,5]\nb: f32[1]\ny = Gemm(x, w, b)",
 		 "node '' (Gemm) has a computed scale or shift, must be 5 values of the file"},
-		{MAPS "w: f32[4,3,3,3]\ns: i64[1] = 4\nb = ConstantOfShape(s) value=f32[1]{1}\ny = Conv(x, w, b)",
+		{MAPS "w: f32[4,3,3,3]\ns: i64[1] = 4\nb = ConstantOfShape(s) value=f32[1]{1}\ny = "
+		      "Conv(x, w, b)",
 		 "node '' (Conv) has a computed scale or shift, must be 4 values of the file"},
 		{FLAT "w: f32[12,5]\nb: f32[1,1,5]\np = MatMul(x, w)\ny = Add(p, b)",
-		 "node '' (Add) has inputs whose shapes do not fit"}, /* it makes an axis */
+		 "node '' (Add) has inputs of shapes [1,5] and [1,1,5], the learned one has too many "
+		 "axes"}, /* it makes an axis */
 		{FLAT "w: f32[12,5]\nb: f32[5,1]\np = MatMul(x, w)\ny = Add(p, b)",
-		 "node '' (Add) has inputs whose shapes do not fit"},
+		 "node '' (Add) has inputs of shapes [1,5] and [5,1], must be equal in each axis, or 1 "
+		 "in the learned one"},
 		{FLAT "w: f32[12,5]\ny = Gemm(x, w) transA=1",
 		 "node '' (Gemm) must multiply samples by a weight, with factors of 1"},
 		{BATCH "s: i64[2] = 1 72\nr = Reshape(x, s)\nw: f32[72,5]\ny = MatMul(r, w)",
@@ -250,11 +253,14 @@ Test(onnx_refusals, products)
 		 "node '' (Conv) must have an input of samples, channels and one or two spatial axes"},
 		{MAPS "w: f32[4,3]\ny = Conv(x, w)", "node '' (Conv) must have a constant weight of 3 to 4 axes"},
 		{MAPS "w: f32[4,2,3,3]\ny = Conv(x, w)",
-		 "node '' (Conv) has a weight that does not fit 3 channels in 1 groups"},
+		 "node '' (Conv) has a weight of shape [4,2,3,3], which does not fit 3 channels in 1 "
+		 "groups"},
 		{MAPS "w: f32[4,1,3,3]\ny = Conv(x, w) group=-3",
-		 "node '' (Conv) has a weight that does not fit 3 channels in -3 groups"},
+		 "node '' (Conv) has a weight of shape [4,1,3,3], which does not fit 3 channels in -3 "
+		 "groups"},
 		{MAPS "w: f32[3,4294967295,1,1]\ny = ConvTranspose(x, w) group=2",
-		 "node '' (ConvTranspose) has a weight that does not fit 3 channels in 2 groups"},
+		 "node '' (ConvTranspose) has a weight of shape [3,4294967295,1,1], which does not fit "
+		 "3 channels in 2 groups"},
 		{MAPS "w: f32[4,3,65537,1]\ny = Conv(x, w)",
 		 "node '' (Conv) has a window of 65537, must have up to 65536"},
 		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) kernel_shape=[5,3]",
@@ -287,7 +293,8 @@ Test(onnx_refusals, products)
 		 "node '' (Gather) must look up table rows by the network's input"},
 		{"input x i64[1,4]\nt: f32[16777217,5]\ny = Gather(t, x)",
 		 "node '' (Gather) has a table of more than 16777216 rows or columns"},
-		{"input x i64[1,4]\ns: i64[8] = 1 1 1 1 1 1 1 4\nr = Reshape(x, s)\nt: f32[7,5]\ny = Gather(t, r)",
+		{"input x i64[1,4]\ns: i64[8] = 1 1 1 1 1 1 1 4\nr = Reshape(x, s)\nt: f32[7,5]\ny = "
+		 "Gather(t, r)",
 		 "node '' (Gather) makes more than 8 axes"},
 	};
 
@@ -298,13 +305,15 @@ Test(onnx_refusals, other_layers)
 {
 	static const struct refusal refusals[] = {
 		{ROWS "t = Transpose(x) perm=[0,2,1]\ny = Add(x, t)",
-		 "node '' (Add) combines samples of different shapes, which psd supports only for a factor of each "
-		 "map"},
+		 "node '' (Add) has inputs of shapes [1,4,6] and [1,6,4], must be equal, or one must have a factor for "
+		 "each map of the other"},
 		{ROWS "w: f32[1,4,6] = external w.bin 0\ny = Mul(x, w)",
 		 "node '' (Mul) has learned values for some axes of its input, must have them for one axis, or "
 		 "summands for all values"},
-		{ROWS "w: f32[5]\ny = Add(x, w)", "node '' (Add) has inputs whose shapes do not fit"},
-		{ROWS "w: f32[1,1,4,6]\ny = Add(x, w)", "node '' (Add) has inputs whose shapes do not fit"},
+		{ROWS "w: f32[5]\ny = Add(x, w)", "node '' (Add) has inputs of shapes [1,4,6] and [5], must be equal "
+						  "in each axis, or 1 in the learned one"},
+		{ROWS "w: f32[1,1,4,6]\ny = Add(x, w)",
+		 "node '' (Add) has inputs of shapes [1,4,6] and [1,1,4,6], the learned one has too many axes"},
 		{BATCH "w: f32[3,4,6]\ny = Add(x, w)", "node '' (Add) has learned values for each sample of the batch"},
 		{ROWS "w: f32[6]\ny = Div(x, w)", "node '' (Div) combines samples with values of the file, must add or "
 						  "multiply them: normalise samples outside of the network"},
@@ -328,7 +337,7 @@ Test(onnx_refusals, other_layers)
 		{ROWS "c: f32[2] = 1 2\nm = ReduceMean(c) axes=[0]\ny = Mul(x, m)",
 		 "node '' (ReduceMean) must have samples as its input"},
 		{ROWS "a: i64[2] = 0 1\nf = Reshape(x, a)",
-		 "node '' (Reshape) reshapes its input to another number of values, or to an order that no view has"},
+		 "node '' (Reshape) cannot reshape an input of shape [1,4,6] to [1,1]"},
 		{FLAT "s: i64[1] = -1\nf = Reshape(x, s)\ny = BatchNormalization(f, s, s, s, s)",
 		 "node '' (BatchNormalization) must have an input of samples and channels"},
 		{FLAT "s: i64[1] = -1\nf = Reshape(x, s)\ny = PRelu(f, s)",
@@ -345,7 +354,8 @@ Test(onnx_refusals, other_layers)
 		{MAPS "w: f32[2]\ny = PRelu(x, w)", "node '' (PRelu) must have a slope for each channel, or one"},
 		{"opset 12\n" ROWS "p = Softmax(x) axis=1\ny = Relu(p)",
 		 "node '' (Softmax) is over axis 1 and all after it, must be over one"},
-		{ROWS "f = Flatten(x)\ny = Concat(x, f) axis=1", "node '' (Concat) has inputs whose shapes do not fit"},
+		{ROWS "f = Flatten(x)\ny = Concat(x, f) axis=1",
+		 "node '' (Concat) has inputs of shapes [1,4,6] and [1,24], must have equally many axes"},
 		{ROWS "c: f32[1,4,6]\ny = Concat(x, c) axis=1", "node '' (Concat) must have samples as its input"},
 		{ROWS "e = Erf(x)\ny = Neg(e)",
 		 "node '' (Erf) needs the error function, which psd has only within GELU"},
@@ -366,7 +376,7 @@ Test(onnx_refusals, attention)
 		{SCORES HALF "t = Mul(s, h)\np = Softmax(t)\nm: f32[4,4]\nu = Add(p, m)\ny = MatMul(u, x)",
 		 "node '' (Add) adds to scores, must add a constant mask"},
 		{SCORES "m: f32[3,3] = 0 0 0 0 0 0 0 0 0\nu = Add(s, m)\ny = MatMul(u, x)",
-		 "node '' (Add) has a mask of another shape than 4 by 4 positions"},
+		 "node '' (Add) has a mask of shape [3,3], must end with [4,4]"},
 		{SCORES "m: f32[4,4] = 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nu = Add(s, m)\ny = MatMul(u, x)",
 		 "node '' (Add) has a mask that must be causal, or show all positions to all"},
 		/* -5 does not hide what is masked */

@@ -113,11 +113,10 @@ Test(onnx_spelt, layer_norm_may_learn_less)
 }
 
 /* A part that another node reads has to stay apart. */
-TEST_ROW(
-	onnx_spelt, layer_norm_whose_parts_are_read_is_none,
-	onnx_file_refuses(
-		MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
-		"node '' (Sub) combines samples of different shapes, which psd supports only for a factor of each map"))
+TEST_ROW(onnx_spelt, layer_norm_whose_parts_are_read_is_none,
+	 onnx_file_refuses(MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
+			   "node '' (Sub) has inputs of shapes [1,4,6] and [1,4,1], must be equal, or one must have a "
+			   "factor for each map of the other"))
 
 Test(onnx_spelt, rms_norm)
 {
