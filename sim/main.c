@@ -15,6 +15,7 @@
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/stack.h"
+#include "sim/ask/ask.h"
 #include "sim/executor/simulate.h"
 #include "sim/import/import.h"
 #include "sim/loaded_scenario.h"
@@ -412,6 +413,57 @@ static enum psd_status write_scenario(const struct psd_scenario *scenario, struc
 	return psd_output_text(stdout, &text, err);
 }
 
+static enum psd_status answer(struct command *command, const struct psd_loaded_scenario *loaded, struct psd_error *err)
+{
+	const struct psd_options *options = command->options;
+	const struct psd_ask_settings settings = {
+		.costed = &loaded->costed,
+		.system_name = options->system_name,
+		.is_estimate = options->is_estimate,
+		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
+	};
+	struct psd_answers answers;
+	enum psd_status status = check_platform(options, loaded, err);
+
+	if (!status)
+		status = psd_ask_all(&settings, &answers, &command->signal_number, err);
+	if (status)
+		return status;
+	status = options->form == PSD_FORM_JSON
+			 ? psd_answers_write_json(&command->json, loaded->scenario.title, &answers, err)
+			 : psd_answers_write_text(stdout, loaded->scenario.title, &answers, err);
+	psd_answers_release(&answers);
+	return status;
+}
+
+static int answer_all(struct command *command, const struct psd_loaded_scenario *scenarios)
+{
+	const bool is_json = command->options->form == PSD_FORM_JSON;
+	int exit_status = EXIT_DONE;
+
+	if (is_json)
+		psd_json_begin(&command->json, NULL, '[');
+	for (unsigned i = 0; i < command->options->arguments.n_operands && !exit_status; i++) {
+		struct psd_error err;
+
+		if (i > 0 && !is_json)
+			fputs("\n\n", stdout);
+		const enum psd_status status = answer(command, &scenarios[i], &err);
+
+		push_output();
+		if (command->signal_number)
+			return end_by_signal(command->signal_number);
+		if (status)
+			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
+	}
+	if (is_json) {
+		fputc('\n', stdout);
+		psd_json_end(&command->json, ']');
+		fputc('\n', stdout);
+	}
+	return exit_status;
+}
+
 static int show_one(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
 {
 	struct psd_error err;
@@ -432,6 +484,8 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 
 	if (options->arguments.command == PSD_SIM_PREDICT)
 		return run_all(&command, scenarios);
+	if (options->arguments.command == PSD_SIM_ASK)
+		return answer_all(&command, scenarios);
 	for (unsigned i = 0; i < options->arguments.n_operands; i++) {
 		if (i)
 			fputs(options->arguments.command == PSD_SIM_SHOW ? "---\n" : "\n\n", stdout);

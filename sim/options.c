@@ -22,6 +22,10 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_SHOW] = {"show", "SCENARIO.yaml", true, "Shows the scenario with all values that take effect."},
 	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true,
 			      "Shows the cluster of the scenario's first point as SimGrid XML."},
+	[PSD_SIM_ASK] =
+		{"ask", "SCENARIO.yaml", true,
+		 "Answers questions in words: efficiency, best system, break-evens; with `job` also hours, costs "
+		 "and failures."},
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
 			    "Shows software stacks: constants, published values and errors of predictions.", true},
 	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
@@ -29,7 +33,7 @@ static const struct psd_command commands[] = {
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
-#define OF_SCENARIOS (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM))
+#define OF_SCENARIOS (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM) | OF(ASK))
 #define AT(member)   .offset = offsetof(struct psd_options, member)
 #define FORM(value)  .kind = PSD_OPTION_CHOICE, AT(form), .choice = PSD_FORM_##value
 #define ABOUT(value) .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_ABOUT_##value, .is_last = true
@@ -40,18 +44,18 @@ static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print results as CSV: exact values, with units in the column names"), FORM(CSV),
 	 .commands = OF(PREDICT)},
 	{OPTION("--json", NULL, "print results as JSON, with each tensor's method and each resource's busy time"),
-	 FORM(JSON), .commands = OF(PREDICT)},
+	 FORM(JSON), .commands = OF(PREDICT) | OF(ASK)},
 	{OPTION("--trace", "FILE",
 		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
 		"ui.perfetto.dev"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead of simulating: a row takes microseconds"),
-	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT)},
+	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT) | OF(ASK)},
 	{OPTION("--every-node", NULL,
 		"simulate every node, all-reduce and iteration by itself, also where equal ones are simulated once"),
 	 .kind = PSD_OPTION_FLAG, AT(is_every_node), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
-	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
+	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW) | OF(ASK)},
 	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS | OF(DESCRIBE)},
 	{OPTION("--input", "NAME=SIZES",
@@ -59,9 +63,10 @@ static const struct psd_option option_list[] = {
 		"model.input.NAME=SIZES"),
 	 .kind = PSD_OPTION_SETTING, .prefix = "model.input.", .commands = OF_SCENARIOS | OF(DESCRIBE)},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
-	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},
+	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
 	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),
-	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
+	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES,
+	 .commands = OF(PREDICT) | OF(ASK)},
 	{OPTION("--quiet", NULL, "print no progress and no notes on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet), .commands = OF(PREDICT)},
 	{OPTION("-o", "PROFILE.csv", "profile to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES,

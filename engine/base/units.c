@@ -34,6 +34,7 @@ static const struct scale prefixes[] = {
 };
 /* parts of a second: 30us is 30 / 1e6, rounded once, where 30 * 1e-6 would be rounded twice */
 static const struct scale times[] = {{"s", 1.0}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}, {NULL, 0.0}};
+static const struct scale long_times[] = {{"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}, {NULL, 0.0}};
 
 static const char *skip_digits(const char *text)
 {
@@ -162,6 +163,9 @@ bool psd_units_read_seconds(const char *text, double *sec)
 	for (const struct scale *unit = times; unit->name; unit++)
 		if (!strcmp(suffix, unit->name))
 			return store(value / unit->factor, 1.0, sec);
+	for (const struct scale *unit = long_times; unit->name; unit++)
+		if (!strcmp(suffix, unit->name))
+			return store(value, unit->factor, sec);
 	return false;
 }
 

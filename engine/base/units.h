@@ -11,7 +11,7 @@
  * negative, infinite or too large. Then the output is unchanged. psd_units_*_help are words for the error. */
 bool psd_units_read_rate(const char *text, double *bits_per_sec);	/* reads 40Gbps, 2.3GBps, 100 MBps, 1GiBps */
 bool psd_units_read_bytes(const char *text, uint64_t *bytes);		/* reads 64B, 2MB, 256KiB, 1.5GiB */
-bool psd_units_read_seconds(const char *text, double *sec);		/* reads 1.5ms, 30us, 5ns, 2s */
+bool psd_units_read_seconds(const char *text, double *sec);		/* reads 1.5ms, 30us, 5ns, 2s, 3min, 10h, 2d */
 bool psd_units_read_flop_rate(const char *text, double *flops_per_sec); /* reads 6.1TFLOPS, 300GFLOPS */
 bool psd_units_read_ratio(const char *text, double *ratio);		/* reads 0.15, 15% */
 bool psd_units_read_count(const char *text, uint64_t *count);		/* reads 12 and 0; only digits are allowed */

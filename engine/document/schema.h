@@ -72,6 +72,8 @@ struct psd_key {
 	/* Word that is allowed instead of the number, and sets the flag at word_offset. NULL: none. */
 	const char *word;
 	size_t word_offset;
+	/* Words that may stand behind the number, with a blank before them, such as "per node". NULL: none. */
+	const char *per;
 	const struct psd_section *section;
 	size_t has_offset;     /* offset of a bool that is set if the file has the section; 0: no such bool */
 	unsigned most_entries; /* largest number of entries if the value is a list; 0: it is not a list */

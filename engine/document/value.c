@@ -51,6 +51,8 @@ void psd_value_add_kind(struct psd_text *text, const struct psd_key *key)
 		psd_text_add(text, "%.10g to %.10g", key->lowest, key->highest);
 	if (key->word)
 		psd_text_add(text, ", or `%s`", key->word);
+	if (key->per)
+		psd_text_add(text, "; `%s` may follow", key->per);
 }
 
 void psd_value_add_names(struct psd_text *text, const struct psd_key *key, unsigned choices)
@@ -148,10 +150,32 @@ static enum psd_status read_value(void *value, const struct psd_node *node, cons
 	return PSD_OK;
 }
 
+/* Copies the node without the words key->per at its end; `text` holds the rest. Returns `node` if they are not there,
+ * or if the rest is too long for a number. */
+static const struct psd_node *without_per(const struct psd_node *node, const struct psd_key *key, struct psd_node *copy,
+					  char *text, size_t room)
+{
+	const size_t n_per = key->per ? strlen(key->per) : 0;
+	const size_t length = node->kind == PSD_NODE_SCALAR && n_per > 0 ? strlen(node->text) : 0;
+	size_t rest = length - n_per;
+
+	if (length <= n_per || rest >= room || node->text[rest - 1] != ' ' || strcmp(node->text + rest, key->per) != 0)
+		return node;
+	while (rest > 0 && node->text[rest - 1] == ' ')
+		rest--;
+	memcpy(text, node->text, rest);
+	text[rest] = '\0';
+	*copy = *node;
+	copy->text = text;
+	return copy;
+}
+
 enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
 			       struct psd_error *err)
 {
-	const enum psd_status status = read_value(value, node, key, err);
+	struct psd_node copy;
+	char text[64];
+	const enum psd_status status = read_value(value, without_per(node, key, &copy, text, sizeof(text)), key, err);
 
 	return status && key->word && node->kind == PSD_NODE_SCALAR ? offer_word(node, key, err) : status;
 }

@@ -213,6 +213,10 @@ static const struct psd_key root_keys[] = {
 		 "`cluster.network.bandwidth`. Default: no published results"},
 	{SECTION("calibration", calibration), .uses = PSD_BY_SIM,
 	 .help = "range of the measurements from which the scenario's constants come. psd-run calibrate writes it"},
+	{KEY("job", SECTION, job), .section = &psd_scenario_job, .has_offset = offsetof(struct psd_scenario, has_job),
+	 .uses = PSD_BY_SIM,
+	 .help = "the whole training, with its prices and bounds, for `psd-sim ask`. Default: questions about it are "
+		 "not answered"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "training job. psd-run needs it, except in a replay"},

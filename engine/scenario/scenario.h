@@ -14,6 +14,7 @@
 #include "engine/collectives/collective.h"
 #include "engine/model/graph.h"
 #include "engine/scenario/device.h"
+#include "engine/scenario/job.h"
 #include "engine/scenario/train.h"
 
 enum {
@@ -377,6 +378,8 @@ struct psd_scenario {
 	int baseline_system;
 	const char *published_path; /* path of a file of published results, for comparison; NULL: none */
 	struct psd_calibrated calibration;
+	bool has_job;
+	struct psd_job job; /* bounds and prices of the whole training, for questions */
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
 	const struct psd_node *root;   /* tree of the file, with the values of --set */

@@ -59,6 +59,12 @@ Test(units, seconds_are_rounded_once)
 	cr_assert_eq(sec, 1.5e-3);
 	cr_assert(psd_units_read_seconds("5ns", &sec));
 	cr_assert_eq(sec, 5e-9);
+	cr_assert(psd_units_read_seconds("3min", &sec));
+	cr_assert_eq(sec, 3 * 60.0);
+	cr_assert(psd_units_read_seconds("10 h", &sec));
+	cr_assert_eq(sec, 10 * 60 * 60.0);
+	cr_assert(psd_units_read_seconds("2d", &sec));
+	cr_assert_eq(sec, 2 * 24 * 60 * 60.0);
 	cr_assert(psd_units_read_seconds("0s", &sec));
 	cr_assert_eq(sec, 0.0);
 }
@@ -98,7 +104,7 @@ Test(units, each_reader_refuses_the_others_quantities)
 	uint64_t count = 17;
 
 	cr_assert_not(psd_units_read_seconds("40", &value));
-	cr_assert_not(psd_units_read_seconds("40min", &value));
+	cr_assert_not(psd_units_read_seconds("40hours", &value));
 	cr_assert_not(psd_units_read_seconds("-1s", &value));
 	cr_assert_not(psd_units_read_flop_rate("6.1TFLOP", &value));
 	cr_assert_not(psd_units_read_ratio("15%%", &value));

@@ -1,0 +1,61 @@
+/* The section `job`: length, prices, bounds and failures of the whole training. */
+#include <stddef.h>
+
+#include "engine/document/value.h"
+#include "engine/scenario/job.h"
+#include "engine/scenario/scenario_keys.h"
+
+#define JOB(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_job, member)
+
+static const struct psd_key keys[] = {
+	{JOB("samples", COUNT, samples), .lowest = 1, .highest = 1e15,
+	 .help = "number of samples in an epoch. Default: hours and costs are not answered"},
+	{JOB("epochs", NUMBER, epochs), .lowest = 0.001, .highest = 1e6, .fallback = "1",
+	 .help = "number of epochs of the training"},
+	{JOB("price", NUMBER, price), .lowest = 0, .highest = 1e9, .per = "per worker hour",
+	 .help = "money for one worker in one hour, in any currency. Default: costs are not answered"},
+	{JOB("within", SECONDS, within_sec),
+	 .help = "time in which the training must end, such as 10h. Default: no bound"},
+	{JOB("budget", NUMBER, budget), .lowest = 0, .highest = 1e15,
+	 .help = "most money that the training may cost. Needs `job.price`. Default: no bound"},
+	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
+	 .help = "smallest accepted efficiency: samples per second of N workers, divided by N times those of a worker "
+		 "that only computes"},
+	{JOB("memory", BYTES, memory_bytes),
+	 .help = "memory of a worker's device. Default: whether a worker fits is not answered"},
+	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
+	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},
+	{JOB("checkpoint", SECONDS, checkpoint_sec), .fallback = "0s",
+	 .help = "time in which training stands still while a checkpoint is written"},
+	{JOB("restart", SECONDS, restart_sec), .fallback = "0s",
+	 .help = "time from a failure until training continues from the last checkpoint"},
+	{.name = NULL},
+};
+
+/* `needed` must stand beside `name`. */
+static enum psd_status check_beside(const struct psd_schema_reader *reader, const struct psd_node *mapping,
+				    const char *name, const char *needed)
+{
+	const struct psd_node *node = psd_node_child(mapping, name);
+
+	if (!node || psd_node_child(mapping, needed))
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, node->key_at, "'%s' needs '%s' beside it", name, needed);
+}
+
+static enum psd_status check_job(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
+{
+	const struct psd_job *job = base;
+	const struct psd_node *checkpoint = psd_node_child(mapping, "checkpoint");
+
+	PSD_TRY(check_beside(reader, mapping, "budget", "price"));
+	PSD_TRY(check_beside(reader, mapping, "budget", "samples"));
+	PSD_TRY(check_beside(reader, mapping, "within", "samples"));
+	PSD_TRY(check_beside(reader, mapping, "mtbf", "checkpoint"));
+	if (job->mtbf_sec > 0.0 && job->checkpoint_sec <= 0.0)
+		return psd_error_set(reader->err, PSD_EINVAL, checkpoint->at,
+				     "'checkpoint' is '%.40s', must be more than 0s with 'mtbf'", checkpoint->text);
+	return PSD_OK;
+}
+
+const struct psd_section psd_scenario_job = {.tables = {keys}, .check = check_job};

@@ -1,0 +1,97 @@
+/* Questions about a scenario, and what they share: predictions of any system on any number of nodes with any
+ * bandwidth, each made once. Answers are searched by estimates and confirmed by simulations. */
+#ifndef PSD_SIM_ASK_H
+#define PSD_SIM_ASK_H
+
+#include "engine/base/error.h"
+#include "engine/case/case.h"
+#include "engine/program/outcome.h"
+#include "sim/ask/answer.h"
+
+/* Rule by which a number is predicted: by estimate, or by simulation. */
+enum psd_ask_how { PSD_ASK_ESTIMATE, PSD_ASK_CONFIRM };
+
+struct psd_ask_settings {
+	const struct psd_costed_model *costed; /* borrowed */
+	const char *system_name;	       /* name of the only system; NULL: all systems */
+	bool is_estimate;		       /* nothing is simulated: estimates stand for simulations */
+	unsigned n_at_once;		       /* largest number of simulations at a time, >= 1 */
+};
+
+struct psd_ask_entry {
+	unsigned system, nodes;
+	double bandwidth_bps;
+	enum psd_ask_how how;
+	bool is_there;
+	struct psd_outcome outcome;
+};
+
+struct psd_ask {
+	struct psd_ask_settings settings;
+	const struct psd_scenario *scenario;
+	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
+	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
+	unsigned n_bandwidths;
+	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. */
+	unsigned least_nodes, most_nodes;
+	unsigned *sizes; /* numbers of nodes that searches try, rising: all small ones, then steps of 2 % */
+	unsigned n_sizes;
+	struct psd_ask_entry *entries; /* hash table of predictions */
+	size_t n_entries, n_slots;
+	unsigned n_simulated; /* number of simulations that were made */
+	int signal_number;
+	enum psd_status status; /* first failure; later predictions do nothing */
+	struct psd_error *err;
+};
+
+/* A question: a row of the table in ask.c. */
+typedef void (*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers);
+
+/* Answers all questions of a scenario. *answers is filled on success; psd_answers_release() releases it.
+ * *signal_number: as with psd_sweep_run(). PSD_EINVAL: the scenario has no bandwidth, an unknown system, or a system
+ * that cannot run; PSD_ERUN; PSD_ENOMEM. */
+enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_answers *answers, int *signal_number,
+			    struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- predictions, for questions ---- */
+
+/* Opens and closes what questions share. Statuses as of psd_ask_all(). */
+enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings *settings,
+			     struct psd_error *err) PSD_MUST_CHECK;
+void psd_ask_close(struct psd_ask *ask);
+
+/* Returns the prediction, borrowed until the next one. Its iteration_sec is 0 if there is none: the system does not
+ * run on this number of nodes, or a prediction failed (ask->status). */
+const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+					  enum psd_ask_how how);
+/* Predicts all numbers of systems, nodes and bandwidths at a time, by simulation, so that later calls of
+ * psd_ask_predict() find them. */
+void psd_ask_predict_all(struct psd_ask *ask, const struct psd_ask_entry wanted[], unsigned n);
+
+/* Returns samples per second; 0: there is no prediction. */
+double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+			       enum psd_ask_how how);
+/* Returns samples per second divided by those of the same number of workers that only compute. 0: no prediction. */
+double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+				enum psd_ask_how how);
+unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes);
+const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
+/* Sets value->limit to the resource that bounds the system, by a simulation. */
+void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+			struct psd_answer_value *value);
+/* Appends words for that resource: "the link", "the software stack". */
+void psd_ask_add_limit(struct psd_text *text, const char *limit);
+
+/* Bandwidths that searches try, in steps of 1 %: number 1 is 100 Mbit/s, number PSD_ASK_RATES 10 Tbit/s. Pure. */
+enum { PSD_ASK_RATES = 1158 };
+double psd_ask_rate(uint64_t number);
+
+#endif

@@ -1,0 +1,308 @@
+/* Questions that compare systems: the best one and the runner-up, and the bandwidths and numbers of nodes at which
+ * their order turns. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/ask/ask.h"
+#include "sim/ask/border.h"
+
+/* A system is faster only if it has more samples per second by this ratio: equal systems have no order. */
+static const double equal_ratio = 0.001;
+
+enum { COARSE_RATES = 3, MOST_TURNS = 4 };
+
+/* ---- the best system ---- */
+
+/* Simulates all systems on the largest cluster with all bandwidths at a time. */
+static void predict_largest(struct psd_ask *ask)
+{
+	const unsigned n = ask->n_systems * ask->n_bandwidths;
+	struct psd_ask_entry *wanted = calloc(n, sizeof(*wanted));
+
+	for (unsigned i = 0; wanted && i < n; i++)
+		wanted[i] = (struct psd_ask_entry){.system = ask->first_system + i / ask->n_bandwidths,
+						   .nodes = ask->most_nodes,
+						   .bandwidth_bps = ask->bandwidths_bps[i % ask->n_bandwidths],
+						   .how = PSD_ASK_CONFIRM};
+	if (wanted)
+		psd_ask_predict_all(ask, wanted, n);
+	free(wanted);
+}
+
+/* Finds the two systems with the most samples per second on the largest cluster; the first of equals. *second is the
+ * best if there is no other. */
+static void find_best(struct psd_ask *ask, double bandwidth_bps, unsigned *best, unsigned *second)
+{
+	double best_rate = -1.0, second_rate = -1.0;
+
+	*best = *second = ask->first_system;
+	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
+		const double rate = psd_ask_samples_per_sec(ask, s, ask->most_nodes, bandwidth_bps, PSD_ASK_CONFIRM);
+
+		if (rate > best_rate) {
+			*second = best_rate < 0.0 ? s : *best;
+			second_rate = best_rate;
+			*best = s;
+			best_rate = rate;
+		} else if (rate > second_rate) {
+			*second = s;
+			second_rate = rate;
+		}
+	}
+}
+
+static struct psd_answer_value rate_of(struct psd_ask *ask, unsigned system, double bandwidth_bps)
+{
+	struct psd_answer_value value = {.name = "samples_per_sec",
+					 .unit = "samples/s",
+					 .system = psd_ask_system_name(ask, system),
+					 .nodes = ask->most_nodes,
+					 .bandwidth_bps = bandwidth_bps};
+
+	value.number = psd_ask_samples_per_sec(ask, system, ask->most_nodes, bandwidth_bps, PSD_ASK_CONFIRM);
+	psd_ask_find_limit(ask, system, ask->most_nodes, bandwidth_bps, &value);
+	return value;
+}
+
+/* Adds the share of an iteration in which the device waits for communication. */
+static void add_reason(struct psd_ask *ask, struct psd_text *text, unsigned system,
+		       const struct psd_answer_value *value)
+{
+	const struct psd_outcome *outcome =
+		psd_ask_predict(ask, system, value->nodes, value->bandwidth_bps, PSD_ASK_CONFIRM);
+
+	psd_text_add(text, "bound by ");
+	psd_ask_add_limit(text, value->limit);
+	psd_text_add(text, ", waits for communication %.0f %% of an iteration",
+		     100.0 * outcome->parts.exposed_comm_sec / outcome->iteration_sec);
+}
+
+void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
+{
+	if (ask->n_systems < 2)
+		return;
+	predict_largest(ask);
+	for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
+		unsigned best, second;
+
+		find_best(ask, ask->bandwidths_bps[b], &best, &second);
+		const struct psd_answer_value first = rate_of(ask, best, ask->bandwidths_bps[b]);
+		const struct psd_answer_value next = rate_of(ask, second, ask->bandwidths_bps[b]);
+		struct psd_answer *answer = psd_answers_add(answers, "best", first.system);
+		struct psd_text *text = &answer->sentence;
+
+		psd_text_add(text, "With ");
+		psd_answer_add_nodes(text, ask->most_nodes);
+		psd_text_add(text, " at ");
+		psd_answer_add_rate(text, first.bandwidth_bps);
+		psd_text_add(text, ", %s is best: ", first.system);
+		psd_answer_add_number(text, first.number);
+		psd_text_add(text, " samples/s (");
+		add_reason(ask, text, best, &first);
+		psd_text_add(text, "). %s follows with ", next.system);
+		psd_answer_add_number(text, next.number);
+		psd_text_add(text, " (");
+		add_reason(ask, text, second, &next);
+		psd_text_add(text, ").");
+		psd_answer_add_value(answers, answer, first);
+		psd_answer_add_value(answers, answer, next);
+	}
+}
+
+/* ---- break-evens ---- */
+
+/* Two systems, compared over bandwidths at fixed nodes (bandwidth_bps is 0), or over nodes. */
+struct duel {
+	struct psd_ask *ask;
+	unsigned a, b;
+	double bandwidth_bps;
+	enum psd_ask_how how;
+	int before; /* order below a turn, for the search of its border */
+};
+
+/* Order of the two: 1 if a is faster, -1 if b is, 0 if they are equal. */
+static int order_of(const struct duel *duel, uint64_t number)
+{
+	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
+	const unsigned nodes = is_over_rates ? duel->ask->most_nodes : (unsigned)number;
+	const double bps = is_over_rates ? psd_ask_rate(number) : duel->bandwidth_bps;
+	const double a = psd_ask_samples_per_sec(duel->ask, duel->a, nodes, bps, duel->how);
+	const double b = psd_ask_samples_per_sec(duel->ask, duel->b, nodes, bps, duel->how);
+
+	if (a <= 0.0 || b <= 0.0 || fabs(a / b - 1.0) <= equal_ratio)
+		return 0;
+	return a > b ? 1 : -1;
+}
+
+static bool is_as_before(void *context, uint64_t number)
+{
+	const struct duel *duel = context;
+
+	return order_of(duel, number) == duel->before;
+}
+
+/* A turn of the order: above `number` it is `after`. */
+struct turn {
+	uint64_t number;
+	int after;
+};
+
+struct turns {
+	int first; /* order at the least number */
+	unsigned n;
+	struct turn turns[MOST_TURNS];
+};
+
+/* Adds the turns between two numbers. Systems that change places are equal between, if only for a step. */
+static void add_turns(struct duel *duel, uint64_t least, uint64_t most, struct turns *turns)
+{
+	const int end = order_of(duel, most);
+
+	while (duel->before != end && turns->n < MOST_TURNS && !duel->ask->status) {
+		const struct psd_border border = {is_as_before, duel, least, most - 1};
+		const uint64_t number = psd_border_find(&border, least);
+
+		duel->before = order_of(duel, number + 1);
+		turns->turns[turns->n++] = (struct turn){number, duel->before};
+		least = number + 1;
+	}
+	duel->before = end;
+}
+
+/* Finds turns by estimates at the listed numbers, then their borders, then moves them to where simulations turn. */
+static void find_turns(struct duel *duel, const uint64_t numbers[], unsigned n, struct turns *turns)
+{
+	duel->how = PSD_ASK_ESTIMATE;
+	*turns = (struct turns){.first = order_of(duel, numbers[0])};
+	duel->before = turns->first;
+	for (unsigned i = 1; i < n && !duel->ask->status; i++)
+		add_turns(duel, numbers[i - 1], numbers[i], turns);
+	duel->how = PSD_ASK_CONFIRM;
+	duel->before = turns->first;
+	for (unsigned t = 0; t < turns->n && !duel->ask->status; t++) {
+		const uint64_t least = t > 0 ? turns->turns[t - 1].number + 1 : numbers[0];
+		const uint64_t most = t + 1 < turns->n ? turns->turns[t + 1].number : numbers[n - 1];
+		const struct psd_border border = {is_as_before, duel, least, most};
+
+		turns->turns[t].number = psd_border_find(&border, turns->turns[t].number);
+		duel->before = turns->turns[t].after;
+	}
+}
+
+static void add_number(struct psd_text *text, const struct duel *duel, uint64_t number)
+{
+	if (duel->bandwidth_bps > 0.0)
+		psd_answer_add_nodes(text, (unsigned)number);
+	else
+		psd_answer_add_rate(text, psd_ask_rate(number));
+}
+
+static void add_faster(struct psd_text *text, const struct duel *duel, int order)
+{
+	const char *a = psd_ask_system_name(duel->ask, duel->a), *b = psd_ask_system_name(duel->ask, duel->b);
+
+	if (order == 0)
+		psd_text_add(text, "%s and %s are equal", a, b);
+	else
+		psd_text_add(text, "%s is faster than %s", order > 0 ? a : b, order > 0 ? b : a);
+}
+
+static void add_duel(struct psd_answers *answers, struct duel *duel, const uint64_t numbers[], unsigned n)
+{
+	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
+	struct turns turns;
+	struct psd_answer *answer;
+
+	find_turns(duel, numbers, n, &turns);
+	if (turns.n == 0 && !is_over_rates)
+		return;
+	answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
+	psd_text_add(&answer->sentence, is_over_rates ? "With " : "At ");
+	if (is_over_rates)
+		psd_answer_add_nodes(&answer->sentence, duel->ask->most_nodes);
+	else
+		psd_answer_add_rate(&answer->sentence, duel->bandwidth_bps);
+	psd_text_add(&answer->sentence, ", ");
+	add_faster(&answer->sentence, duel, turns.first);
+	for (unsigned t = 0; t < turns.n; t++) {
+		const bool is_last = t + 1 == turns.n;
+		const double at = is_over_rates ? psd_ask_rate(turns.turns[t].number) : (double)turns.turns[t].number;
+		const struct psd_answer_value value = {
+			.name = "turn",
+			.unit = is_over_rates ? "bit/s" : "nodes",
+			.number = at,
+			.system = turns.turns[t].after
+					  ? psd_ask_system_name(duel->ask, turns.turns[t].after > 0 ? duel->a : duel->b)
+					  : NULL,
+			.nodes = is_over_rates ? duel->ask->most_nodes : 0,
+			.bandwidth_bps = duel->bandwidth_bps};
+
+		psd_text_add(&answer->sentence, " up to ");
+		add_number(&answer->sentence, duel, turns.turns[t].number);
+		psd_text_add(&answer->sentence, is_last ? "; beyond, " : ", then ");
+		add_faster(&answer->sentence, duel, turns.turns[t].after);
+		psd_answer_add_value(answers, answer, value);
+	}
+	if (turns.n == 0) {
+		psd_text_add(&answer->sentence, " from ");
+		add_number(&answer->sentence, duel, numbers[0]);
+		psd_text_add(&answer->sentence, " to ");
+		add_number(&answer->sentence, duel, numbers[n - 1]);
+		psd_answer_add_value(
+			answers, answer,
+			(struct psd_answer_value){
+				.name = "turn",
+				.unit = "bit/s",
+				.number = NAN,
+				.system = turns.first
+						  ? psd_ask_system_name(duel->ask, turns.first > 0 ? duel->a : duel->b)
+						  : NULL,
+				.nodes = duel->ask->most_nodes});
+	}
+	psd_text_add(&answer->sentence, ".");
+}
+
+/* Compares two systems over bandwidths on the largest cluster, and over nodes at each bandwidth. */
+static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned a, unsigned b)
+{
+	struct duel duel = {.ask = ask, .a = a, .b = b};
+	const unsigned n_rates = (PSD_ASK_RATES - 1) / COARSE_RATES + 2;
+	const unsigned most = n_rates > ask->n_sizes ? n_rates : ask->n_sizes;
+	uint64_t *numbers = calloc(most, sizeof(*numbers));
+	unsigned n = 0;
+
+	if (!numbers) {
+		answers->is_out_of_memory = true;
+		return;
+	}
+	for (uint64_t rate = 1; rate < PSD_ASK_RATES; rate += COARSE_RATES)
+		numbers[n++] = rate;
+	numbers[n++] = PSD_ASK_RATES;
+	add_duel(answers, &duel, numbers, n);
+	for (unsigned i = 0; i < ask->n_sizes; i++)
+		numbers[i] = ask->sizes[i];
+	/* a single node has no exchange between nodes: systems are compared from the second on */
+	for (unsigned i = 0; i < ask->n_bandwidths && ask->n_sizes > 2 && !ask->status; i++) {
+		duel.bandwidth_bps = ask->bandwidths_bps[i];
+		add_duel(answers, &duel, numbers + 1, ask->n_sizes - 1);
+	}
+	free(numbers);
+}
+
+/* Compares the first system, and the best one at each bandwidth with its runner-up. */
+void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
+{
+	bool is_told[PSD_MAX_SYSTEMS][PSD_MAX_SYSTEMS] = {{false}};
+
+	for (unsigned s = 1; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++)
+		add_duels(ask, answers, ask->first_system, ask->first_system + s);
+	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && ask->most_nodes > 1 && !ask->status; b++) {
+		unsigned best, second;
+
+		find_best(ask, ask->bandwidths_bps[b], &best, &second);
+		if (best == ask->first_system || second == ask->first_system || is_told[best][second])
+			continue;
+		is_told[best][second] = is_told[second][best] = true;
+		add_duels(ask, answers, best, second);
+	}
+}

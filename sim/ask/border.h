@@ -1,0 +1,19 @@
+/* Search for the border of a claim about whole numbers: it holds for small numbers and fails for large ones. */
+#ifndef PSD_SIM_BORDER_H
+#define PSD_SIM_BORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct psd_border {
+	bool (*holds)(void *context, uint64_t number);
+	void *context;
+	uint64_t least, most; /* range of the search; least >= 1 */
+};
+
+/* Returns the largest number in the range for which the claim holds, where it fails for the next one; least - 1: it
+ * fails for `least`; `most`: it holds to the end. The search doubles its steps from `guess`, then bisects. Where the
+ * claim changes more than once, it is a border near the guess. */
+uint64_t psd_border_find(const struct psd_border *border, uint64_t guess);
+
+#endif

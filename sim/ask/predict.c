@@ -1,0 +1,415 @@
+/* Predictions for questions: each is made once and kept. Simulations run in child processes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/hash.h"
+#include "engine/estimate/estimate.h"
+#include "engine/result/result.h"
+#include "sim/ask/ask.h"
+#include "sim/executor/simulate.h"
+#include "sim/output/output.h"
+#include "sim/sweep/children.h"
+
+enum { ALL_SIZES = 64, LEAST_SLOTS = 1024, NODES_WITHOUT_SWEEP = 64 };
+
+static const double size_step_ratio = 1.02;
+static const double first_rate_bps = 1e8, rate_step_ratio = 1.01;
+
+double psd_ask_rate(uint64_t number)
+{
+	return first_rate_bps * pow(rate_step_ratio, (double)number - 1.0);
+}
+
+/* ---- points ---- */
+
+unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes)
+{
+	return nodes * ask->scenario->workers_per_node;
+}
+
+const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system)
+{
+	return ask->scenario->systems[system].name;
+}
+
+static struct psd_point point_of(const struct psd_ask *ask, unsigned nodes, double bandwidth_bps)
+{
+	struct psd_point point = psd_scenario_point(ask->scenario, 0);
+
+	point.nodes = nodes;
+	point.workers_per_node = ask->scenario->workers_per_node;
+	point.workers = psd_ask_workers(ask, nodes);
+	point.bandwidth_bps = bandwidth_bps;
+	return point;
+}
+
+/* ---- one prediction ---- */
+
+/* Leaves out slow nodes and traffic of nodes that the cluster does not have. */
+static void keep_nodes(struct psd_scenario *scenario, unsigned nodes)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+		if (scenario->slowdowns[i].node < nodes)
+			scenario->slowdowns[n++] = scenario->slowdowns[i];
+	scenario->n_slowdowns = n;
+	n = 0;
+	for (unsigned i = 0; i < scenario->n_backgrounds; i++)
+		if (scenario->backgrounds[i].from_node < nodes && scenario->backgrounds[i].to_node < nodes)
+			scenario->backgrounds[n++] = scenario->backgrounds[i];
+	scenario->n_backgrounds = n;
+}
+
+/* Simulates or estimates an entry. */
+static enum psd_status execute_in(struct psd_ask *ask, const struct psd_costed_model *costed,
+				  const struct psd_ask_entry *entry, bool is_simulated, struct psd_outcome *outcome,
+				  struct psd_error *err)
+{
+	const struct psd_scenario *scenario = costed->scenario;
+	const struct psd_system *system = &scenario->systems[entry->system];
+	struct psd_run_length length = psd_run_length_make(system, scenario->iterations, 0.0);
+	struct psd_case made;
+	enum psd_status status =
+		psd_case_make(&made, costed, system, point_of(ask, entry->nodes, entry->bandwidth_bps), err);
+
+	*outcome = (struct psd_outcome){.iteration_sec = 0.0};
+	if (status)
+		return status;
+	length.most_events = scenario->most_events;
+	status = is_simulated ? psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, outcome, err)
+			      : psd_estimate_time(&made.program, length, NULL, outcome, err);
+	psd_case_release(&made);
+	return status;
+}
+
+static enum psd_status execute(struct psd_ask *ask, const struct psd_ask_entry *entry, bool is_simulated,
+			       struct psd_outcome *outcome, struct psd_error *err)
+{
+	struct psd_costed_model costed = *ask->settings.costed;
+	struct psd_scenario *fitting;
+	enum psd_status status;
+
+	if (!is_simulated || (ask->scenario->n_slowdowns == 0 && ask->scenario->n_backgrounds == 0))
+		return execute_in(ask, ask->settings.costed, entry, is_simulated, outcome, err);
+	fitting = malloc(sizeof(*fitting));
+	if (!fitting)
+		return psd_out_of_memory(err);
+	*fitting = *ask->scenario;
+	keep_nodes(fitting, entry->nodes);
+	costed.scenario = fitting;
+	status = execute_in(ask, &costed, entry, is_simulated, outcome, err);
+	free(fitting);
+	return status;
+}
+
+struct batch {
+	struct psd_ask *ask;
+	struct psd_ask_entry *entries;
+};
+
+/* A simulation with too many events is estimated. A system that does not run on this number of nodes has no
+ * prediction. */
+static enum psd_status execute_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
+{
+	const struct batch *batch = context;
+	enum psd_status status = execute(batch->ask, &batch->entries[job], true, outcome, err);
+
+	if (status == PSD_EINVAL && err->is_limit) {
+		status = execute(batch->ask, &batch->entries[job], false, outcome, err);
+		outcome->is_estimate = status == PSD_OK;
+	}
+	if (status == PSD_EINVAL) {
+		*outcome = (struct psd_outcome){.is_refused = true};
+		status = PSD_OK;
+	}
+	return status;
+}
+
+static void name_job(const void *context, unsigned job, char *text, size_t room)
+{
+	const struct batch *batch = context;
+	const struct psd_ask_entry *entry = &batch->entries[job];
+
+	snprintf(text, room, "%s at %u nodes", psd_ask_system_name(batch->ask, entry->system), entry->nodes);
+}
+
+/* ---- the table of predictions ---- */
+
+static uint64_t hash_of(const struct psd_ask_entry *entry)
+{
+	uint64_t hash = psd_hash_number(PSD_HASH_START, entry->system), bits;
+
+	memcpy(&bits, &entry->bandwidth_bps, sizeof(bits));
+	hash = psd_hash_number(psd_hash_number(hash, entry->nodes), bits);
+	return psd_hash_number(hash, entry->how);
+}
+
+static bool is_same(const struct psd_ask_entry *a, const struct psd_ask_entry *b)
+{
+	return a->system == b->system && a->nodes == b->nodes && a->how == b->how &&
+	       !memcmp(&a->bandwidth_bps, &b->bandwidth_bps, sizeof(a->bandwidth_bps));
+}
+
+static struct psd_ask_entry *slot_of(struct psd_ask_entry *slots, size_t n_slots, const struct psd_ask_entry *entry)
+{
+	size_t i = (size_t)hash_of(entry) & (n_slots - 1);
+
+	while (slots[i].is_there && !is_same(&slots[i], entry))
+		i = (i + 1) & (n_slots - 1);
+	return &slots[i];
+}
+
+static bool has_room(struct psd_ask *ask)
+{
+	const size_t n_slots = ask->n_slots ? 2 * ask->n_slots : LEAST_SLOTS;
+	struct psd_ask_entry *slots;
+
+	if (2 * ask->n_entries < ask->n_slots)
+		return true;
+	slots = calloc(n_slots, sizeof(*slots));
+	if (!slots) {
+		if (!ask->status)
+			ask->status = psd_out_of_memory(ask->err);
+		return false;
+	}
+	for (size_t i = 0; i < ask->n_slots; i++)
+		if (ask->entries[i].is_there)
+			*slot_of(slots, n_slots, &ask->entries[i]) = ask->entries[i];
+	free(ask->entries);
+	ask->entries = slots;
+	ask->n_slots = n_slots;
+	return true;
+}
+
+static struct psd_ask_entry *keep(struct psd_ask *ask, const struct psd_ask_entry *entry,
+				  const struct psd_outcome *outcome)
+{
+	struct psd_ask_entry *slot = slot_of(ask->entries, ask->n_slots, entry);
+
+	ask->n_entries += !slot->is_there;
+	*slot = *entry;
+	slot->is_there = true;
+	slot->outcome = *outcome;
+	return slot;
+}
+
+static bool is_known(const struct psd_ask *ask, const struct psd_ask_entry *entry)
+{
+	return ask->n_slots > 0 && slot_of(ask->entries, ask->n_slots, entry)->is_there;
+}
+
+void psd_ask_predict_all(struct psd_ask *ask, const struct psd_ask_entry wanted[], unsigned n)
+{
+	struct psd_ask_entry *missing = calloc(n > 0 ? n : 1, sizeof(*missing));
+	struct psd_outcome *outcomes = calloc(n > 0 ? n : 1, sizeof(*outcomes));
+	struct batch batch = {ask, missing};
+	struct psd_children children = {.work = execute_in_child, .name = name_job, .context = &batch};
+
+	if (!ask->status && (!missing || !outcomes))
+		ask->status = psd_out_of_memory(ask->err);
+	for (unsigned i = 0; i < n && !ask->status && !ask->settings.is_estimate; i++)
+		if (!is_known(ask, &wanted[i]))
+			missing[children.n_jobs++] = wanted[i];
+	children.n_at_once = ask->settings.n_at_once < children.n_jobs ? ask->settings.n_at_once : children.n_jobs;
+	if (children.n_jobs > 0) {
+		ask->status = psd_children_run(&children, outcomes, &ask->signal_number, ask->err);
+		if (ask->signal_number && !ask->status)
+			ask->status = psd_error_set(ask->err, PSD_ERUN, PSD_NOWHERE, "stopped by a signal");
+	}
+	ask->n_simulated += children.n_jobs;
+	for (unsigned i = 0; i < children.n_jobs && !ask->status && has_room(ask); i++)
+		keep(ask, &missing[i], &outcomes[i]);
+	free(missing);
+	free(outcomes);
+}
+
+const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+					  enum psd_ask_how how)
+{
+	static const struct psd_outcome nothing = {.is_refused = true};
+	const struct psd_ask_entry entry = {.system = system,
+					    .nodes = nodes,
+					    .bandwidth_bps = bandwidth_bps,
+					    .how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : how};
+	struct psd_outcome outcome;
+	struct psd_error err;
+	enum psd_status status;
+
+	if (ask->status || !has_room(ask))
+		return &nothing;
+	if (is_known(ask, &entry))
+		return &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
+	if (entry.how == PSD_ASK_CONFIRM) {
+		psd_ask_predict_all(ask, &entry, 1);
+		return ask->status ? &nothing : &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
+	}
+	status = execute(ask, &entry, false, &outcome, &err);
+	if (status && status != PSD_EINVAL) {
+		ask->status = status;
+		*ask->err = err;
+		return &nothing;
+	}
+	return &keep(ask, &entry, status ? &nothing : &outcome)->outcome;
+}
+
+double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+			       enum psd_ask_how how)
+{
+	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
+	const struct psd_workload workload = psd_scenario_workload(ask->scenario, &ask->scenario->systems[system]);
+
+	return outcome->iteration_sec > 0.0
+		       ? psd_ask_workers(ask, nodes) * (double)workload.batch_per_worker / outcome->iteration_sec
+		       : 0.0;
+}
+
+double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+				enum psd_ask_how how)
+{
+	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
+	const struct psd_costs *costs = psd_costed_model_costs(ask->settings.costed, &ask->scenario->systems[system]);
+
+	return outcome->iteration_sec > 0.0 ? costs->compute_sec / outcome->iteration_sec : 0.0;
+}
+
+/* ---- limits ---- */
+
+void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+			struct psd_answer_value *value)
+{
+	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, PSD_ASK_CONFIRM);
+	const struct psd_result_basis basis = {.scenario = ask->scenario, .executor = ""};
+	struct psd_result result;
+	struct psd_report report = {.costed = ask->settings.costed,
+				    .is_estimate = ask->settings.is_estimate,
+				    .results = &result,
+				    .n_systems = 1,
+				    .n_points = 1};
+
+	value->limit[0] = '\0';
+	if (outcome->iteration_sec <= 0.0)
+		return;
+	result = psd_result_make(&basis, &ask->scenario->systems[system], point_of(ask, nodes, bandwidth_bps), outcome,
+				 0.0);
+	report.systems = &ask->scenario->systems[system];
+	psd_output_find_limits(&report);
+	snprintf(value->limit, sizeof(value->limit), "%s", result.limit);
+}
+
+void psd_ask_add_limit(struct psd_text *text, const char *limit)
+{
+	static const struct {
+		const char *limit, *words;
+	} known[] = {
+		{"device", "the device"},
+		{"link", "the link"},
+		{"stack", "the software stack"},
+		{"copies", "copies to and from the device"},
+		{"servers", "the servers"},
+		{"device+link", "the device and the link in turn"},
+		{"device+stack", "the device and the software stack in turn"},
+		{"device+copies", "the device and copies in turn"},
+		{"device+servers", "the device and the servers in turn"},
+		{"waiting", "latency and stages that cannot overlap"},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(limit, known[i].limit)) {
+			psd_text_add(text, "%s", known[i].words);
+			return;
+		}
+	psd_text_add(text, "%s", limit);
+}
+
+/* ---- opening ---- */
+
+/* Numbers of nodes: those of the sweep bound the range. Without a sweep it goes to 64, or to the end of a platform. */
+static void find_range(struct psd_ask *ask)
+{
+	const struct psd_scenario *scenario = ask->scenario;
+	const bool is_swept = scenario->n_sweep_nodes > 0 || scenario->n_sweep_workers > 0;
+
+	ask->least_nodes = is_swept ? UINT32_MAX : 1;
+	for (unsigned i = 0; i < psd_scenario_points(scenario); i++) {
+		const unsigned nodes = psd_scenario_point(scenario, i).nodes;
+
+		ask->least_nodes = nodes < ask->least_nodes ? nodes : ask->least_nodes;
+		ask->most_nodes = nodes > ask->most_nodes ? nodes : ask->most_nodes;
+	}
+	if (!is_swept && ask->most_nodes < NODES_WITHOUT_SWEEP && scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
+		ask->most_nodes = NODES_WITHOUT_SWEEP;
+}
+
+static enum psd_status list_sizes(struct psd_ask *ask)
+{
+	unsigned nodes = 1;
+
+	ask->sizes = calloc(ask->most_nodes < 2048 ? ask->most_nodes : 2048, sizeof(*ask->sizes));
+	if (!ask->sizes)
+		return psd_out_of_memory(ask->err);
+	for (; nodes < ask->most_nodes; nodes = nodes < ALL_SIZES ? nodes + 1 : (unsigned)(nodes * size_step_ratio))
+		ask->sizes[ask->n_sizes++] = nodes;
+	ask->sizes[ask->n_sizes++] = ask->most_nodes;
+	return PSD_OK;
+}
+
+/* Reports a system that cannot run at the last point of the sweep, as a prediction does. */
+static enum psd_status check_systems(const struct psd_ask *ask, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = ask->scenario;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < ask->n_systems && !status; s++) {
+		struct psd_case made;
+
+		status = psd_case_make(&made, ask->settings.costed, &scenario->systems[ask->first_system + s],
+				       psd_scenario_point(scenario, psd_scenario_points(scenario) - 1), err);
+		if (!status)
+			psd_case_release(&made);
+		else if (status == PSD_EINVAL && err->is_limit)
+			status = PSD_OK;
+	}
+	return status;
+}
+
+enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings *settings, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = settings->costed->scenario;
+	enum psd_status status = PSD_OK;
+
+	*ask = (struct psd_ask){.settings = *settings,
+				.scenario = scenario,
+				.n_systems = scenario->n_systems,
+				.bandwidths_bps = &scenario->network.bandwidth_bps,
+				.n_bandwidths = 1,
+				.err = err};
+	if (scenario->n_sweep_bandwidths > 0) {
+		ask->bandwidths_bps = scenario->sweep_bandwidth_bps;
+		ask->n_bandwidths = scenario->n_sweep_bandwidths;
+	}
+	if (settings->system_name) {
+		ask->n_systems = 1;
+		status = psd_scenario_find_system(scenario, settings->system_name, &ask->first_system, err);
+	}
+	if (!status && ask->bandwidths_bps[0] <= 0.0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				       "questions need 'bandwidth' and 'latency' in 'network' beside 'platform'");
+	find_range(ask);
+	if (!status)
+		status = list_sizes(ask);
+	if (!status)
+		status = check_systems(ask, err);
+	if (status)
+		psd_ask_close(ask);
+	return status;
+}
+
+void psd_ask_close(struct psd_ask *ask)
+{
+	free(ask->sizes);
+	free(ask->entries);
+	ask->sizes = NULL;
+	ask->entries = NULL;
+}
