@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/spelling.h"
 #include "engine/base/stack.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
@@ -515,11 +516,11 @@ static int show_stacks(const struct psd_arguments *arguments)
 	if (arguments->n_operands == 0)
 		psd_stack_add_list(&text);
 	for (unsigned i = 0; i < arguments->n_operands && !status; i++) {
-		const struct psd_stack_row *stack = psd_stack_find(arguments->operands[i]);
+		unsigned index;
 
 		psd_text_add(&text, "%s", i ? "\n" : "");
-		if (stack)
-			psd_stack_add_details(&text, stack);
+		if (psd_spelling_find(arguments->operands[i], psd_stack_names, &index))
+			psd_stack_add_details(&text, psd_stack_find(psd_stack_names[index]));
 		else
 			status = psd_error_set(&err, PSD_EINVAL, PSD_NOWHERE,
 					       "there is no stack '%.80s', `psd-sim stacks` lists them",
