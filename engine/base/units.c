@@ -93,9 +93,8 @@ static const struct unit time_units[] = {
 };
 
 static const struct unit *const units_of[] = {
-	[PSD_QUANTITY_RATE] = rate_units,    [PSD_QUANTITY_BYTES] = byte_units,
-	[PSD_QUANTITY_SECONDS] = time_units, [PSD_QUANTITY_FLOP_RATE] = flop_rate_units,
-	[PSD_QUANTITY_PLAIN] = NULL,
+	[PSD_UNITS_RATE] = rate_units,		 [PSD_UNITS_BYTES] = byte_units, [PSD_UNITS_SECONDS] = time_units,
+	[PSD_UNITS_FLOP_RATE] = flop_rate_units, [PSD_UNITS_PLAIN] = NULL,
 };
 
 static const char *skip_digits(const char *text)
@@ -167,7 +166,7 @@ static bool store(double value, double factor, double *out)
 }
 
 /* Reads a figure with one of the units; *factor is the unit's with its prefix. */
-static bool read_quantity(const char *text, enum psd_quantity quantity, double *value, double *factor)
+static bool read_quantity(const char *text, enum psd_units_kind quantity, double *value, double *factor)
 {
 	const char *suffix = read_figure(text, value);
 
@@ -180,7 +179,7 @@ static bool read_quantity(const char *text, enum psd_quantity quantity, double *
 	return false;
 }
 
-static bool read_real(const char *text, enum psd_quantity quantity, double *real)
+static bool read_real(const char *text, enum psd_units_kind quantity, double *real)
 {
 	double value, factor;
 
@@ -192,7 +191,7 @@ static bool read_real(const char *text, enum psd_quantity quantity, double *real
 
 bool psd_units_read_rate(const char *text, double *bits_per_sec)
 {
-	return read_real(text, PSD_QUANTITY_RATE, bits_per_sec);
+	return read_real(text, PSD_UNITS_RATE, bits_per_sec);
 }
 
 /* The digits from text to end, exactly; false when there is another character, or too many of them. */
@@ -217,7 +216,7 @@ bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 {
 	double product, factor;
 
-	if (!read_quantity(text, PSD_QUANTITY_BYTES, &product, &factor))
+	if (!read_quantity(text, PSD_UNITS_BYTES, &product, &factor))
 		return false;
 	if (factor <= 1.0 && read_digits(text, figure_end(text), bytes)) /* exact beyond 2^53, too */
 		return true;
@@ -230,12 +229,12 @@ bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 
 bool psd_units_read_seconds(const char *text, double *sec)
 {
-	return read_real(text, PSD_QUANTITY_SECONDS, sec);
+	return read_real(text, PSD_UNITS_SECONDS, sec);
 }
 
 bool psd_units_read_flop_rate(const char *text, double *flops_per_sec)
 {
-	return read_real(text, PSD_QUANTITY_FLOP_RATE, flops_per_sec);
+	return read_real(text, PSD_UNITS_FLOP_RATE, flops_per_sec);
 }
 
 bool psd_units_read_ratio(const char *text, double *ratio)
@@ -309,7 +308,7 @@ static const char *mend_figure(const char *text, bool has_unit, struct psd_text 
 	return text + strspn(text, " ");
 }
 
-void psd_units_suggest(struct psd_text *text, enum psd_quantity quantity, const char *wrong)
+void psd_units_suggest(struct psd_text *text, enum psd_units_kind quantity, const char *wrong)
 {
 	const struct unit *units = units_of[quantity];
 	struct psd_text figure = {.bytes = NULL};

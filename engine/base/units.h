@@ -27,16 +27,10 @@ extern const char psd_units_flop_rate_help[]; /* text "a rate such as 6.1TFLOPS"
 extern const char psd_units_ratio_help[];     /* text "a ratio such as 0.15 or 15%" */
 
 /* Kinds of quantities; PLAIN: a whole number without a unit. */
-enum psd_quantity {
-	PSD_QUANTITY_RATE,
-	PSD_QUANTITY_BYTES,
-	PSD_QUANTITY_SECONDS,
-	PSD_QUANTITY_FLOP_RATE,
-	PSD_QUANTITY_PLAIN
-};
+enum psd_units_kind { PSD_UNITS_RATE, PSD_UNITS_BYTES, PSD_UNITS_SECONDS, PSD_UNITS_FLOP_RATE, PSD_UNITS_PLAIN };
 /* Appends the spelling that was probably meant by a text that could not be read: "40Gbps or 40GBps" for 40gbps.
  * Appends nothing if no spelling is near. */
-void psd_units_suggest(struct psd_text *text, enum psd_quantity quantity, const char *wrong);
+void psd_units_suggest(struct psd_text *text, enum psd_units_kind quantity, const char *wrong);
 
 #define PSD_UNITS_TEXT_MAX 32
 /* Write a quantity for people to `text` and return it. Numbers have four significant digits, but all digits before the

@@ -35,7 +35,7 @@ static enum psd_status refuse(const struct psd_node *node, struct psd_error *err
 
 /* Refuses a quantity, and offers the spelling that was probably meant. */
 static enum psd_status refuse_quantity(const struct psd_node *node, struct psd_error *err, const char *accepted,
-				       enum psd_quantity quantity)
+				       enum psd_units_kind quantity)
 {
 	struct psd_text near = {.bytes = NULL};
 	char both[240];
@@ -135,7 +135,7 @@ enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_rate(node->text, &value) || value <= 0.0)
-		return refuse_quantity(node, err, psd_units_rate_help, PSD_QUANTITY_RATE);
+		return refuse_quantity(node, err, psd_units_rate_help, PSD_UNITS_RATE);
 	if (value < lowest_bps || value > highest_bps)
 		return refuse(node, err, "a rate from 1bps to 1000Tbps");
 	*bits_per_sec = value;
@@ -147,7 +147,7 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, str
 	uint64_t value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_bytes(node->text, &value) || value == 0)
-		return refuse_quantity(node, err, psd_units_bytes_help, PSD_QUANTITY_BYTES);
+		return refuse_quantity(node, err, psd_units_bytes_help, PSD_UNITS_BYTES);
 	*bytes = value;
 	return PSD_OK;
 }
@@ -157,7 +157,7 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struc
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, &value))
-		return refuse_quantity(node, err, psd_units_seconds_help, PSD_QUANTITY_SECONDS);
+		return refuse_quantity(node, err, psd_units_seconds_help, PSD_UNITS_SECONDS);
 	if (value > highest_sec)
 		return refuse(node, err, "a time of at most 1000000s");
 	*sec = value;
@@ -203,7 +203,7 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 		return PSD_OK;
 	}
 	snprintf(accepted, sizeof(accepted), "a whole number from %" PRIu64 " to %" PRIu64, lowest, highest);
-	return refuse_quantity(node, err, accepted, PSD_QUANTITY_PLAIN);
+	return refuse_quantity(node, err, accepted, PSD_UNITS_PLAIN);
 }
 
 enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct psd_error *err)
