@@ -8,8 +8,8 @@
 /* Sets *index to the index of the name that `text` spells: the equal one, else the only one that is equal without case
  * and separators. names: NULL-terminated. Returns false, with *index unchanged, if there is none. */
 bool psd_spelling_find(const char *text, const char *const names[], unsigned *index);
-/* Returns the name that is at most two edits, or a third of its length, away and not mostly another, or else the longest name of three
- * characters or more that `text` contains. NULL: no name is near. */
+/* Returns the name that is at most two edits away, or a third of its length, and half of it at most. Otherwise returns
+ * the longest name of three characters or more that `text` contains. NULL: no name is near. */
 const char *psd_spelling_nearest(const char *text, const char *const names[]);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads and writes quantities with units. No other file does this. The prefixes k M G T are powers of 1000, Ki Mi Gi
- * powers of 1024; b, bit and bits are bits, B, byte and bytes are bytes. A blank may stand before the unit. A quantity without its unit is an error, but counts, numbers and ratios have no
- * unit. All functions are pure, any thread. */
+ * powers of 1024; b, bit and bits are bits, B, byte and bytes are bytes. A blank may stand before the unit. A quantity
+ * without its unit is an error, but counts, numbers and ratios have no unit. All functions are pure, any thread. */
 #ifndef PSD_UNITS_H
 #define PSD_UNITS_H
 

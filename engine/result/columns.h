@@ -21,8 +21,9 @@ struct psd_field {
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
 /* Append the line of column names, or a line with the values of a result, as CSV by RFC 4180 with "\n" at the end of
- * lines. An absent value is an empty field. Nothing is appended for a refused result. */
-void psd_columns_add_csv_head(struct psd_text *text);
+ * lines. An absent value is an empty field. example: result with the columns of the file; NULL: no key is swept.
+ * Nothing is appended for a refused result. */
+void psd_columns_add_csv_head(struct psd_text *text, const struct psd_result *example);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* Appends a table for people, with a block of rows for each point of the sweep. results[s * n_points + p]: system s at
  * point p. */
