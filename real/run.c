@@ -71,7 +71,7 @@ static enum psd_status print_csv_head(struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_columns_add_csv_head(&text);
+	psd_columns_add_csv_head(&text, NULL);
 	return psd_console_print(&text, err);
 }
 

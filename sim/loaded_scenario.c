@@ -1,5 +1,7 @@
-/* Loads a scenario, then the files that it names. */
+/* Loads a scenario and its variants, then the files that they name. */
 #include "sim/loaded_scenario.h"
+
+#include <stdlib.h>
 
 static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
@@ -17,20 +19,46 @@ static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct ps
 	return status;
 }
 
+static enum psd_status load_rest(struct psd_loaded_scenario *loaded, bool with_costed, struct psd_error *err)
+{
+	loaded->has_scenario = true;
+	PSD_TRY(psd_scenario_load_solver(&loaded->scenario, err));
+	return with_costed ? load_costed(loaded, err) : PSD_OK;
+}
+
+static enum psd_status load_variants(struct psd_loaded_scenario *loaded, bool with_costed, struct psd_error *err)
+{
+	const unsigned n = psd_scenario_variants(&loaded->scenario);
+
+	loaded->n_variants = 1;
+	if (n == 1)
+		return PSD_OK;
+	loaded->variants = calloc(n - 1, sizeof(*loaded->variants));
+	loaded->models = calloc(n, sizeof(*loaded->models));
+	if (!loaded->variants || !loaded->models)
+		return psd_out_of_memory(err);
+	loaded->models[0] = &loaded->costed;
+	for (; loaded->n_variants < n; loaded->n_variants++) {
+		struct psd_loaded_scenario *variant = &loaded->variants[loaded->n_variants - 1];
+
+		PSD_TRY(psd_scenario_vary(&variant->scenario, &loaded->scenario, loaded->n_variants, err));
+		variant->n_variants = 1;
+		PSD_TRY(load_rest(variant, with_costed, err));
+		loaded->models[loaded->n_variants] = &variant->costed;
+	}
+	return PSD_OK;
+}
+
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed, struct psd_error *err)
 {
-	enum psd_status status;
-
 	*loaded = (struct psd_loaded_scenario){.has_scenario = false};
-	status = psd_scenario_load(&loaded->scenario, path, settings, err);
-	loaded->has_scenario = status == PSD_OK;
-	if (!status)
-		status = psd_scenario_load_solver(&loaded->scenario, err);
-	return !status && with_costed ? load_costed(loaded, err) : status;
+	PSD_TRY(psd_scenario_load(&loaded->scenario, path, settings, err));
+	PSD_TRY(load_rest(loaded, with_costed, err));
+	return load_variants(loaded, with_costed, err);
 }
 
-void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded)
+static void release_files(struct psd_loaded_scenario *loaded)
 {
 	if (loaded->has_published)
 		psd_published_release(&loaded->published);
@@ -38,7 +66,21 @@ void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded)
 		psd_costed_model_release(&loaded->costed);
 	if (loaded->has_scenario)
 		psd_scenario_release(&loaded->scenario);
+}
+
+void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded)
+{
+	for (unsigned i = 0; loaded->variants && i < psd_scenario_variants(&loaded->scenario) - 1; i++)
+		release_files(&loaded->variants[i]);
+	free(loaded->variants);
+	free(loaded->models);
+	release_files(loaded);
 	*loaded = (struct psd_loaded_scenario){.has_scenario = false};
+}
+
+const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_loaded_scenario *loaded)
+{
+	return loaded->n_variants > 1 ? &loaded->variants[loaded->n_variants - 2] : loaded;
 }
 
 const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded)

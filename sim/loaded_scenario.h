@@ -13,18 +13,25 @@
 /* A loaded scenario. It must not be copied or moved in memory, because `costed` points to `scenario`. */
 struct psd_loaded_scenario {
 	struct psd_scenario scenario;
-	struct psd_costed_model costed;		      /* model and layer times */
-	struct psd_published published;		      /* published results with which predictions are compared */
+	struct psd_costed_model costed; /* model and layer times */
+	struct psd_published published; /* published results with which predictions are compared */
+	/* further variants of the scenario, with models of their own; variants[0] is variant 1 */
+	struct psd_loaded_scenario *variants;
+	/* models of all variants, of which `costed` is the first; NULL if there is no other */
+	const struct psd_costed_model **models;
+	unsigned n_variants;			      /* number of variants, with this one */
 	bool has_scenario, has_costed, has_published; /* the member scenario, costed or published is loaded */
 };
 
-/* Loads the scenario file at `path` and, if with_costed, its model, layer times and published values. settings: values
- * of the options --set, NULL-terminated. The caller calls psd_loaded_scenario_release() in all cases, even after a
+/* Loads the scenario file at `path`, its variants and, if with_costed, their models, layer times and published values.
+ * settings: values of the options --set, NULL-terminated. The caller calls psd_loaded_scenario_release() in all cases, even after a
  * failure. Statuses of psd_scenario_load(), psd_costed_model_load() and psd_published_load(). */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
+/* Returns the last variant, this one if there is no other. */
+const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_loaded_scenario *loaded);
 /* Returns the published values; NULL: the scenario names none. */
 const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/spelling.h"
 #include "engine/base/stack.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
@@ -172,6 +173,8 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 	const struct psd_options *options = command->options;
 	const struct psd_sweep sweep = {
 		.costed = &loaded->costed,
+		.variants = loaded->models,
+		.n_variants = loaded->n_variants,
 		.published = psd_loaded_scenario_published(loaded),
 		.system_name = options->system_name,
 		.is_estimate = options->is_estimate,
@@ -211,7 +214,8 @@ static void say_what_is_traced(const struct psd_options *options, const struct p
 static enum psd_status run_with_trace(struct command *command, const struct psd_loaded_scenario *loaded,
 				      struct psd_error *err)
 {
-	const struct psd_scenario *scenario = &loaded->scenario;
+	const struct psd_loaded_scenario *last = psd_loaded_scenario_last(loaded);
+	const struct psd_scenario *scenario = &last->scenario;
 	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
 	const struct psd_system *system;
 	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
@@ -220,7 +224,7 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 		status = run_sweep(command, loaded, err);
 	if (!status) {
 		say_what_is_traced(command->options, scenario, system, &point);
-		status = psd_trace_run(command->trace, &loaded->costed, system, point,
+		status = psd_trace_run(command->trace, &last->costed, system, point,
 				       command->options->is_every_node ? PSD_DETAIL_ALL : PSD_DETAIL_HOSTS,
 				       &command->signal_number, err);
 	}
@@ -232,11 +236,28 @@ static enum psd_status run_one(struct command *command, const struct psd_loaded_
 	return command->options->trace_path ? run_with_trace(command, loaded, err) : run_sweep(command, loaded, err);
 }
 
-static enum psd_status write_csv_head(struct psd_error *err)
+/* Tells whether rows of both scenarios have the same columns. */
+static bool has_same_columns(const struct psd_scenario *one, const struct psd_scenario *other)
 {
+	bool is_same = one->n_swept == other->n_swept;
+
+	for (unsigned i = 0; i < one->n_swept && is_same; i++)
+		is_same = !strcmp(one->swept[i].column, other->swept[i].column);
+	return is_same;
+}
+
+static enum psd_status write_csv_head(const struct psd_loaded_scenario *scenarios, unsigned n, struct psd_error *err)
+{
+	const struct psd_scenario *first = &scenarios[0].scenario;
+	const struct psd_result example = {.swept = first->n_swept ? first : NULL};
 	struct psd_text text = {.bytes = NULL};
 
-	psd_columns_add_csv_head(&text);
+	for (unsigned i = 1; i < n; i++)
+		if (!has_same_columns(first, &scenarios[i].scenario))
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "'--csv' writes one table, '%s' and '%s' must sweep the same keys",
+					     first->path, scenarios[i].scenario.path);
+	psd_columns_add_csv_head(&text, &example);
 	return psd_output_text(stdout, &text, err);
 }
 
@@ -250,8 +271,8 @@ static int run_all(struct command *command, const struct psd_loaded_scenario *sc
 	/* opened first: a wrong path is reported before the sweep runs */
 	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
 		return complain(err.status, &err, true);
-	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
-		return complain(PSD_ENOMEM, &err, false);
+	if (options->form == PSD_FORM_CSV && write_csv_head(scenarios, options->arguments.n_operands, &err))
+		return complain(err.status, &err, false);
 	if (options->form == PSD_FORM_JSON)
 		psd_json_begin(&command->json, NULL, '[');
 	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
@@ -464,17 +485,29 @@ static int answer_all(struct command *command, const struct psd_loaded_scenario 
 	return exit_status;
 }
 
+/* Writes a document of each variant. */
+static enum psd_status write_variants(const struct psd_loaded_scenario *loaded, struct psd_error *err)
+{
+	enum psd_status status = write_scenario(&loaded->scenario, err);
+
+	for (unsigned i = 1; i < loaded->n_variants && !status; i++) {
+		fputs("---\n", stdout);
+		status = write_scenario(&loaded->variants[i - 1].scenario, err);
+	}
+	return status;
+}
+
 static int show_one(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
 {
 	struct psd_error err;
 	enum psd_status status = PSD_OK;
 
 	if (options->arguments.command == PSD_SIM_PLAN)
-		status = write_plans(options, loaded, &err);
+		status = write_plans(options, psd_loaded_scenario_last(loaded), &err);
 	else if (options->arguments.command == PSD_SIM_PLATFORM)
 		status = dump_platform(options, loaded, &err);
 	else
-		status = write_scenario(&loaded->scenario, &err);
+		status = write_variants(loaded, &err);
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
@@ -569,11 +602,11 @@ static int show_stacks(const struct psd_arguments *arguments)
 	if (arguments->n_operands == 0)
 		psd_stack_add_list(&text);
 	for (unsigned i = 0; i < arguments->n_operands && !status; i++) {
-		const struct psd_stack_row *stack = psd_stack_find(arguments->operands[i]);
+		unsigned index;
 
 		psd_text_add(&text, "%s", i ? "\n" : "");
-		if (stack)
-			psd_stack_add_details(&text, stack);
+		if (psd_spelling_find(arguments->operands[i], psd_stack_names, &index))
+			psd_stack_add_details(&text, psd_stack_find(psd_stack_names[index]));
 		else
 			status = psd_error_set(&err, PSD_EINVAL, PSD_NOWHERE,
 					       "there is no stack '%.80s', `psd-sim stacks` lists them",

@@ -62,6 +62,9 @@ static const struct psd_option option_list[] = {
 		"set sizes of a model's input or open axis, as in data=3x224x224. Short for --set "
 		"model.input.NAME=SIZES"),
 	 .kind = PSD_OPTION_SETTING, .prefix = "model.input.", .commands = OF_SCENARIOS | OF(DESCRIBE)},
+	{OPTION("--sweep", "KEY=A,B",
+		"a row for each value of a key, as in nodes=1..64*2. Short for --set 'sweep.KEY=[A, B]'"),
+	 .kind = PSD_OPTION_SETTING, .prefix = "sweep.", .is_list = true, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
 	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),

@@ -93,15 +93,20 @@ static const char *value_of(const char *setting)
 
 static enum psd_status take_prefixed(const struct reader *reader, const struct psd_option *option, const char *value)
 {
-	const size_t room = strlen(option->prefix) + strlen(value) + 1;
+	const size_t room = strlen(option->prefix) + strlen(value) + sizeof("[]");
+	const char *equals = strchr(value, '=');
+	const bool in_brackets = option->is_list && equals && equals[1] != '[';
 	char *setting = psd_arena_take(&reader->arguments->made, room);
 
-	if (!strchr(value, '='))
+	if (!equals)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s", option->name,
 				     value, option->value_name);
 	if (!setting)
 		return psd_out_of_memory(reader->err);
-	snprintf(setting, room, "%s%s", option->prefix, value);
+	if (in_brackets)
+		snprintf(setting, room, "%s%.*s=[%s]", option->prefix, (int)(equals - value), value, equals + 1);
+	else
+		snprintf(setting, room, "%s%s", option->prefix, value);
 	reader->arguments->settings[reader->arguments->n_settings++] = setting;
 	return PSD_OK;
 }

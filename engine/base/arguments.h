@@ -46,6 +46,7 @@ struct psd_option {
 	 * `--fidelity flow` the setting is "fidelity=flow". NULL: the value itself is a setting. */
 	const char *const *settings;
 	const char *prefix; /* beginning of the settings that the option makes: "model.input."; NULL: none */
+	bool is_list;	    /* with prefix: the value is put into brackets, KEY=A,B becomes KEY=[A,B] */
 	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
 	const char *help;
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char psd_units_rate_help[] = "a rate such as 40Gbps or 2.3GBps";
 const char psd_units_bytes_help[] = "a size such as 256KiB or 2MB";
@@ -32,9 +33,69 @@ static const struct scale prefixes[] = {
 	{"Ti", 1024.0 * 1024.0 * 1024.0 * 1024.0},
 	{NULL, 0.0},
 };
-/* parts of a second: 30us is 30 / 1e6, rounded once, where 30 * 1e-6 would be rounded twice */
-static const struct scale times[] = {{"s", 1.0}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}, {NULL, 0.0}};
-static const struct scale long_times[] = {{"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}, {NULL, 0.0}};
+struct unit {
+	const char *name;
+	double factor;
+	double parts; /* divisor: 30us is 30 / 1e6, rounded once, where 30 * 1e-6 would be rounded twice */
+	bool takes_prefix;
+	bool is_usual; /* offered in place of a wrong spelling */
+};
+
+#define UNIT(name, factor)                                                                                             \
+	{                                                                                                              \
+		(name), (factor), 1.0, true, false                                                                     \
+	}
+static const struct unit rate_units[] = {
+	{"bps", 1.0, 1.0, true, true},
+	{"Bps", 8.0, 1.0, true, true},
+	UNIT("b/s", 1.0),
+	UNIT("bit/s", 1.0),
+	UNIT("bits/s", 1.0),
+	UNIT("B/s", 8.0),
+	UNIT("byte/s", 8.0),
+	UNIT("bytes/s", 8.0),
+	UNIT("Byte/s", 8.0),
+	UNIT("Bytes/s", 8.0),
+	{.name = NULL},
+};
+static const struct unit byte_units[] = {
+	{"B", 1.0, 1.0, true, true}, UNIT("byte", 1.0),	 UNIT("bytes", 1.0),
+	UNIT("Byte", 1.0),	     UNIT("Bytes", 1.0), {.name = NULL},
+};
+static const struct unit flop_rate_units[] = {
+	{"FLOPS", 1.0, 1.0, true, true},
+	UNIT("FLOP/s", 1.0),
+	UNIT("FLOPs/s", 1.0),
+	UNIT("Flops", 1.0),
+	UNIT("Flop/s", 1.0),
+	UNIT("flops", 1.0),
+	UNIT("flop/s", 1.0),
+	{.name = NULL},
+};
+#define TIME(name, factor, parts, is_usual)                                                                            \
+	{                                                                                                              \
+		(name), (factor), (parts), false, is_usual                                                             \
+	}
+static const struct unit time_units[] = {
+	TIME("s", 1.0, 1.0, true),
+	TIME("ms", 1.0, 1e3, true),
+	TIME("us", 1.0, 1e6, true),
+	TIME("ns", 1.0, 1e9, true),
+	TIME("min", 60.0, 1.0, true),
+	TIME("h", 3600.0, 1.0, true),
+	TIME("d", 86400.0, 1.0, true),
+	TIME("sec", 1.0, 1.0, false),
+	TIME("\xc2\xb5s", 1.0, 1e6, false), /* the micro sign */
+	TIME("\xce\xbcs", 1.0, 1e6, false), /* the Greek letter mu */
+	TIME("hours", 3600.0, 1.0, false),
+	TIME("days", 86400.0, 1.0, false),
+	{.name = NULL},
+};
+
+static const struct unit *const units_of[] = {
+	[PSD_UNITS_RATE] = rate_units,		 [PSD_UNITS_BYTES] = byte_units, [PSD_UNITS_SECONDS] = time_units,
+	[PSD_UNITS_FLOP_RATE] = flop_rate_units, [PSD_UNITS_PLAIN] = NULL,
+};
 
 static const char *skip_digits(const char *text)
 {
@@ -104,18 +165,33 @@ static bool store(double value, double factor, double *out)
 	return true;
 }
 
+/* Reads a figure with one of the units; *factor is the unit's with its prefix. */
+static bool read_quantity(const char *text, enum psd_units_kind quantity, double *value, double *factor)
+{
+	const char *suffix = read_figure(text, value);
+
+	for (const struct unit *unit = units_of[quantity]; suffix && unit->name; unit++) {
+		*factor = unit->factor;
+		*factor *= unit->takes_prefix ? prefixed(suffix, unit->name) : !strcmp(suffix, unit->name);
+		if (*factor > 0.0)
+			return store(*value / unit->parts, *factor, value);
+	}
+	return false;
+}
+
+static bool read_real(const char *text, enum psd_units_kind quantity, double *real)
+{
+	double value, factor;
+
+	if (!read_quantity(text, quantity, &value, &factor))
+		return false;
+	*real = value;
+	return true;
+}
+
 bool psd_units_read_rate(const char *text, double *bits_per_sec)
 {
-	double value;
-	const char *suffix = read_figure(text, &value);
-	double factor;
-
-	if (!suffix)
-		return false;
-	factor = prefixed(suffix, "bps");
-	if (factor <= 0.0)
-		factor = 8.0 * prefixed(suffix, "Bps");
-	return store(value, factor, bits_per_sec);
+	return read_real(text, PSD_UNITS_RATE, bits_per_sec);
 }
 
 /* The digits from text to end, exactly; false when there is another character, or too many of them. */
@@ -138,13 +214,11 @@ static bool read_digits(const char *text, const char *end, uint64_t *count)
 
 bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 {
-	double value, product;
-	const char *suffix = read_figure(text, &value);
+	double product, factor;
 
-	if (!suffix || !store(value, prefixed(suffix, "B"), &product))
+	if (!read_quantity(text, PSD_UNITS_BYTES, &product, &factor))
 		return false;
-	if (!strcmp(suffix, "B") &&
-	    read_digits(text, figure_end(text), bytes)) /* plain figures are exact beyond 2^53, too */
+	if (factor <= 1.0 && read_digits(text, figure_end(text), bytes)) /* exact beyond 2^53, too */
 		return true;
 	product = floor(product + 0.5); /* 0.1MiB is not a whole number of bytes: take the nearest */
 	if (product >= 0x1p64)
@@ -155,26 +229,12 @@ bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 
 bool psd_units_read_seconds(const char *text, double *sec)
 {
-	double value;
-	const char *suffix = read_figure(text, &value);
-
-	if (!suffix)
-		return false;
-	for (const struct scale *unit = times; unit->name; unit++)
-		if (!strcmp(suffix, unit->name))
-			return store(value / unit->factor, 1.0, sec);
-	for (const struct scale *unit = long_times; unit->name; unit++)
-		if (!strcmp(suffix, unit->name))
-			return store(value, unit->factor, sec);
-	return false;
+	return read_real(text, PSD_UNITS_SECONDS, sec);
 }
 
 bool psd_units_read_flop_rate(const char *text, double *flops_per_sec)
 {
-	double value;
-	const char *suffix = read_figure(text, &value);
-
-	return suffix && store(value, prefixed(suffix, "FLOPS"), flops_per_sec);
+	return read_real(text, PSD_UNITS_FLOP_RATE, flops_per_sec);
 }
 
 bool psd_units_read_ratio(const char *text, double *ratio)
@@ -204,6 +264,70 @@ bool psd_units_read_number(const char *text, double *number)
 		return false;
 	*number = is_negative ? -value : value;
 	return true;
+}
+
+/* ---- suggestions ---- */
+
+/* Parts of a suffix in which case does not matter. */
+enum loose { LOOSE_NOWHERE, LOOSE_PREFIX, LOOSE_ALL };
+
+/* True if the suffix begins the unit, or is all of it. */
+static bool begins(const char *suffix, const char *unit, enum loose loose)
+{
+	const size_t n_loose = loose == LOOSE_ALL ? strlen(suffix) : loose == LOOSE_PREFIX;
+
+	return !strncasecmp(suffix, unit, n_loose) &&
+	       !strncmp(suffix + n_loose, unit + n_loose, strlen(suffix + n_loose));
+}
+
+/* Appends "40Gbps or 40GBps": the figure with the usual units that the suffix begins. */
+static void add_units(struct psd_text *text, const struct unit *units, const char *figure, const char *suffix,
+		      enum loose loose)
+{
+	const bool is_binary = strlen(suffix) > 1 && (suffix[1] == 'i' || suffix[1] == 'I');
+	char name[16];
+
+	for (const struct unit *unit = units; unit->name; unit++)
+		for (const struct scale *prefix = prefixes; unit->is_usual && prefix->name; prefix++) {
+			if (unit->takes_prefix ? is_binary != (strlen(prefix->name) > 1) : *prefix->name != '\0')
+				continue;
+			snprintf(name, sizeof(name), "%s%s", prefix->name, unit->name);
+			if (begins(suffix, name, loose))
+				psd_text_add(text, "%s%s%s", text->length ? " or " : "", figure, name);
+		}
+}
+
+/* Mends the figure: "1,5" is 1.5 with a unit, "1,281,167" a whole number without one, ".5" is 0.5. Returns the rest. */
+static const char *mend_figure(const char *text, bool has_unit, struct psd_text *figure)
+{
+	if (*text == '.')
+		psd_text_add(figure, "0");
+	for (; isdigit((unsigned char)*text) || *text == '.' || *text == ',' || *text == '_'; text++)
+		if (isdigit((unsigned char)*text) || (has_unit && *text != '_') || *text == '.')
+			psd_text_add(figure, "%c", *text == ',' ? '.' : *text);
+	return text + strspn(text, " ");
+}
+
+void psd_units_suggest(struct psd_text *text, enum psd_units_kind quantity, const char *wrong)
+{
+	const struct unit *units = units_of[quantity];
+	struct psd_text figure = {.bytes = NULL};
+	const char *suffix;
+	double value;
+	uint64_t count;
+
+	if (units && read_real(wrong, quantity, &value)) /* its value was refused, not its spelling */
+		return;
+	wrong += strspn(wrong, " ");
+	suffix = mend_figure(wrong, units, &figure);
+	if (figure.bytes && figure_end(figure.bytes) == figure.bytes + figure.length) {
+		for (int loose = LOOSE_NOWHERE; units && *suffix && !text->length && loose <= LOOSE_ALL; loose++)
+			add_units(text, units, figure.bytes, suffix, (enum loose)loose);
+		if (!units && !*suffix && strcmp(wrong, figure.bytes) != 0 &&
+		    psd_units_read_count(figure.bytes, &count))
+			psd_text_add(text, "%s", figure.bytes);
+	}
+	psd_text_release(&figure);
 }
 
 char *psd_units_write_number(double value, char text[PSD_UNITS_TEXT_MAX])

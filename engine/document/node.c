@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/spelling.h"
 #include "engine/base/units.h"
-
-#define KEY_MAX 64 /* longer keys get no suggestion */
 
 static const char *name_of(const struct psd_node *node)
 {
@@ -34,6 +33,21 @@ static enum psd_status refuse(const struct psd_node *node, struct psd_error *err
 			     accepted);
 }
 
+/* Refuses a quantity, and offers the spelling that was probably meant. */
+static enum psd_status refuse_quantity(const struct psd_node *node, struct psd_error *err, const char *accepted,
+				       enum psd_units_kind quantity)
+{
+	struct psd_text near = {.bytes = NULL};
+	char both[240];
+
+	if (node->kind == PSD_NODE_SCALAR)
+		psd_units_suggest(&near, quantity, node->text);
+	snprintf(both, sizeof(both), "%s%s%.80s%s", accepted, near.length ? "; did you mean " : "",
+		 near.length ? near.bytes : "", near.length ? "?" : "");
+	psd_text_release(&near);
+	return refuse(node, err, both);
+}
+
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key)
 {
 	if (!node || node->kind != PSD_NODE_MAPPING)
@@ -52,55 +66,6 @@ void psd_node_hang(struct psd_node *parent, struct psd_node **last, struct psd_n
 		parent->first = child;
 	*last = child;
 	parent->n_children++;
-}
-
-static unsigned least(unsigned a, unsigned b, unsigned c)
-{
-	const unsigned smaller = a < b ? a : b;
-
-	return smaller < c ? smaller : c;
-}
-
-/* Edits (insert, delete, replace) that turn one key into the other (Levenshtein 1966); both at most KEY_MAX long. */
-static unsigned distance(const char *from, const char *to)
-{
-	const size_t from_length = strlen(from), to_length = strlen(to);
-	unsigned row[KEY_MAX + 1];
-
-	for (size_t j = 0; j <= to_length; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= from_length; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= to_length; j++) {
-			const unsigned replaced = diagonal + (from[i - 1] != to[j - 1]);
-
-			diagonal = row[j];
-			row[j] = least(replaced, row[j] + 1, row[j - 1] + 1);
-		}
-	}
-	return row[to_length];
-}
-
-/* The known key that is at most two edits, or a third of its length, away; NULL when none is. */
-static const char *nearest_key(const char *key, const char *const known[])
-{
-	unsigned best_distance = ~0u;
-	const char *best = NULL;
-
-	if (strlen(key) > KEY_MAX)
-		return NULL;
-	for (; *known; known++) {
-		const unsigned edits = strlen(*known) > KEY_MAX ? ~0u : distance(key, *known);
-		const unsigned accepted = strlen(*known) > 8 ? (unsigned)strlen(*known) / 3 : 2;
-
-		if (edits <= accepted && edits < strlen(*known) && edits < best_distance) {
-			best_distance = edits;
-			best = *known;
-		}
-	}
-	return best;
 }
 
 static void join(const char *const words[], char *text, size_t room)
@@ -149,7 +114,7 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 			return psd_error_set(err, PSD_EINVAL, child->key_at,
 					     "'%s' has no key '%.80s': several values need brackets, as in [1, 2]",
 					     name, child->key);
-		nearest = nearest_key(child->key, known);
+		nearest = psd_spelling_nearest(child->key, known);
 		if (nearest)
 			return psd_error_set(err, PSD_EINVAL, child->key_at,
 					     "unknown key '%.80s' in '%s', did you mean '%s'?", child->key, name,
@@ -170,7 +135,7 @@ enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_rate(node->text, &value) || value <= 0.0)
-		return refuse(node, err, psd_units_rate_help);
+		return refuse_quantity(node, err, psd_units_rate_help, PSD_UNITS_RATE);
 	if (value < lowest_bps || value > highest_bps)
 		return refuse(node, err, "a rate from 1bps to 1000Tbps");
 	*bits_per_sec = value;
@@ -182,7 +147,7 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, str
 	uint64_t value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_bytes(node->text, &value) || value == 0)
-		return refuse(node, err, psd_units_bytes_help);
+		return refuse_quantity(node, err, psd_units_bytes_help, PSD_UNITS_BYTES);
 	*bytes = value;
 	return PSD_OK;
 }
@@ -192,7 +157,7 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struc
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, &value))
-		return refuse(node, err, psd_units_seconds_help);
+		return refuse_quantity(node, err, psd_units_seconds_help, PSD_UNITS_SECONDS);
 	if (value > highest_sec)
 		return refuse(node, err, "a time of at most 1000000s");
 	*sec = value;
@@ -238,31 +203,33 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 		return PSD_OK;
 	}
 	snprintf(accepted, sizeof(accepted), "a whole number from %" PRIu64 " to %" PRIu64, lowest, highest);
-	return refuse(node, err, accepted);
+	return refuse_quantity(node, err, accepted, PSD_UNITS_PLAIN);
 }
 
 enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct psd_error *err)
 {
-	const bool is_scalar = node->kind == PSD_NODE_SCALAR;
+	static const char *const names[] = {"false", "true", NULL};
+	unsigned index;
 
-	if (!is_scalar || (strcmp(node->text, "true") && strcmp(node->text, "false")))
+	if (node->kind != PSD_NODE_SCALAR || !psd_spelling_find(node->text, names, &index))
 		return refuse(node, err, "true or false");
-	*value = !strcmp(node->text, "true");
+	*value = index == 1;
 	return PSD_OK;
 }
 
 enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index,
 				struct psd_error *err)
 {
-	char all[512], accepted[544];
+	const bool is_scalar = node->kind == PSD_NODE_SCALAR;
+	char all[512], accepted[600];
+	const char *nearest;
 
-	for (unsigned i = 0; node->kind == PSD_NODE_SCALAR && names[i]; i++)
-		if (!strcmp(node->text, names[i])) {
-			*index = i;
-			return PSD_OK;
-		}
+	if (is_scalar && psd_spelling_find(node->text, names, index))
+		return PSD_OK;
+	nearest = is_scalar ? psd_spelling_nearest(node->text, names) : NULL;
 	join(names, all, sizeof(all));
-	snprintf(accepted, sizeof(accepted), "one of: %s", all);
+	snprintf(accepted, sizeof(accepted), "one of: %s%s%s%s", all, nearest ? "; did you mean " : "",
+		 nearest ? nearest : "", nearest ? "?" : "");
 	return refuse(node, err, accepted);
 }
 

@@ -33,7 +33,8 @@ static enum psd_status split_path(struct setting *setting, char *path)
 	return PSD_OK;
 }
 
-static enum psd_status take_apart(struct setting *setting, const char *text)
+/* at: place of the new nodes; NULL: "--set key.path". */
+static enum psd_status take_apart(struct setting *setting, const char *text, const struct psd_place *at)
 {
 	static const char prefix[] = "--set ";
 	const char *equals = strchr(text, '=');
@@ -51,19 +52,29 @@ static enum psd_status take_apart(struct setting *setting, const char *text)
 		return psd_out_of_memory(setting->err);
 	memcpy(shown, prefix, sizeof(prefix) - 1);
 	memcpy(shown + sizeof(prefix) - 1, text, length);
-	setting->at.path = shown;
+	setting->at = at ? *at : (struct psd_place){.path = shown};
 	return split_path(setting, path);
+}
+
+/* True if the step names the child: by its key, or in a list by its position or its own `name`. */
+static bool is_named(const struct psd_node *parent, const struct psd_node *child, unsigned position, const char *step)
+{
+	const struct psd_node *name = psd_node_child(child, "name");
+	char digits[16];
+
+	if (parent->kind == PSD_NODE_MAPPING)
+		return !strcmp(child->key, step);
+	snprintf(digits, sizeof(digits), "%u", position);
+	return !strcmp(digits, step) || (name && name->kind == PSD_NODE_SCALAR && !strcmp(name->text, step));
 }
 
 /* The position of the child that one step of the path names; n_children when there is none. */
 static unsigned find_child(const struct psd_node *parent, const char *step)
 {
 	unsigned position = 0;
-	char digits[16];
 
 	for (const struct psd_node *child = parent->first; child; child = child->next) {
-		snprintf(digits, sizeof(digits), "%u", position);
-		if (!strcmp(parent->kind == PSD_NODE_MAPPING ? child->key : digits, step))
+		if (is_named(parent, child, position, step))
 			break;
 		position++;
 	}
@@ -178,13 +189,13 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 	return add_entry(setting, node, &last, text, end);
 }
 
-enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
-				struct psd_error *err)
+enum psd_status psd_overlay_set_at(const struct psd_node **root, const char *text, const struct psd_place *at,
+				   struct psd_arena *arena, struct psd_error *err)
 {
 	struct setting setting = {.arena = arena, .err = err};
 	struct psd_node *top, *node;
 
-	PSD_TRY(take_apart(&setting, text));
+	PSD_TRY(take_apart(&setting, text, at));
 	top = node = psd_arena_take(arena, sizeof(*top));
 	if (!top)
 		return psd_out_of_memory(err);
@@ -194,4 +205,10 @@ enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, 
 	PSD_TRY(become_value(node, &setting));
 	*root = top;
 	return PSD_OK;
+}
+
+enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
+				struct psd_error *err)
+{
+	return psd_overlay_set_at(root, text, NULL, arena, err);
 }

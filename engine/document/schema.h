@@ -131,6 +131,11 @@ bool psd_schema_is_changed(const void *base, const struct psd_section *section, 
 /* Appends the value of one key in a form that reads back to an equal value. Lists and sections are in YAML's flow
  * style, "[...]" and "{...}". */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
+/* Reads a quantity, number or count of the key from a node, in its basic unit (bit/s, byte, s). False: the node has
+ * another form, such as a word. */
+bool psd_schema_read_number(const struct psd_key *key, const struct psd_node *node, double *number);
+/* Appends the value of a node for programs: the name of a choice as the key's row has it, any other text as it is. */
+void psd_schema_add_plain(struct psd_text *text, const struct psd_key *key, const struct psd_node *node);
 /* Copies values of the section from the struct `from` to the struct `base`: those of all keys that are in none of the
  * n mappings. A mapping may be NULL. */
 void psd_schema_fill(void *base, const void *from, const struct psd_section *section,

@@ -224,3 +224,32 @@ void psd_schema_walk(const struct psd_key *root, const void *base, const struct 
 
 	walk(&outermost, root->section, base, mapping, visit);
 }
+
+bool psd_schema_read_number(const struct psd_key *key, const struct psd_node *node, double *number)
+{
+	const bool is_real = key->type == PSD_KEY_RATE || key->type == PSD_KEY_SECONDS || key->type == PSD_KEY_RATIO ||
+			     key->type == PSD_KEY_NUMBER;
+	struct psd_error err;
+	unsigned narrow = 0;
+	uint64_t wide = 0;
+
+	if (key->type == PSD_KEY_UNSIGNED && !psd_value_read(&narrow, node, key, &err))
+		*number = narrow;
+	else if ((key->type == PSD_KEY_BYTES || key->type == PSD_KEY_COUNT) && !psd_value_read(&wide, node, key, &err))
+		*number = (double)wide;
+	else
+		return is_real && !psd_value_read(number, node, key, &err);
+	return true;
+}
+
+void psd_schema_add_plain(struct psd_text *text, const struct psd_key *key, const struct psd_node *node)
+{
+	const bool is_choice = key->type == PSD_KEY_NAME || key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG;
+	uint64_t value = 0; /* as large as any of these types */
+	struct psd_error err;
+
+	if (is_choice && !psd_value_read(&value, node, key, &err))
+		psd_value_add_as_written(text, &value, key, NULL);
+	else
+		psd_text_add(text, "%s", node->text);
+}

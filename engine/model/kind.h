@@ -27,7 +27,7 @@
 	ROW(tanh)                                                                                                      \
 	ROW(elu)                                                                                                       \
 	ROW(clip)                                                                                                      \
-	ROW(linear)                                                                                                    \
+	ROW(affine)                                                                                                    \
 	ROW(abs)                                                                                                       \
 	ROW(exp)                                                                                                       \
 	ROW(log)                                                                                                       \

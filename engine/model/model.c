@@ -9,6 +9,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/names.h"
+#include "engine/base/spelling.h"
 #include "engine/document/document.h"
 #include "engine/model/graph_build.h"
 #include "engine/model/layer.h"
@@ -39,20 +40,67 @@ static enum psd_status missing(const struct psd_node *node, const char *key, con
 
 /* ---- kinds ---- */
 
-static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
+/* Names of kinds in PyTorch and other libraries, see psd_spelling_find(). */
+static const struct {
+	const char *name;
+	const struct psd_layer_kind *kind;
+} other_names[] = {
+	{"conv2d", &psd_layer_conv},
+	{"convtranspose2d", &psd_layer_deconv},
+	{"linear", &psd_layer_inner_product},
+	{"dense", &psd_layer_inner_product},
+	{"batchnorm2d", &psd_layer_batch_norm},
+	{"localresponsenorm", &psd_layer_lrn},
+	{"multiheadattention", &psd_layer_attention},
+	{"channelshuffle", &psd_layer_shuffle},
+	{"upsample", &psd_layer_resize},
+	{"crossentropyloss", &psd_layer_softmax_loss},
+};
+enum { N_OTHER_NAMES = sizeof(other_names) / sizeof(other_names[0]) };
+
+/* Until version 0.9 the affine map was called linear: its keys are refused with the new name. */
+static enum psd_status check_linear(const struct psd_node *layer, const struct psd_node *node, struct psd_error *err)
 {
-	const struct psd_node *node = psd_node_child(layer, "kind");
-	const char *names[MAX_KINDS + 1] = {NULL};
+	const bool is_affine = psd_node_child(layer, "factor") || psd_node_child(layer, "summand");
+
+	if (!is_affine)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, node->at,
+			     "'kind' is '%.80s', a layer with 'outputs'; the kind with 'factor' and 'summand' is now "
+			     "called 'affine'",
+			     node->text);
+}
+
+/* Finds the kind by one of its other names, else by its name in model files. */
+static enum psd_status find_kind(const struct psd_node *node, const struct psd_layer_kind **kind, struct psd_error *err)
+{
+	const char *names[MAX_KINDS + 1] = {NULL}, *others[N_OTHER_NAMES + 1] = {NULL};
 	unsigned index;
 
-	if (!node)
-		return missing(layer, "kind", spec->name, err);
+	for (unsigned i = 0; i < N_OTHER_NAMES; i++)
+		others[i] = other_names[i].name;
+	if (node->kind == PSD_NODE_SCALAR && psd_spelling_find(node->text, others, &index)) {
+		*kind = other_names[index].kind;
+		return PSD_OK;
+	}
 	for (unsigned i = 0; psd_layer_kinds[i]; i++) {
 		assert(i < MAX_KINDS);
 		names[i] = psd_layer_kinds[i]->name;
 	}
 	PSD_TRY(psd_node_choice(node, names, &index, err));
-	spec->kind = psd_layer_kinds[index];
+	*kind = psd_layer_kinds[index];
+	return PSD_OK;
+}
+
+static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
+{
+	const struct psd_node *node = psd_node_child(layer, "kind");
+
+	if (!node)
+		return missing(layer, "kind", spec->name, err);
+	PSD_TRY(find_kind(node, &spec->kind, err));
+	if (spec->kind == &psd_layer_inner_product)
+		PSD_TRY(check_linear(layer, node, err));
 	spec->settings = spec->kind->defaults;
 	if (spec->kind == &psd_layer_input)
 		return psd_error_set(

@@ -121,7 +121,7 @@ static enum psd_status add_above(const struct psd_caffe_draft *draft, unsigned i
 {
 	const union psd_layer_settings minus = {.linear = {-1, 0}};
 
-	PSD_TRY(psd_caffe_add_other(draft, "minus", i, &psd_layer_linear, &minus, a, 0, above, err));
+	PSD_TRY(psd_caffe_add_other(draft, "minus", i, &psd_layer_affine, &minus, a, 0, above, err));
 	PSD_TRY(psd_caffe_add_other(draft, "difference", i, &psd_layer_add, NULL, b, *above, above, err));
 	return psd_caffe_add_other(draft, "above", i, &psd_layer_relu, NULL, *above, 0, above, err);
 }
@@ -164,7 +164,7 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_draft *draft, struct ps
 		const union psd_layer_settings settings = {.linear = {coefficients[i], 0}};
 
 		if (coefficients[i] != 1)
-			PSD_TRY(psd_caffe_add_other(draft, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i], 0,
+			PSD_TRY(psd_caffe_add_other(draft, "coeff", i, &psd_layer_affine, &settings, spec->inputs[i], 0,
 						    &spec->inputs[i], err));
 	}
 	if (spec->kind == &psd_layer_relu)

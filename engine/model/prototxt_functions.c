@@ -17,7 +17,7 @@ static enum psd_status read_number(const struct psd_caffe_draft *draft, const ch
 
 static enum psd_status build_linear(struct psd_caffe_draft *draft, double factor, double summand, struct psd_error *err)
 {
-	draft->spec->kind = &psd_layer_linear;
+	draft->spec->kind = &psd_layer_affine;
 	draft->spec->settings.linear = (struct psd_linear_settings){factor, summand};
 	return psd_caffe_build_one(draft, err);
 }
@@ -30,7 +30,7 @@ static enum psd_status add_linear(struct psd_caffe_draft *draft, const char *suf
 
 	if (factor == 1 && summand == 0)
 		return PSD_OK;
-	return psd_caffe_add_above(draft, suffix, &psd_layer_linear, &settings, layer, err);
+	return psd_caffe_add_above(draft, suffix, &psd_layer_affine, &settings, layer, err);
 }
 
 /* min(max(x, low), high) = low + min(max(x - low, 0), high - low) */

@@ -195,7 +195,7 @@ static const struct psd_caffe_type layer_types[] = {
 	 .n_bottoms = 1},
 	{"Log", NULL, &psd_layer_log, "log_param", .ignored = {"base", "scale", "shift"}, .build = psd_caffe_build_log,
 	 .n_bottoms = 1},
-	{"HSigmoid", NULL, &psd_layer_linear, .build = psd_caffe_build_hard_sigmoid, .n_bottoms = 1},
+	{"HSigmoid", NULL, &psd_layer_affine, .build = psd_caffe_build_hard_sigmoid, .n_bottoms = 1},
 	{"HSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish, .n_bottoms = 1},
 	{"HardSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish, .n_bottoms = 1},
 	{"Mish", NULL, &psd_layer_multiply, .build = psd_caffe_build_mish, .n_bottoms = 1},

@@ -33,7 +33,7 @@ static enum psd_status divide(struct psd_caffe_draft *draft, double epsilon, str
 
 	PSD_TRY(step(draft, "square", &psd_layer_power, (union psd_layer_settings){.power = {2}}, err));
 	PSD_TRY(psd_caffe_add_above(draft, "mean", &psd_layer_global_pool, NULL, &draft->spec->inputs[0], err));
-	PSD_TRY(step(draft, "sum", &psd_layer_linear, (union psd_layer_settings){.linear = {values, epsilon}}, err));
+	PSD_TRY(step(draft, "sum", &psd_layer_affine, (union psd_layer_settings){.linear = {values, epsilon}}, err));
 	PSD_TRY(step(draft, "inverse", &psd_layer_power, (union psd_layer_settings){.power = {-0.5}}, err));
 	return psd_caffe_add_other(draft, "unit", 0, &psd_layer_multiply, NULL, maps, draft->spec->inputs[0],
 				   &draft->spec->inputs[0], err);

@@ -317,7 +317,7 @@ enum psd_status psd_caffe_build_reduction(struct psd_caffe_draft *draft, struct 
 	spec->kind = mean_of(axis, in, &spec->settings);
 	if (factor != 1) {
 		PSD_TRY(psd_caffe_add_above(draft, "mean", spec->kind, &spec->settings, &spec->inputs[0], err));
-		spec->kind = &psd_layer_linear;
+		spec->kind = &psd_layer_affine;
 		spec->settings.linear = (struct psd_linear_settings){factor, 0};
 	}
 	return psd_caffe_build_one(draft, err);

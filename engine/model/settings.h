@@ -122,7 +122,7 @@ union psd_layer_settings {
 	struct {
 		bool is_shared; /* all channels have one slope; false: each channel has its own */
 	} prelu;
-	struct psd_linear_settings linear; /* for layers of kinds linear and clip */
+	struct psd_linear_settings linear; /* for layers of kinds affine and clip */
 	struct {
 		enum psd_gelu_approximation approximation;
 	} gelu;

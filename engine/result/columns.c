@@ -54,8 +54,14 @@ enum column_id {
 	P99,
 	LOW,
 	HIGH,
-	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
-	BEYOND = COLUMNS,
+	COLUMNS, /* number of columns in every CSV; the next ones are there if keys are swept, before these keys */
+	MODEL = COLUMNS,
+	BATCH,
+	PRECISION,
+	DEVICE,
+	STACK,
+	SWEPT_COLUMNS, /* the next ones are in tables only */
+	BEYOND = SWEPT_COLUMNS,
 	LOSS,
 	ACCURACY,
 	DILATION,
@@ -161,6 +167,14 @@ static const struct column {
 		 "worker and in a real run"},
 	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
 		  "upper end of the band of `images_per_sec`, see `low`"},
+#define IF_SWEPT "; only if `sweep` has other keys than nodes, workers, bandwidth and fuse"
+	[MODEL] = {"model", "", "", SHOW_TEXT, TEXT, AT(model), 0, "", "name of the model" IF_SWEPT},
+	[BATCH] = {"batch_per_worker", "", "", SHOW_COUNT, COUNT, AT(batch), 0, "", "samples of a worker" IF_SWEPT},
+	[PRECISION] = {"precision", "", "", SHOW_TEXT, TEXT, AT(precision), 0, "", "precision of layers" IF_SWEPT},
+	[DEVICE] = {"device", "", "", SHOW_TEXT, TEXT, AT(device), 0, "",
+		    "device of a worker, or path of its profile" IF_SWEPT},
+	[STACK] = {"stack", "", "", SHOW_TEXT, TEXT, AT(stack), 0, "", "software stack of the system" IF_SWEPT},
+#undef IF_SWEPT
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -196,7 +210,18 @@ static const char *text_of(const struct psd_result *result, const struct column 
 
 bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
-	if (c >= COLUMNS)
+	const unsigned n_columns = result->swept ? SWEPT_COLUMNS : COLUMNS;
+
+	if (c >= n_columns && result->swept && c < n_columns + result->swept->n_swept) {
+		const struct psd_swept *swept = &result->swept->swept[c - n_columns];
+
+		*field = (struct psd_field){.name = swept->column,
+					    .text = swept->has_number ? NULL : swept->value,
+					    .number = {swept->has_number, swept->number},
+					    .digits = RATE_DIGITS};
+		return true;
+	}
+	if (c >= n_columns)
 		return false;
 	*field = (struct psd_field){columns[c].name,   text_of(result, &columns[c]), number_of(result, &columns[c]),
 				    columns[c].digits, columns[c].kind == FLAG,	     columns[c].kind == WORDS};
@@ -205,10 +230,15 @@ bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_fi
 
 /* ---- CSV ---- */
 
-void psd_columns_add_csv_head(struct psd_text *text)
+void psd_columns_add_csv_head(struct psd_text *text, const struct psd_result *example)
 {
-	for (unsigned c = 0; c < COLUMNS; c++)
-		psd_text_add(text, "%s%s", c ? "," : "", columns[c].name);
+	static const struct psd_result plain;
+	struct psd_field field;
+
+	for (unsigned c = 0; psd_result_field(example ? example : &plain, c, &field); c++) {
+		psd_text_add(text, "%s", c ? "," : "");
+		psd_text_add_csv(text, field.name);
+	}
 	psd_text_add(text, "\n");
 }
 
@@ -263,7 +293,7 @@ static const enum column_id in_tables[] = {NODES,
 					   BUSY};
 enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
-_Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
+_Static_assert((int)IN_TABLES + (int)PSD_MAX_SWEPT <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
 
 enum { KEPT_DIGITS = 3, RATIO_DECIMALS = 2, MOST_RATIO_DECIMALS = 6 };
 static const int most_decimals[SHOWN_ALIKE] = {[SHOW_SEC] = 7, [SHOW_IMAGES] = 3, [SHOW_MB] = 3};
@@ -373,21 +403,29 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 			   unsigned n_points)
 {
 	struct table table = {.results = results, .n_results = n_systems * n_points};
+	const struct psd_scenario *swept = table.n_results ? results[0].swept : NULL;
+	const unsigned n_swept = swept ? swept->n_swept : 0;
 	struct psd_grid grid = {.n_rows = 0};
 
 	find_decimals(&table);
+	for (unsigned k = 0; k < n_swept; k++)
+		psd_grid_add_column(&grid, swept->swept[k].section, swept->swept[k].name, !swept->swept[k].has_number);
 	for (unsigned t = 0; t < IN_TABLES; t++)
 		add_column(&grid, &table, &columns[in_tables[t]]);
 	for (unsigned p = 0; p < n_points; p++) {
 		if (n_systems > 1)
 			psd_grid_add_gap(&grid);
 		for (unsigned s = 0; s < n_systems; s++) {
-			if (results[s * n_points + p].is_refused)
+			const struct psd_result *result = &results[s * n_points + p];
+
+			if (result->is_refused)
 				continue;
 			psd_grid_add_row(&grid);
+			for (unsigned k = 0; k < n_swept; k++)
+				psd_grid_set(&grid, k, "%s", result->swept->swept[k].text);
 			for (unsigned t = 0; t < IN_TABLES; t++)
 				if (says_something(&table, in_tables[t]))
-					set_cell(&grid, t, &table, &columns[in_tables[t]], &results[s * n_points + p]);
+					set_cell(&grid, n_swept + t, &table, &columns[in_tables[t]], result);
 		}
 	}
 	psd_grid_add(text, &grid);
@@ -411,7 +449,7 @@ enum psd_status psd_columns_add_reference(struct psd_text *text, const struct ps
 {
 	if (how->is_markdown)
 		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
-	for (const struct column *column = columns; column < columns + COLUMNS; column++) {
+	for (const struct column *column = columns; column < columns + SWEPT_COLUMNS; column++) {
 		if (!psd_reference_has(how, column->name))
 			continue;
 		if (how->is_markdown)

@@ -21,8 +21,9 @@ struct psd_field {
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
 /* Append a line of column names, or a line with the values of a result, as CSV by RFC 4180; lines end with "\n". An
- * absent value is an empty field. For a refused result (is_refused) no line is appended. */
-void psd_columns_add_csv_head(struct psd_text *text);
+ * absent value is an empty field. example: a result with the same swept keys as all rows of the file; NULL: no key is
+ * swept. For a refused result (is_refused) no line is appended. */
+void psd_columns_add_csv_head(struct psd_text *text, const struct psd_result *example);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* Appends a table for people, with a block of rows for each point of the sweep. results[s * n_points + p]: system s at
  * point p. */

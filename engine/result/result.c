@@ -54,6 +54,12 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.images_per_sec = psd_result_images_per_sec(&point, workload.batch_per_worker, outcome->iteration_sec),
 	};
 
+	result.swept = basis->scenario->n_swept ? basis->scenario : NULL;
+	result.model = basis->model;
+	result.batch = workload.batch_per_worker;
+	result.precision = workload.precision_name;
+	result.device = workload.profile_path ? workload.profile_path : workload.device_name;
+	result.stack = system->stack ? system->stack->name : NULL;
 	if (basis->tokens > 0)
 		result.tokens_per_sec = (struct psd_result_value){true, result.images_per_sec * (double)basis->tokens};
 	for (unsigned p = 0; p < PSD_PERCENTILES && outcome->has_percentiles; p++)
@@ -65,6 +71,12 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 	if (basis->has_band && system->stack && point.workers > 1)
 		add_band(&result, system->stack);
 	return result;
+}
+
+void psd_result_add_swept(struct psd_text *text, const struct psd_scenario *swept)
+{
+	for (unsigned i = 0; swept && i < swept->n_swept; i++)
+		psd_text_add(text, ", %s %s", swept->swept[i].path, swept->swept[i].text);
 }
 
 const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point)

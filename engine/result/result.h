@@ -17,6 +17,8 @@ struct psd_result_value {
 	double value;
 };
 
+struct psd_costed_model; /* defined in engine/case/case.h */
+
 enum { PSD_RESULT_LIMIT_MAX = 32 };
 
 /* Result of a system at a point of the sweep; strings are borrowed. */
@@ -34,6 +36,11 @@ struct psd_result {
 	struct psd_result_value tokens_per_sec;
 	struct psd_result_value speedup;
 	struct psd_result_value percentiles_sec[PSD_PERCENTILES];
+	/* values of the case that have columns only in a sweep of other keys */
+	const char *model, *precision, *device, *stack;
+	unsigned batch;
+	const struct psd_scenario *swept;      /* variant whose swept keys have columns; NULL: no key is swept */
+	const struct psd_costed_model *costed; /* model of the variant, borrowed; NULL: the report's */
 	struct psd_result_value published_images_per_sec, published_speedup;
 	/* Error against the published throughput or, if there is none, the published speedup: value / published value
 	 * - 1. */
@@ -61,8 +68,9 @@ struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
 	const struct psd_published *published; /* published results to compare with; NULL: none */
-	uint64_t tokens; /* number of tokens of a sample; 0: the model's input is not a sequence */
-	bool has_band;	 /* results are predictions, which get the bands (low, high) of their stacks */
+	uint64_t tokens;   /* number of tokens of a sample; 0: the model's input is not a sequence */
+	bool has_band;	   /* results are predictions, which get the bands (low, high) of their stacks */
+	const char *model; /* name of the model; NULL: not known */
 };
 
 /* Returns the throughput of all workers, samples per second: workers * batch_per_worker / iteration_sec. Pure, any
@@ -84,6 +92,8 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 /* If a library executes the system's all-reduces, appends a note about the steps that predictions assume. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 
+/* Appends ", model.batch_per_worker 64" for each swept key of the variant; nothing if `swept` is NULL. */
+void psd_result_add_swept(struct psd_text *text, const struct psd_scenario *swept);
 /* Writes the name of a point to text, which has `room` bytes: "8 nodes", "1 node", "4 nodes (16 workers)". Returns
  * text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);

@@ -11,6 +11,7 @@
 #include "engine/document/overlay.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/scenario_variant.h"
 
 enum { TITLE_MAX_BYTES = 200 };
 
@@ -268,7 +269,7 @@ static void leave_out_published(struct psd_scenario *scenario, const struct psd_
 	const struct psd_node *network = psd_node_child(psd_node_child(root, "cluster"), "network");
 	const struct psd_node *bandwidth = psd_node_child(network, "bandwidth");
 
-	if (bandwidth && psd_node_is_set(bandwidth))
+	if ((bandwidth && psd_node_is_set(bandwidth)) || psd_scenario_sweeps(scenario, "cluster.network.bandwidth"))
 		scenario->published_path = NULL;
 }
 
@@ -343,32 +344,56 @@ static enum psd_status apply_settings(const struct psd_node **root, const char *
 	return PSD_OK;
 }
 
+/* Reads a variant from the tree scenario->whole. All that *scenario owns is released when it fails. */
+static enum psd_status read_variant(struct psd_scenario *scenario, struct psd_arena *arena, unsigned variant,
+				    struct psd_error *err)
+{
+	const struct psd_node *root = scenario->whole;
+	enum psd_status status = psd_scenario_take_variant(scenario, &root, variant, arena, err);
+
+	scenario->root = root;
+	if (!status)
+		status = psd_schema_read(&(struct psd_schema_reader){scenario, scenario->path, arena, err},
+					 &psd_scenario_root, root);
+	scenario->owned = arena->blocks;
+	if (status)
+		psd_scenario_release(scenario);
+	return status;
+}
+
 /* Takes the document over, also when it fails. */
 static enum psd_status read_document(struct psd_scenario *scenario, struct psd_document *document, const char *path,
 				     const char *const settings[], struct psd_error *err)
 {
-	struct psd_scenario fresh = {.document = document};
+	struct psd_scenario fresh = {.document = document, .whole = psd_document_root(document)};
 	struct psd_arena arena = {NULL};
-	const struct psd_node *root = psd_document_root(document);
 	enum psd_status status = PSD_OK;
 
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
 	if (!fresh.path)
 		status = psd_out_of_memory(err);
 	if (!status)
-		status = check_kind(root, err);
+		status = check_kind(fresh.whole, err);
 	if (!status)
-		status = apply_settings(&root, settings, &arena, err);
-	fresh.root = root;
-	if (!status)
-		status = psd_schema_read(&(struct psd_schema_reader){&fresh, fresh.path, &arena, err},
-					 &psd_scenario_root, root);
-	fresh.owned = arena.blocks;
-	if (status)
+		status = apply_settings(&fresh.whole, settings, &arena, err);
+	if (status) {
+		fresh.owned = arena.blocks;
 		psd_scenario_release(&fresh);
-	else
+		return status;
+	}
+	status = read_variant(&fresh, &arena, 0, err);
+	if (!status)
 		*scenario = fresh;
 	return status;
+}
+
+enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd_scenario *scenario, unsigned i,
+				  struct psd_error *err)
+{
+	struct psd_arena arena = {NULL};
+
+	*variant = (struct psd_scenario){.path = scenario->path, .whole = scenario->whole};
+	return read_variant(variant, &arena, i, err);
 }
 
 /* Kind of network by the file's suffix; NULL: none. */

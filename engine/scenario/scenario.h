@@ -25,6 +25,8 @@ enum {
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
+	PSD_MAX_SWEPT = 8,
+	PSD_MAX_VARIANTS = 4096,
 	PSD_MAX_SERVER_RACKS = 64,
 	PSD_MAX_COLLECTIVE_CLASSES = 16,
 	PSD_MAX_EVENTS = 256,
@@ -324,6 +326,18 @@ struct psd_spread {
 	double tail_factor;	  /* factor on the device's times in these slow iterations, >= 1 */
 };
 
+/* A key of the scenario that a sweep sets, with the value that it has in this variant. Strings are the scenario's. */
+struct psd_swept {
+	const char *path;	    /* "model.batch_per_worker" */
+	const char *section, *name; /* last two words of the path: "network", "latency" */
+	const char *column; /* path with the unit of its values, "cluster.network.latency_sec": name of a column */
+	const char *text;   /* value as written: "5us" */
+	const char *value;  /* value for programs, if it is not a number: the name of a choice, or a text */
+	bool has_number;
+	double number;		       /* value in the unit of the column */
+	const struct psd_node *values; /* list of all values */
+};
+
 struct psd_scenario {
 	const char *path;
 	const char *title;
@@ -368,6 +382,9 @@ struct psd_scenario {
 	/* smallest sizes of buckets, for the systems that fuse tensors by a given size */
 	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP];
 	unsigned n_sweep_fuses;
+	/* keys that the sweep sets beside these; their values are those of this variant */
+	struct psd_swept swept[PSD_MAX_SWEPT];
+	unsigned n_swept;
 	enum psd_fidelity fidelity;
 	/* number of measured iterations; 0: the program that executes the scenario chooses */
 	unsigned iterations;
@@ -379,10 +396,11 @@ struct psd_scenario {
 	const char *published_path; /* path of a file of published results, for comparison; NULL: none */
 	struct psd_calibrated calibration;
 	bool has_job;
-	struct psd_job job; /* bounds and prices of the whole training, for questions */
+	struct psd_training job; /* bounds and prices of the whole training, for questions */
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
 	const struct psd_node *root;   /* tree of the file, with the values of --set */
+	const struct psd_node *whole;  /* tree with the swept keys, from which other variants are read */
 	struct psd_document *document; /* document that owns most of the strings here */
 	void *owned;		       /* owner of the other strings, such as joined paths; private */
 };
@@ -395,6 +413,12 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the number of variants: combinations of the values of swept keys, at least 1. */
+unsigned psd_scenario_variants(const struct psd_scenario *scenario);
+/* Makes variant i of a scenario. psd_scenario_load() and psd_scenario_parse() make variant 0; the last swept key
+ * changes fastest. The variant borrows the tree of `scenario`, and is released first. PSD_EINVAL with place, PSD_ENOMEM. */
+enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd_scenario *scenario, unsigned i,
+				  struct psd_error *err) PSD_MUST_CHECK;
 /* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members of *scenario are empty.
  * psd_scenario_release() releases it. PSD_EINVAL: a setting has another key or a wrong value. */
 enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],

@@ -105,6 +105,10 @@ enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, e
 {
 	struct search search = {.uses = uses_of(scenario, executor), .err = err};
 
+	if (scenario->n_swept && !(executor & PSD_BY_SIM))
+		return psd_error_set(err, PSD_EINVAL, scenario->swept[0].values->at,
+				     "'%s' in 'sweep' is heeded only by psd-sim: must be left out here",
+				     scenario->swept[0].path);
 	psd_schema_walk(&psd_scenario_root, scenario, scenario->root, visit_refused, &search);
 	return search.status;
 }

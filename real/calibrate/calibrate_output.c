@@ -265,7 +265,7 @@ static void add_points(struct psd_text *text, const struct psd_calibration *cali
 			    .received_bytes_per_node = point->node_bytes},
 	};
 
-	psd_columns_add_csv_head(text);
+	psd_columns_add_csv_head(text, NULL);
 	if (point->workers)
 		psd_columns_add_csv(text, &result);
 }

@@ -125,7 +125,7 @@ static struct row row_of(const struct psd_import *import, unsigned layer)
 	const struct psd_shapes shapes = psd_shapes_read(&import->trace, op);
 	const struct psd_operator_parameters found = psd_operator_parameters(known, name, &shapes);
 	const struct psd_input_shape *weight = found.weight;
-	struct row row = {.kind = "linear", .channels = 1, .has_bias = found.bias != NULL};
+	struct row row = {.kind = "affine", .channels = 1, .has_bias = found.bias != NULL};
 
 	if (!weight || weight->elements > UINT64_C(1) << 40)
 		return row;

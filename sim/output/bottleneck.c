@@ -79,7 +79,7 @@ struct slow {
 
 static struct slow slowest(const struct psd_report *report, const struct psd_result *result, bool is_link)
 {
-	const struct psd_scenario *scenario = report->costed->scenario;
+	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
 	struct slow slow = {0, 1.0};
 
@@ -98,8 +98,8 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 /* Adds the network as the resource that bounds a system, and the processor cores if they bound the messages. */
 static void add_network(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result)
 {
-	const struct psd_machine *machine = &report->costed->scenario->machine;
-	const struct stack stack = stack_of(report->costed, result);
+	const struct psd_machine *machine = &psd_report_costed(report, result)->scenario->machine;
+	const struct stack stack = stack_of(psd_report_costed(report, result), result);
 	const struct slow slow = slowest(report, result, true);
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
@@ -237,7 +237,7 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 
 	if (may_be_slow && slow.ratio < 1.0)
 		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of node %u" : "node %u", slow.node);
-	else if (resource == PSD_RESOURCE_NIC && stack_of(report->costed, result).bps > 0.0)
+	else if (resource == PSD_RESOURCE_NIC && stack_of(psd_report_costed(report, result), result).bps > 0.0)
 		snprintf(text, room, "stack");
 	else
 		snprintf(text, room, "%s", words[resource]);
@@ -246,7 +246,7 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 /* Reasons to wait for others: a slower node, a slower link, cores, uneven iterations. */
 static void write_others(const struct psd_report *report, const struct psd_result *result, char *text, size_t room)
 {
-	const struct psd_scenario *scenario = report->costed->scenario;
+	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 
 	if (slowest(report, result, false).ratio < 1.0)
 		write_resource(report, result, PSD_RESOURCE_DEVICE, text, room);
@@ -341,7 +341,7 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	const bool has_parts = report->n_systems <= MOST_SENTENCES_WITH_PARTS;
 	struct psd_text sentence = {.bytes = NULL};
 	double least = verdicts[s].ratio, most = verdicts[s].ratio;
-	const struct psd_scenario *scenario = report->costed->scenario;
+	const struct psd_scenario *scenario = psd_report_costed(report, largest[s])->scenario;
 	char point[64], rate[PSD_UNITS_TEXT_MAX];
 
 	psd_text_add(&sentence, "%s", largest[s]->system->name);
@@ -355,12 +355,13 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	psd_text_add(&sentence, " at %s", psd_result_point_name(&largest[s]->point, point, sizeof(point)));
 	if (scenario->n_sweep_bandwidths > 1)
 		psd_text_add(&sentence, ", %s", psd_units_write_rate(largest[s]->point.bandwidth_bps, rate));
+	psd_result_add_swept(&sentence, largest[s]->swept);
 	psd_text_add(&sentence, ": %s ", verdicts[s].words.bytes ? verdicts[s].words.bytes : "");
 	if (rint(100.0 * least) < rint(100.0 * most))
 		psd_text_add(&sentence, "%.0f to ", 100.0 * least);
 	psd_text_add(&sentence, "%.0f %%", 100.0 * most);
 	if (has_parts)
-		add_parts(&sentence, report->costed->scenario, largest[s]);
+		add_parts(&sentence, scenario, largest[s]);
 	psd_text_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }

@@ -190,6 +190,7 @@ static void add_cases(struct psd_text *text, const struct psd_report *report, bo
 			     psd_result_point_name(&result->point, point, sizeof(point)));
 		if (has_rate)
 			psd_text_add(text, ", %s", psd_units_write_rate(result->point.bandwidth_bps, rate));
+		psd_result_add_swept(text, result->swept);
 	}
 	if (n_more)
 		psd_text_add(text, "; and %u more", n_more);

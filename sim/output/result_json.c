@@ -106,7 +106,7 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);
 		write_busy(json, &result->outcome);
-		status = write_plan(json, report->costed, result, err);
+		status = write_plan(json, psd_report_costed(report, result), result, err);
 		psd_json_end(json, '}');
 	}
 	return status;

@@ -97,10 +97,10 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 static void add_extent(struct psd_text *sentence, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
-	unsigned fewest = psd_scenario_point(scenario, 0).nodes, most = fewest;
+	unsigned fewest = report->results[0].point.nodes, most = fewest;
 
 	for (unsigned p = 1; p < report->n_points; p++) {
-		const unsigned nodes = psd_scenario_point(scenario, p).nodes;
+		const unsigned nodes = report->results[p].point.nodes;
 
 		fewest = nodes < fewest ? nodes : fewest;
 		most = nodes > most ? nodes : most;

@@ -16,6 +16,12 @@ struct job {
 	struct psd_point point;
 };
 
+/* Scenario of baselines, without slow nodes and background traffic; its graph and costs are borrowed. */
+struct calm {
+	struct psd_scenario scenario;
+	struct psd_costed_model costed;
+};
+
 /* List of cases (jobs): first the cases of the report, in its order, then cases that are needed only as a baseline. */
 struct work_list {
 	const struct psd_sweep *sweep;
@@ -24,10 +30,19 @@ struct work_list {
 	unsigned n_jobs;
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_report_jobs;		     /* n_systems * n_points */
-	struct psd_scenario *calm;	     /* scenario of baselines: without slow nodes and background traffic */
-	struct psd_costed_model calm_matter; /* the model with `calm`; graph and costs are borrowed */
+	unsigned n_report_jobs; /* n_systems * n_points */
+	struct calm *calms;	/* one for each variant; NULL: no system is a baseline */
 };
+
+static unsigned n_variants(const struct psd_sweep *sweep)
+{
+	return sweep->variants ? sweep->n_variants : 1;
+}
+
+static const struct psd_costed_model *variant_of(const struct psd_sweep *sweep, unsigned variant)
+{
+	return sweep->variants ? sweep->variants[variant] : sweep->costed;
+}
 
 static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 {
@@ -67,10 +82,10 @@ static enum psd_status prepare(struct prepared *prepared, const struct job *job,
 	return status;
 }
 
-static enum psd_status estimate_job(const struct psd_sweep *sweep, const struct job *job, struct prepared *prepared,
-				    struct psd_outcome *outcome, struct psd_error *err)
+static enum psd_status estimate_job(const struct job *job, struct prepared *prepared, struct psd_outcome *outcome,
+				    struct psd_error *err)
 {
-	const struct psd_scenario *scenario = scenario_of(sweep);
+	const struct psd_scenario *scenario = job->costed->scenario;
 	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
 
 	length.most_events = scenario->most_events;
@@ -97,7 +112,7 @@ static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct 
 /* Tells whether an estimate may replace a simulation, because it takes all keys of the scenario into account. */
 static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 {
-	const struct psd_scenario *scenario = scenario_of(sweep);
+	const struct psd_scenario *scenario = job->costed->scenario;
 	struct psd_text unheeded = {.bytes = NULL};
 
 	psd_scenario_add_unheeded(&unheeded, scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
@@ -113,15 +128,15 @@ static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct prepared *prepared,
 				     struct psd_outcome *outcome, struct psd_error *err)
 {
-	const bool is_flow = scenario_of(sweep)->fidelity == PSD_FIDELITY_FLOW;
+	const bool is_flow = job->costed->scenario->fidelity == PSD_FIDELITY_FLOW;
 	struct psd_error of_estimate = {.is_limit = true};
 	enum psd_relief relief = PSD_RELIEF_LENGTH;
-	enum psd_status status = sweep->is_estimate ? estimate_job(sweep, job, prepared, outcome, err)
-						    : simulate_job(sweep, job, outcome, err);
+	enum psd_status status =
+		sweep->is_estimate ? estimate_job(job, prepared, outcome, err) : simulate_job(sweep, job, outcome, err);
 
 	if (status != PSD_EINVAL || !err->is_limit)
 		return status;
-	if (!sweep->is_estimate && !estimate_job(sweep, job, prepared, outcome, &of_estimate)) {
+	if (!sweep->is_estimate && !estimate_job(job, prepared, outcome, &of_estimate)) {
 		if (may_estimate(sweep, job)) {
 			outcome->is_estimate = true;
 			return PSD_OK;
@@ -147,16 +162,19 @@ static enum psd_status run_in_child(void *context, unsigned job, struct psd_outc
 static void name_job(const void *context, unsigned job, char *text, size_t room)
 {
 	const struct work_list *list = context;
-	const struct psd_scenario *scenario = scenario_of(list->sweep);
 	const struct job *named = &list->jobs[job];
+	const struct psd_scenario *scenario = named->costed->scenario;
+	struct psd_text swept = {.bytes = NULL};
 	const bool has_rate = scenario->n_sweep_bandwidths > 1, has_size = scenario->n_sweep_fuses > 1;
 	char point[64], rate[PSD_UNITS_TEXT_MAX], size[PSD_UNITS_TEXT_MAX];
 
 	psd_result_point_name(&named->point, point, sizeof(point));
-	snprintf(text, room, "%s at %s%s%s%s%s", named->system->name, point, has_rate ? ", " : "",
+	psd_result_add_swept(&swept, scenario);
+	snprintf(text, room, "%s at %s%s%s%s%s%s", named->system->name, point, has_rate ? ", " : "",
 		 has_rate ? psd_units_write_rate(named->point.bandwidth_bps, rate) : "",
-		 has_size ? ", gathered to " : "",
-		 has_size ? psd_units_write_bytes(named->point.fuse_bytes, size) : "");
+		 has_size ? ", gathered to " : "", has_size ? psd_units_write_bytes(named->point.fuse_bytes, size) : "",
+		 swept.bytes ? swept.bytes : "");
+	psd_text_release(&swept);
 }
 
 /* ---- the list ---- */
@@ -166,10 +184,10 @@ static const struct psd_system *baseline_system(const struct psd_scenario *scena
 	return scenario->baseline_system < 0 ? NULL : &scenario->systems[scenario->baseline_system];
 }
 
-/* Finds the undisturbed job with one worker of the baseline system at this bandwidth; n_jobs if there is none. */
-static unsigned find_baseline(const struct work_list *list, double bandwidth_bps)
+/* Finds the undisturbed job with one worker of the scenario's baseline system at this bandwidth; n_jobs if there is
+ * none. */
+static unsigned find_baseline(const struct work_list *list, const struct psd_scenario *scenario, double bandwidth_bps)
 {
-	const struct psd_scenario *scenario = scenario_of(list->sweep);
 	unsigned i = scenario->n_slowdowns || scenario->n_backgrounds ? list->n_report_jobs : 0;
 
 	while (i < list->n_jobs &&
@@ -179,33 +197,38 @@ static unsigned find_baseline(const struct work_list *list, double bandwidth_bps
 	return i;
 }
 
-static enum psd_status make_calm(struct work_list *list, struct psd_error *err)
+static void make_calm(struct calm *calm, const struct psd_costed_model *costed)
 {
-	list->calm = malloc(sizeof(*list->calm));
-	if (!list->calm)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
-	*list->calm = *scenario_of(list->sweep);
-	list->calm->n_slowdowns = 0;
-	list->calm->n_backgrounds = 0;
-	list->calm_matter = *list->sweep->costed;
-	list->calm_matter.scenario = list->calm;
-	return PSD_OK;
+	calm->scenario = *costed->scenario;
+	calm->scenario.n_slowdowns = 0;
+	calm->scenario.n_backgrounds = 0;
+	calm->costed = *costed;
+	calm->costed.scenario = &calm->scenario;
 }
 
 static enum psd_status add_baselines(struct work_list *list, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = scenario_of(list->sweep);
-	enum psd_status status = baseline_system(scenario) ? make_calm(list, err) : PSD_OK;
+	if (!baseline_system(scenario_of(list->sweep)))
+		return PSD_OK;
+	list->calms = calloc(n_variants(list->sweep), sizeof(*list->calms));
+	if (!list->calms)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
+	for (unsigned v = 0; v < n_variants(list->sweep); v++) {
+		const struct psd_costed_model *costed = variant_of(list->sweep, v);
+		const struct psd_scenario *scenario = costed->scenario;
 
-	for (unsigned p = 0; list->calm && p < list->n_points; p++) {
-		struct psd_point point = psd_scenario_point(scenario, p);
+		make_calm(&list->calms[v], costed);
+		for (unsigned p = 0; baseline_system(scenario) && p < psd_scenario_points(scenario); p++) {
+			struct psd_point point = psd_scenario_point(scenario, p);
 
-		if (find_baseline(list, point.bandwidth_bps) < list->n_jobs)
-			continue;
-		point.nodes = point.workers_per_node = point.workers = 1;
-		list->jobs[list->n_jobs++] = (struct job){&list->calm_matter, baseline_system(scenario), point};
+			if (find_baseline(list, scenario, point.bandwidth_bps) < list->n_jobs)
+				continue;
+			point.nodes = point.workers_per_node = point.workers = 1;
+			list->jobs[list->n_jobs++] =
+				(struct job){&list->calms[v].costed, baseline_system(scenario), point};
+		}
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
@@ -214,8 +237,9 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	unsigned first = 0;
 	enum psd_status status = PSD_OK;
 
-	*list = (struct work_list){
-		.sweep = sweep, .n_systems = scenario->n_systems, .n_points = psd_scenario_points(scenario)};
+	*list = (struct work_list){.sweep = sweep,
+				   .n_systems = scenario->n_systems,
+				   .n_points = n_variants(sweep) * psd_scenario_points(scenario)};
 	if (sweep->system_name) {
 		list->n_systems = 1;
 		status = psd_scenario_find_system(scenario, sweep->system_name, &first, err);
@@ -229,9 +253,13 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	if (!list->jobs || !list->outcomes)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned s = first; s < first + list->n_systems; s++)
-		for (unsigned p = 0; p < list->n_points; p++)
-			list->jobs[list->n_jobs++] =
-				(struct job){sweep->costed, &scenario->systems[s], psd_scenario_point(scenario, p)};
+		for (unsigned p = 0; p < list->n_points; p++) {
+			const unsigned n_points = psd_scenario_points(scenario);
+			const struct psd_costed_model *costed = variant_of(sweep, p / n_points);
+
+			list->jobs[list->n_jobs++] = (struct job){costed, &costed->scenario->systems[s],
+								  psd_scenario_point(costed->scenario, p % n_points)};
+		}
 	list->n_report_jobs = list->n_jobs;
 	return add_baselines(list, err);
 }
@@ -241,7 +269,9 @@ static enum psd_status check_systems(const struct work_list *list, struct psd_er
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned i = list->n_points - 1; i < list->n_report_jobs && !status; i += list->n_points) {
+	const unsigned n_points = psd_scenario_points(scenario_of(list->sweep));
+
+	for (unsigned i = n_points - 1; i < list->n_report_jobs && !status; i += n_points) {
 		const struct job *last = &list->jobs[i];
 		struct psd_case made;
 
@@ -325,17 +355,47 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 /* Without a baseline system, the baseline of each system is a worker that only computes. */
 static double baseline_images_per_sec(const struct work_list *list, const struct job *job)
 {
-	const struct psd_costed_model *costed = list->sweep->costed;
+	const struct psd_costed_model *costed = job->costed;
 	const struct psd_system *baseline = baseline_system(costed->scenario);
 	const struct psd_workload workload = psd_scenario_workload(costed->scenario, baseline ? baseline : job->system);
 	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
 
-	if (baseline && list->outcomes[find_baseline(list, job->point.bandwidth_bps)].is_refused)
+	const struct psd_outcome *outcome =
+		baseline ? &list->outcomes[find_baseline(list, costed->scenario, job->point.bandwidth_bps)] : NULL;
+
+	if (outcome && outcome->is_refused)
 		return 0.0;
-	return psd_result_images_per_sec(
-		&one, workload.batch_per_worker,
-		baseline ? list->outcomes[find_baseline(list, job->point.bandwidth_bps)].iteration_sec
-			 : psd_costed_model_costs(costed, job->system)->compute_sec);
+	return psd_result_images_per_sec(&one, workload.batch_per_worker,
+					 outcome ? outcome->iteration_sec
+						 : psd_costed_model_costs(costed, job->system)->compute_sec);
+}
+
+static struct psd_result make_result(const struct work_list *list, unsigned i)
+{
+	const struct psd_sweep *sweep = list->sweep;
+	const struct job *job = &list->jobs[i];
+	const struct psd_outcome *outcome = &list->outcomes[i];
+	const struct psd_scenario *scenario = job->costed->scenario;
+	const struct psd_result_basis basis = {
+		.scenario = scenario,
+		.executor = psd_sim_executor(scenario, sweep->is_estimate || outcome->is_estimate),
+		.published = sweep->published,
+		.tokens = psd_graph_tokens(&job->costed->graph),
+		.model = job->costed->graph.name,
+		.has_band = true,
+	};
+	struct psd_result result;
+
+	if (outcome->is_refused)
+		return (struct psd_result){.system = job->system,
+					   .system_name = job->system->name,
+					   .point = job->point,
+					   .swept = scenario->n_swept ? scenario : NULL,
+					   .is_refused = true};
+	result = psd_result_make(&basis, job->system, job->point, outcome, baseline_images_per_sec(list, job));
+	result.beyond = psd_result_beyond(&scenario->calibration, &job->point);
+	result.costed = job->costed;
+	return result;
 }
 
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
@@ -343,34 +403,20 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	const struct psd_sweep *sweep = list->sweep;
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	const unsigned n_results = list->n_report_jobs;
-	const struct psd_result_basis basis = {scenario, psd_sim_executor(scenario, sweep->is_estimate),
-					       sweep->published, psd_graph_tokens(&sweep->costed->graph), true};
-	struct psd_result_basis estimated = basis;
 	struct psd_result *results = calloc(n_results, sizeof(*results));
 	enum psd_relief relief = PSD_RELIEF_NODES;
 	unsigned n_refused = 0, n_estimated = 0;
 
-	estimated.executor = psd_sim_executor(scenario, true);
-
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u results", n_results);
 	for (unsigned i = 0; i < n_results; i++) {
-		const struct job *job = &list->jobs[i];
+		const struct psd_outcome *outcome = &list->outcomes[i];
 
-		if (list->outcomes[i].is_refused) {
-			results[i] = (struct psd_result){.system = job->system,
-							 .system_name = job->system->name,
-							 .point = job->point,
-							 .is_refused = true};
-			if (list->outcomes[i].relief > relief)
-				relief = list->outcomes[i].relief;
-			n_refused++;
-			continue;
-		}
-		n_estimated += list->outcomes[i].is_estimate;
-		results[i] = psd_result_make(list->outcomes[i].is_estimate ? &estimated : &basis, job->system,
-					     job->point, &list->outcomes[i], baseline_images_per_sec(list, job));
-		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
+		results[i] = make_result(list, i);
+		n_refused += outcome->is_refused;
+		n_estimated += outcome->is_estimate;
+		if (outcome->is_refused && outcome->relief > relief)
+			relief = outcome->relief;
 	}
 	if (n_refused == n_results) {
 		const struct job *first = &list->jobs[0];
@@ -406,8 +452,13 @@ enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *
 		status = fill_report(&list, report, err);
 	free(list.jobs);
 	free(list.outcomes);
-	free(list.calm);
+	free(list.calms);
 	return status;
+}
+
+const struct psd_costed_model *psd_report_costed(const struct psd_report *report, const struct psd_result *result)
+{
+	return result->costed ? result->costed : report->costed;
 }
 
 void psd_report_release(struct psd_report *report)

@@ -13,6 +13,9 @@
 
 struct psd_sweep {
 	const struct psd_costed_model *costed; /* scenario, model and layer times; borrowed */
+	/* models of all variants of the scenario, of which `costed` is the first; NULL: it has no other */
+	const struct psd_costed_model *const *variants;
+	unsigned n_variants;
 	const struct psd_published *published; /* published results to compare with; NULL: none */
 	const char *system_name;	       /* name of the only system to predict; NULL: all systems */
 	enum psd_detail detail;		       /* detail of simulations */
@@ -31,7 +34,7 @@ struct psd_report {
 	const struct psd_system *systems;
 	struct psd_result *results; /* one result per system and point: results[s * n_points + p] */
 	unsigned n_systems;
-	unsigned n_points;
+	unsigned n_points;	/* points of all variants; those of a variant follow each other */
 	unsigned n_refused;	/* number of cases without a result, since they need too many events */
 	enum psd_relief relief; /* advice to the user for getting results of the refused cases */
 	/* number of results that are estimates, because a simulation would have too many events */
@@ -44,6 +47,8 @@ struct psd_report {
  * Statuses and *signal_number are those of psd_children_run(); PSD_EINVAL also for an unknown system. */
 enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the model of the result's variant, borrowed. */
+const struct psd_costed_model *psd_report_costed(const struct psd_report *report, const struct psd_result *result);
 void psd_report_release(struct psd_report *report);
 
 /* Returns the name of the executor in results and traces: "sim-flow", "sim-message" or "estimate". */

@@ -179,7 +179,7 @@ KIND(sigmoid, "  - {name: x, kind: sigmoid}\n")
 KIND(tanh, "  - {name: x, kind: tanh}\n")
 KIND(elu, "  - {name: x, kind: elu, alpha: 0.7}\n")
 KIND(clip, "  - {name: x, kind: clip, most: 1.5}\n")
-KIND(linear, "  - {name: x, kind: linear, factor: -1.5, summand: 0.25}\n")
+KIND(affine, "  - {name: x, kind: affine, factor: -1.5, summand: 0.25}\n")
 /* In 16 bits another one of nearly equal numbers is the largest: that is no error of the pool. */
 KIND_IN(2, max_pool, "  - {name: x, kind: pool, method: max, kernel: 3, stride: 2}\n")
 KIND(average_pool, "  - {name: x, kind: pool, method: average, kernel: 3, stride: 2, pad: 1}\n")
@@ -220,7 +220,7 @@ KIND(shared_layer_norm, "  - {name: x, kind: layer-norm}\n  - {name: y, kind: ad
 #define QKV_OF(sides)                                                                                                  \
 	"name: m\ninput: {channels: 2, " sides "}\nlayers:\n"                                                          \
 	"  - {name: base, kind: conv, outputs: 24, kernel: 3, pad: 1, bias: false}\n"                                  \
-	"  - {name: q, kind: linear, factor: 2}\n"
+	"  - {name: q, kind: affine, factor: 2}\n"
 #define QKV QKV_OF("height: 6, width: 5")
 
 /* With fewer heads than samples, and with more of them. */

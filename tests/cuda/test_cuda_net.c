@@ -191,7 +191,7 @@ Test(cuda_net, functions_of_an_element_are_as_on_the_cpu)
 	check_function("kind: tanh");
 	check_function("kind: elu, alpha: 0.7");
 	check_function("kind: clip, most: 1.5");
-	check_function("kind: linear, factor: -1.5, summand: 0.25");
+	check_function("kind: affine, factor: -1.5, summand: 0.25");
 	check_function("kind: exp");
 	check_function("kind: abs");
 	check_function("kind: softplus");
@@ -289,7 +289,7 @@ TEST_ROW(cuda_net, many_classes_are_as_on_the_cpu,
 
 Test(cuda_net, functions_in_place_above_each_other_are_as_on_the_cpu)
 {
-	check(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: linear, factor: -1, summand: 2}\n" TAIL, 2);
+	check(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: affine, factor: -1, summand: 2}\n" TAIL, 2);
 	check(HEAD "  - {name: a, kind: relu, slope: 0.5}\n  - {name: d, kind: dropout, ratio: 0.3}\n"
 		   "  - {name: b, kind: sigmoid}\n  - {name: c, kind: tanh}\n" TAIL,
 	      2);

@@ -58,7 +58,7 @@ static const struct psd_key linear_keys[] = {
 	NUMBER("summand", linear.summand, -1e6, 1e6),
 	{.name = NULL},
 };
-const struct psd_layer_kind psd_layer_linear = {FUNCTION("linear", 2, 1), .is_in_place = true, .keys = linear_keys,
+const struct psd_layer_kind psd_layer_affine = {FUNCTION("affine", 2, 1), .is_in_place = true, .keys = linear_keys,
 						.defaults.linear.factor = 1};
 
 /* Natural logarithm, NaN below 0. Backward dx = dy / x. */

@@ -154,7 +154,7 @@ static const struct psd_layer_kind *kind_of(const struct psd_onnx_expr *expr, un
 	switch (expr->function) {
 	case LINEAR:
 		settings->linear = (struct psd_linear_settings){.factor = expr->a, .summand = expr->b};
-		return &psd_layer_linear;
+		return &psd_layer_affine;
 	case POWER: settings->power.exponent = expr->a; return &psd_layer_power;
 	case SIGMOID: return &psd_layer_sigmoid;
 	case TANH: return &psd_layer_tanh;

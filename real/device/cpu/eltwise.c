@@ -70,7 +70,7 @@ KIND(sigmoid, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_logistic_use_dst_for_bwd)
 KIND(tanh, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_tanh_use_dst_for_bwd);
 KIND(elu, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_elu_use_dst_for_bwd, .alpha = SETTING(slope, slope));
 KIND(clip, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_clip_v2_use_dst_for_bwd, .beta = SETTING(linear, factor));
-KIND(linear, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_linear, .alpha = SETTING(linear, factor),
+KIND(affine, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_linear, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
 KIND(exp, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_exp_use_dst_for_bwd);
 KIND(abs, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_abs, .needs_input = true);

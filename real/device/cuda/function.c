@@ -79,7 +79,7 @@ KIND(sigmoid, PSD_KEEPS_ALL, .kind = PSD_CUDA_SIGMOID);
 KIND(tanh, PSD_KEEPS_ALL, .kind = PSD_CUDA_TANH);
 KIND(elu, PSD_KEEPS_ALL, .kind = PSD_CUDA_ELU, .alpha = SETTING(slope, slope));
 KIND(clip, PSD_KEEPS_ALL, .kind = PSD_CUDA_CLIP, .beta = SETTING(linear, factor));
-KIND(linear, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
+KIND(affine, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
 KIND(exp, PSD_KEEPS_ALL, .kind = PSD_CUDA_EXP);
 KIND(abs, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);

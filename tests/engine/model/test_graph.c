@@ -468,9 +468,10 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer(
 		"name: b, kind: pooling",
 		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
-		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
+		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, affine, abs, exp, "
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
-		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss, other");
+		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss, other; did "
+		"you mean pool?");
 	refuses_layer(
 		"name: b, kind: input",
 		"m.yaml:5:21: 'kind' is 'input': the network's input must be given by the key 'input' above 'layers'");

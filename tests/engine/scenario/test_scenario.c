@@ -1074,13 +1074,13 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
 		     "2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
-		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16");
+		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16; did you mean fp32?");
 	expect_error(2, "model: 4",
 		     "2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
 		     "batch_per_worker, precision, input, tied, outputs");
 	expect_error(3, "compute: {device: k41}",
 		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, p100-sxm2, "
-		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
+		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu; did you mean k40?");
 	expect_error(3, "compute: {device: k20, samples_per_sec: 0}",
 		     "3:41: 'samples_per_sec' is '0', must be a number from 0.001 to 1000000000");
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
@@ -1104,7 +1104,8 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(
 		8, "  - {name: A, sync: pss}",
 		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, ring, two-level, "
-		"halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level");
+		"halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level; did you "
+		"mean ps?");
 	expect_system_error("mpi", "sparse: {sparsity: 0.5}",
 			    "26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
 			    "halving-doubling, recursive-doubling, double-tree, torus and auto");

@@ -361,7 +361,7 @@ static double function_at(const struct pass *pass, const struct psd_layer *layer
 		return x > 0 ? x : settings->slope.slope * (exp(x) - 1);
 	if (layer->kind == &psd_layer_clip)
 		return fmin(fmax(x, 0), settings->linear.factor);
-	if (layer->kind == &psd_layer_linear)
+	if (layer->kind == &psd_layer_affine)
 		return settings->linear.factor * x + settings->linear.summand;
 	if (layer->kind == &psd_layer_exp)
 		return exp(x);

@@ -215,7 +215,7 @@ Test(cpu, functions_of_an_element_have_their_gradients)
 	check_function("kind: tanh");
 	check_function("kind: elu, alpha: 0.7");
 	check_function("kind: clip, most: 0.5");
-	check_function("kind: linear, factor: -1.5, summand: 0.25");
+	check_function("kind: affine, factor: -1.5, summand: 0.25");
 	check_function("kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5");
 	check_function("kind: lrn, size: 3, within: true, alpha: 0.5");
 	check_function("kind: batch-norm, fixed: true, epsilon: 0.5");
@@ -247,7 +247,7 @@ TEST_ROW(
 /* Layers above do not overwrite values that a layer's backward needs. */
 Test(cpu, functions_in_place_above_each_other_have_their_gradients)
 {
-	check_network(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: linear, factor: -1, summand: 2}\n" TAIL, 2);
+	check_network(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: affine, factor: -1, summand: 2}\n" TAIL, 2);
 	check_network(HEAD "  - {name: a, kind: relu, slope: 0.5}\n  - {name: d, kind: dropout, ratio: 0.3}\n"
 			   "  - {name: b, kind: sigmoid}\n  - {name: c, kind: tanh}\n" TAIL,
 		      2);

@@ -226,7 +226,7 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 	static struct psd_system system = {.name = "A"};
 	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16, false};
+	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16, false, NULL};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
@@ -416,7 +416,7 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 	struct psd_error err;
 
 	open_memory(&memory);
-	psd_columns_add_csv_head(&head);
+	psd_columns_add_csv_head(&head, NULL);
 	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
 	psd_output_find_limits(&fixture->report);
 	cr_assert_eq(psd_output_csv(memory.out, &fixture->report, &err), PSD_OK);

@@ -21,7 +21,7 @@ static double number_of(const char *text)
 
 	snprintf(whole, sizeof(whole), "input x f32[1,4,6]\n%s\ny = Mul(x, c)\n", text);
 	graph = onnx_file_load(whole);
-	cr_assert(graph.n_layers == 4 && graph.layers[1].kind == &psd_layer_linear, "%s", text);
+	cr_assert(graph.n_layers == 4 && graph.layers[1].kind == &psd_layer_affine, "%s", text);
 	number = graph.layers[1].settings.linear.factor;
 	psd_graph_release(&graph);
 	return number;

@@ -17,13 +17,13 @@
 TEST_ROW(onnx_exact, a_wide_clip_below_silu_stays,
 	 onnx_file_becomes(SAMPLES "low: f32[] = -10\nhigh: f32[] = 10\nc = Clip(x, low, high)\ns = Sigmoid(c)\n"
 				   "y = Mul(c, s)\n",
-			   "input 6, linear 6, clip 6, linear 6, silu 6, softmax-loss 6"))
+			   "input 6, affine 6, clip 6, affine 6, silu 6, softmax-loss 6"))
 
 Test(onnx_exact, swish_is_silu_with_a_factor_of_one)
 {
 	onnx_file_becomes("opset 24\n" SAMPLES "y = Swish(x)\n", "input 6, silu 6, softmax-loss 6");
 	onnx_file_becomes("opset 24\n" SAMPLES "y = Swish(x) alpha=1.5\n",
-			  "input 6, linear 6, sigmoid 6, multiply 6, softmax-loss 6");
+			  "input 6, affine 6, sigmoid 6, multiply 6, softmax-loss 6");
 }
 
 TEST_ROW(onnx_exact, limits_are_numbers,

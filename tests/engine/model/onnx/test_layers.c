@@ -109,7 +109,7 @@ Test(onnx_layers, sums_products_and_what_is_learned)
 	static const struct becoming cases[] = {
 		{ROWS "a = Relu(x)\ny = Add(x, a)", "input 4x6, relu 4x6, add 4x6, permute 6x4, softmax-loss 6x4", 0},
 		{ROWS "w: f32[6,6]\na = MatMul(x, w)\ny = Sub(a, x)",
-		 "input 4x6, permute 6x4, conv 6x4, linear 6x4, add 6x4, softmax-loss 6x4", 36},
+		 "input 4x6, permute 6x4, conv 6x4, affine 6x4, add 6x4, softmax-loss 6x4", 36},
 		{MAPS "y = Mul(x, x)", "input 3x8x8, multiply 3x8x8, softmax-loss 3x8x8", 0},
 		/* squeeze and excitation, on either side */
 		{MAPS "g = GlobalAveragePool(x)\ns = Sigmoid(g)\ny = Mul(x, s)",
@@ -124,7 +124,7 @@ Test(onnx_layers, sums_products_and_what_is_learned)
 		{MAPS "z, y = Split(x) axis=1 num_outputs=2\noutput y", "input 3x8x8, slice 1x8x8", 0},
 		{MAPS "y = Softmax(x) axis=1\nz = Relu(y)",
 		 "input 3x8x8, softmax 3x8x8, relu 3x8x8, softmax-loss 3x8x8", 0},
-		{FLAT "l = LogSoftmax(x)\ny = Neg(l)", "input 12, softmax 12, log 12, linear 12, softmax-loss 12", 0},
+		{FLAT "l = LogSoftmax(x)\ny = Neg(l)", "input 12, softmax 12, log 12, affine 12, softmax-loss 12", 0},
 		/* in channel shuffles five axes come together again */
 		{"input x f32[1,6,5,5]\ns: i64[5] = 1 2 3 5 5\nr = Reshape(x, s)\nt = Transpose(r) perm=[0,2,1,3,4]\n"
 		 "f: i64[4] = 0 -1 5 5\ny = Reshape(t, f)",
@@ -150,19 +150,19 @@ Test(onnx_layers, functions_of_elements)
 		{FLAT "y = Swish(x)", "input 12, silu 12, softmax-loss 12", 0},
 		{FLAT "y = Sqrt(x)", "input 12, power 12, softmax-loss 12", 0},
 		{FLAT "y = Reciprocal(x)", "input 12, power 12, softmax-loss 12", 0},
-		{FLAT "y = Neg(x)", "input 12, linear 12, softmax-loss 12", 0},
-		{FLAT "y = HardSigmoid(x)", "input 12, linear 12, clip 12, softmax-loss 12", 0},
-		{FLAT "y = HardSwish(x)", "input 12, linear 12, clip 12, multiply 12, softmax-loss 12", 0},
+		{FLAT "y = Neg(x)", "input 12, affine 12, softmax-loss 12", 0},
+		{FLAT "y = HardSigmoid(x)", "input 12, affine 12, clip 12, softmax-loss 12", 0},
+		{FLAT "y = HardSwish(x)", "input 12, affine 12, clip 12, multiply 12, softmax-loss 12", 0},
 		{FLAT "y = Mish(x)", "input 12, softplus 12, tanh 12, multiply 12, softmax-loss 12", 0},
-		{FLAT "y = Celu(x) alpha=2.0", "input 12, linear 12, elu 12, linear 12, softmax-loss 12", 0},
-		{FLAT "y = Selu(x)", "input 12, elu 12, linear 12, softmax-loss 12", 0},
+		{FLAT "y = Celu(x) alpha=2.0", "input 12, affine 12, elu 12, affine 12, softmax-loss 12", 0},
+		{FLAT "y = Selu(x)", "input 12, elu 12, affine 12, softmax-loss 12", 0},
 		{FLAT "a: f32[] = 0\nb: f32[] = 6\ny = Clip(x, a, b)", "input 12, clip 12, softmax-loss 12", 0},
-		{FLAT "b: f32[] = 6\ny = Clip(x, , b)", "input 12, linear 12, relu 12, linear 12, softmax-loss 12", 0},
+		{FLAT "b: f32[] = 6\ny = Clip(x, , b)", "input 12, affine 12, relu 12, affine 12, softmax-loss 12", 0},
 		{"opset 9\n" FLAT "y = Clip(x) min=0.0 max=6.0", "input 12, clip 12, softmax-loss 12", 0},
 		{FLAT "y = Clip(x)", "input 12, softmax-loss 12", 0},
 		/* neighbouring numbers are one layer, and 1 and 0 none */
 		{FLAT "a: f32[] = 2\nb: f32[] = 3\nm = Mul(x, a)\np = Add(b, m)\nq = Div(p, a)\ny = Sub(q, b)",
-		 "input 12, linear 12, softmax-loss 12", 0},
+		 "input 12, affine 12, softmax-loss 12", 0},
 		{FLAT "a: f32[] = 1\ny = Mul(x, a)", "input 12, softmax-loss 12", 0},
 		{FLAT "y = Identity(x)", "input 12, softmax-loss 12", 0},
 		{FLAT "y = Cast(x) to=10", "input 12, softmax-loss 12", 0},
@@ -220,7 +220,7 @@ Test(onnx_layers, clipped_values_are_moved_to_0_and_back)
 	struct psd_graph graph = onnx_file_load(FLAT "a: f32[] = -1\nb: f32[] = 3\ny = Clip(x, a, b)");
 
 	onnx_file_becomes(FLAT "a: f32[] = -1\nb: f32[] = 3\ny = Clip(x, a, b)",
-			  "input 12, linear 12, clip 12, linear 12, softmax-loss 12");
+			  "input 12, affine 12, clip 12, affine 12, softmax-loss 12");
 	cr_assert_eq(graph.layers[1].settings.linear.summand, 1);
 	cr_assert_eq(graph.layers[2].settings.linear.factor, 4); /* from -1 to 3 */
 	cr_assert_eq(graph.layers[3].settings.linear.summand, -1);

@@ -400,7 +400,7 @@ static void run_layers(const struct psd_graph *graph, const unsigned *sample, un
 		} else if (layer->kind == &psd_layer_add) {
 			for (unsigned v = 0; v < values_of(layer); v++)
 				values[i][v] = from[v] + values[layer->inputs[1]][v];
-		} else if (layer->kind == &psd_layer_linear) {
+		} else if (layer->kind == &psd_layer_affine) {
 			for (unsigned v = 0; v < values_of(layer); v++)
 				values[i][v] = (unsigned)layer->settings.linear.factor * from[v];
 		} else {

@@ -65,10 +65,10 @@ Test(onnx_spelt, silu_hardswish_and_mish)
 	onnx_file_becomes(FLAT "w: f32[12,12]\np = MatMul(x, w)\ns = Sigmoid(p)\ny = Mul(x, s)",
 			  "input 12, inner-product 12, sigmoid 12, multiply 12, softmax-loss 12");
 	onnx_file_becomes(FLAT "h = HardSigmoid(x) alpha=0.16666667 beta=0.5\ny = Mul(x, h)",
-			  "input 12, linear 12, clip 12, multiply 12, softmax-loss 12");
+			  "input 12, affine 12, clip 12, multiply 12, softmax-loss 12");
 	onnx_file_becomes(FLAT "three: f32[] = 3\nlow: f32[] = 0\nsix: f32[] = 6\na = Add(x, three)\n"
 			       "c = Clip(a, low, six)\nd = Div(c, six)\ny = Mul(x, d)",
-			  "input 12, linear 12, clip 12, linear 12, multiply 12, softmax-loss 12");
+			  "input 12, affine 12, clip 12, affine 12, multiply 12, softmax-loss 12");
 	onnx_file_becomes(FLAT "s = Softplus(x)\nt = Tanh(s)\ny = Mul(x, t)",
 			  "input 12, softplus 12, tanh 12, multiply 12, softmax-loss 12");
 }

@@ -1,0 +1,110 @@
+#include "engine/base/spelling.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 64, LEAST_CONTAINED = 3 }; /* longer names get no suggestion */
+
+/* Writes the name without case and separators to `plain`; false: it is too long. */
+static bool make_plain(const char *name, char plain[NAME_MAX_BYTES + 1])
+{
+	size_t length = 0;
+
+	for (; *name; name++) {
+		if (strchr(" -_./", *name))
+			continue;
+		if (length == NAME_MAX_BYTES)
+			return false;
+		plain[length++] = (char)tolower((unsigned char)*name);
+	}
+	plain[length] = '\0';
+	return length > 0;
+}
+
+bool psd_spelling_find(const char *text, const char *const names[], unsigned *index)
+{
+	char plain[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];
+	unsigned n_found = 0, found = 0;
+
+	for (unsigned i = 0; names[i]; i++)
+		if (!strcmp(text, names[i])) {
+			*index = i;
+			return true;
+		}
+	if (!make_plain(text, plain))
+		return false;
+	for (unsigned i = 0; names[i]; i++)
+		if (make_plain(names[i], other) && !strcmp(plain, other)) {
+			found = i;
+			n_found++;
+		}
+	if (n_found == 1)
+		*index = found;
+	return n_found == 1;
+}
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+	const unsigned smaller = a < b ? a : b;
+
+	return smaller < c ? smaller : c;
+}
+
+/* Edits (insert, delete, replace) that turn one name into the other (Levenshtein 1966); both at most NAME_MAX_BYTES
+ * long. */
+static unsigned distance(const char *from, const char *to)
+{
+	const size_t from_length = strlen(from), to_length = strlen(to);
+	unsigned row[NAME_MAX_BYTES + 1];
+
+	for (size_t j = 0; j <= to_length; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= from_length; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= to_length; j++) {
+			const unsigned replaced = diagonal + (from[i - 1] != to[j - 1]);
+
+			diagonal = row[j];
+			row[j] = least(replaced, row[j] + 1, row[j - 1] + 1);
+		}
+	}
+	return row[to_length];
+}
+
+/* The longest name that is a part of the text, both without case and separators: v100 of "NVIDIA Tesla V100". */
+static const char *contained(const char *text, const char *const names[])
+{
+	char plain[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];
+	size_t best_length = LEAST_CONTAINED - 1;
+	const char *best = NULL;
+
+	if (!make_plain(text, plain))
+		return NULL;
+	for (; *names; names++)
+		if (make_plain(*names, other) && strlen(other) > best_length && strstr(plain, other)) {
+			best_length = strlen(other);
+			best = *names;
+		}
+	return best;
+}
+
+const char *psd_spelling_nearest(const char *text, const char *const names[])
+{
+	unsigned best_distance = ~0u;
+	const char *best = NULL;
+
+	if (strlen(text) > NAME_MAX_BYTES)
+		return NULL;
+	for (const char *const *name = names; *name; name++) {
+		const unsigned edits = strlen(*name) > NAME_MAX_BYTES ? ~0u : distance(text, *name);
+		const unsigned accepted = strlen(*name) > 8 ? (unsigned)strlen(*name) / 3 : 2;
+
+		if (edits <= accepted && 2 * edits <= strlen(*name) && edits < best_distance) {
+			best_distance = edits;
+			best = *name;
+		}
+	}
+	return best ? best : contained(text, names);
+}

@@ -1,0 +1,15 @@
+/* Names as people write them: case and separators (blank, - _ . /) do not matter where the names stay apart. A wrong
+ * name gets the nearest right one. Pure, any thread. */
+#ifndef PSD_SPELLING_H
+#define PSD_SPELLING_H
+
+#include <stdbool.h>
+
+/* Sets *index to the index of the name that `text` spells: the equal one, else the only one that is equal without case
+ * and separators. names: NULL-terminated. Returns false, with *index unchanged, if there is none. */
+bool psd_spelling_find(const char *text, const char *const names[], unsigned *index);
+/* Returns the name that is at most two edits away, or a third of its length, and half of it at most. Otherwise returns
+ * the longest name of three characters or more that `text` contains. NULL: no name is near. */
+const char *psd_spelling_nearest(const char *text, const char *const names[]);
+
+#endif

@@ -1,0 +1,349 @@
+/* Keys that a sweep sets beside nodes, workers, bandwidth and fuse. Each combination of their values is a variant of
+ * the scenario: the tree of the file with these values in it, read again. Ranges in any list of the sweep are written
+ * out here. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/units.h"
+#include "engine/document/overlay.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/scenario_variant.h"
+
+enum { PATH_MAX_BYTES = 200 };
+
+struct collector {
+	struct psd_scenario *scenario;
+	struct psd_arena *arena;
+	struct psd_error *err;
+};
+
+/* ---- ranges ---- */
+
+struct range {
+	uint64_t first, last, step;
+	bool is_product;
+};
+
+static bool take_count(const char **text, uint64_t *count)
+{
+	const size_t length = strspn(*text, "0123456789");
+	char digits[24];
+
+	if (length == 0 || length >= sizeof(digits))
+		return false;
+	memcpy(digits, *text, length);
+	digits[length] = '\0';
+	*text += length;
+	return psd_units_read_count(digits, count);
+}
+
+/* True if the text begins as a range: digits and two dots. */
+static bool begins_range(const char *text)
+{
+	return isdigit((unsigned char)*text) && !strncmp(text + strspn(text, "0123456789"), "..", 2);
+}
+
+/* Reads "1..8", "1..9+2" or "1..128*2". */
+static bool read_range(const char *text, struct range *range)
+{
+	*range = (struct range){.step = 1};
+	if (!take_count(&text, &range->first))
+		return false;
+	text += strlen("..");
+	if (!take_count(&text, &range->last) || range->last < range->first || range->last > UINT32_MAX)
+		return false;
+	if (!*text)
+		return true;
+	range->is_product = *text == '*';
+	if (*text != '*' && *text != '+')
+		return false;
+	text++;
+	return take_count(&text, &range->step) && !*text && range->step >= (range->is_product ? 2 : 1) &&
+	       range->step <= UINT32_MAX && (!range->is_product || range->first > 0);
+}
+
+static struct psd_node *copy_node(const struct collector *collector, const struct psd_node *node)
+{
+	struct psd_node *copy = psd_arena_take(collector->arena, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	*copy = *node;
+	copy->next = NULL;
+	return copy;
+}
+
+static enum psd_status hang_copy(const struct collector *collector, struct psd_node *list, struct psd_node **last,
+				 const struct psd_node *value, const char *text)
+{
+	struct psd_node *copy = copy_node(collector, value);
+
+	if (!copy)
+		return psd_out_of_memory(collector->err);
+	if (text)
+		copy->text = psd_arena_copy(collector->arena, text, strlen(text));
+	if (text && !copy->text)
+		return psd_out_of_memory(collector->err);
+	psd_node_hang(list, last, copy);
+	return PSD_OK;
+}
+
+/* Appends the value, or the numbers of its range, to the list. */
+static enum psd_status hang_values(const struct collector *collector, struct psd_node *list, struct psd_node **last,
+				   const struct psd_node *value)
+{
+	struct range range;
+	char text[24];
+
+	if (value->kind != PSD_NODE_SCALAR || !begins_range(value->text))
+		return hang_copy(collector, list, last, value, NULL);
+	if (!read_range(value->text, &range))
+		return psd_error_set(collector->err, PSD_EINVAL, value->at,
+				     "'%.80s' is not a range, must be such as 1..8, 1..9+2 or 1..128*2", value->text);
+	for (uint64_t i = range.first; i <= range.last; i = range.is_product ? i * range.step : i + range.step) {
+		if (list->n_children == PSD_MAX_SWEEP)
+			return psd_error_set(collector->err, PSD_EINVAL, value->at, "'%.80s' has more than %d values",
+					     value->text, PSD_MAX_SWEEP);
+		snprintf(text, sizeof(text), "%" PRIu64, i);
+		PSD_TRY(hang_copy(collector, list, last, value, text));
+	}
+	return PSD_OK;
+}
+
+/* A list whose ranges are written out. A plain value stays one unless it is a range, or is_list. */
+static enum psd_status write_out(const struct collector *collector, const struct psd_node *node, bool is_list,
+				 struct psd_node **out)
+{
+	struct psd_node *last = NULL;
+
+	*out = copy_node(collector, node);
+	if (!*out)
+		return psd_out_of_memory(collector->err);
+	if (node->kind == PSD_NODE_SCALAR && !is_list && !begins_range(node->text))
+		return PSD_OK;
+	(*out)->kind = PSD_NODE_SEQUENCE;
+	(*out)->first = NULL;
+	(*out)->n_children = 0;
+	if (node->kind == PSD_NODE_SCALAR)
+		return hang_values(collector, *out, &last, node);
+	for (const struct psd_node *value = node->first; value; value = value->next)
+		PSD_TRY(hang_values(collector, *out, &last, value));
+	return PSD_OK;
+}
+
+/* ---- swept keys ---- */
+
+/* Row of the key at a path such as "systems.0.sync"; NULL: there is none, or names of any kind are below it. */
+static const struct psd_key *row_of(const char *path)
+{
+	const struct psd_section *section = psd_scenario_root.section;
+	const struct psd_key *key;
+
+	for (;;) {
+		const size_t length = strcspn(path, ".");
+		unsigned i = 0;
+
+		while ((key = psd_section_key(section, i)) &&
+		       (strlen(key->name) != length || strncmp(key->name, path, length) != 0))
+			i++;
+		path += length;
+		if (!key || !*path)
+			return key;
+		if (key->type == PSD_KEY_SECTION && key->most_entries && *path)
+			path += 1 + strcspn(path + 1, "."); /* number or name of an entry */
+		if (key->type != PSD_KEY_SECTION || !*path)
+			return NULL;
+		path++;
+		section = key->section;
+	}
+}
+
+/* Suffix of a column of programs' output, by the unit of its values. */
+static const char *unit_suffix(const struct psd_key *key)
+{
+	const enum psd_key_type type = key && !key->word ? key->type : PSD_KEY_OTHER;
+
+	return type == PSD_KEY_RATE ? "_bps" : type == PSD_KEY_BYTES ? "_bytes" : type == PSD_KEY_SECONDS ? "_sec" : "";
+}
+
+static struct psd_swept *entry_of(struct psd_scenario *scenario, const char *path)
+{
+	for (unsigned i = 0; i < scenario->n_swept; i++)
+		if (!strcmp(scenario->swept[i].path, path))
+			return &scenario->swept[i];
+	return scenario->n_swept < PSD_MAX_SWEPT ? &scenario->swept[scenario->n_swept++] : NULL;
+}
+
+static enum psd_status add_swept(const struct collector *collector, const char *path, const struct psd_node *node)
+{
+	struct psd_swept *swept;
+	struct psd_node *values;
+	char column[PATH_MAX_BYTES + 16];
+	const char *name, *section;
+
+	if (!strncmp(path, "sweep.", strlen("sweep.")))
+		return psd_error_set(collector->err, PSD_EINVAL, node->key_at, "'sweep' cannot sweep itself");
+	PSD_TRY(write_out(collector, node, true, &values));
+	if (values->n_children < 1 || values->n_children > PSD_MAX_SWEEP)
+		return psd_error_set(collector->err, PSD_EINVAL, node->at, "'%s' has %u values, must have 1 to %d",
+				     path, values->n_children, PSD_MAX_SWEEP);
+	for (const struct psd_node *value = values->first; value; value = value->next)
+		if (value->kind != PSD_NODE_SCALAR)
+			return psd_error_set(collector->err, PSD_EINVAL, value->at,
+					     "'%s' must be a list of plain values such as [A, B]", path);
+	swept = entry_of(collector->scenario, path);
+	if (!swept)
+		return psd_error_set(collector->err, PSD_EINVAL, node->key_at, "'sweep' has more than %d other keys",
+				     PSD_MAX_SWEPT);
+	snprintf(column, sizeof(column), "%s%s", path, unit_suffix(row_of(path)));
+	name = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
+	section = name > path ? name - 1 : path;
+	while (section > path && section[-1] != '.')
+		section--;
+	*swept = (struct psd_swept){
+		.section = psd_arena_copy(collector->arena, section, name > path ? (size_t)(name - 1 - section) : 0),
+		.name = psd_arena_copy(collector->arena, name, strlen(name)),
+		.path = psd_arena_copy(collector->arena, path, strlen(path)),
+		.column = psd_arena_copy(collector->arena, column, strlen(column)),
+		.values = values,
+	};
+	return swept->path && swept->column && swept->section && swept->name ? PSD_OK
+									     : psd_out_of_memory(collector->err);
+}
+
+/* True if the child of `sweep` is no row of its section but a key of the scenario, or the beginning of its path. */
+static bool is_path(const struct psd_node *child)
+{
+	const struct psd_key *key;
+
+	if (child->kind == PSD_NODE_MAPPING || strchr(child->key, '.'))
+		return true;
+	for (unsigned i = 0; (key = psd_section_key(&psd_scenario_sweep, i)); i++)
+		if (!strcmp(key->name, child->key))
+			return false;
+	key = row_of(child->key);
+	return key && key->type != PSD_KEY_SECTION;
+}
+
+/* Adds the key at the path, or those below it. */
+static enum psd_status add_below(const struct collector *collector, const char *path, const struct psd_node *node)
+{
+	char below[PATH_MAX_BYTES];
+
+	if (node->kind != PSD_NODE_MAPPING)
+		return add_swept(collector, path, node);
+	for (const struct psd_node *child = node->first; child; child = child->next) {
+		if (snprintf(below, sizeof(below), "%s.%s", path, child->key) >= (int)sizeof(below))
+			return psd_error_set(collector->err, PSD_EINVAL, child->key_at, "the key is too long");
+		PSD_TRY(add_below(collector, below, child));
+	}
+	return PSD_OK;
+}
+
+/* Replaces `sweep` in a copy of the tree by one without the swept keys. */
+static enum psd_status collect(const struct collector *collector, const struct psd_node **root)
+{
+	struct psd_node *top = copy_node(collector, *root), *last = NULL, *last_swept = NULL, *copy;
+
+	if (!top)
+		return psd_out_of_memory(collector->err);
+	top->first = NULL;
+	top->n_children = 0;
+	for (const struct psd_node *section = (*root)->first; section; section = section->next) {
+		copy = copy_node(collector, section);
+		if (!copy)
+			return psd_out_of_memory(collector->err);
+		psd_node_hang(top, &last, copy);
+		if (strcmp(section->key, "sweep") != 0 || section->kind != PSD_NODE_MAPPING)
+			continue;
+		copy->first = NULL;
+		copy->n_children = 0;
+		for (const struct psd_node *child = section->first; child; child = child->next) {
+			struct psd_node *written;
+
+			if (is_path(child)) {
+				PSD_TRY(add_below(collector, child->key, child));
+				continue;
+			}
+			PSD_TRY(write_out(collector, child, false, &written));
+			psd_node_hang(copy, &last_swept, written);
+		}
+	}
+	*root = top;
+	return PSD_OK;
+}
+
+/* ---- variants ---- */
+
+unsigned psd_scenario_variants(const struct psd_scenario *scenario)
+{
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < scenario->n_swept && n <= PSD_MAX_VARIANTS; i++)
+		n *= scenario->swept[i].values->n_children;
+	return n;
+}
+
+/* Sets the value of a swept key in the tree, and its forms for people and programs. */
+static enum psd_status set_value(const struct collector *collector, struct psd_swept *swept, unsigned index,
+				 const struct psd_node **root)
+{
+	const struct psd_node *value = swept->values->first;
+	const struct psd_key *key = row_of(swept->path);
+	char setting[PATH_MAX_BYTES + 1024];
+	struct psd_text text = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
+
+	while (index-- > 0)
+		value = value->next;
+	if (snprintf(setting, sizeof(setting), "%s=%s", swept->path, value->text) >= (int)sizeof(setting))
+		return psd_error_set(collector->err, PSD_EINVAL, value->at, "the value is too long");
+	PSD_TRY(psd_scenario_check_setting(setting, collector->err));
+	PSD_TRY(psd_overlay_set_at(root, setting, &value->at, collector->arena, collector->err));
+	swept->text = value->text;
+	swept->has_number = key && psd_schema_read_number(key, value, &swept->number);
+	if (key)
+		psd_schema_add_plain(&text, key, value);
+	else
+		psd_text_add(&text, "%s", value->text);
+	swept->value = text.bytes ? psd_arena_copy(collector->arena, text.bytes, text.length) : "";
+	if (text.is_out_of_memory || !swept->value)
+		status = psd_out_of_memory(collector->err);
+	psd_text_release(&text);
+	return status;
+}
+
+enum psd_status psd_scenario_take_variant(struct psd_scenario *scenario, const struct psd_node **root, unsigned variant,
+					  struct psd_arena *arena, struct psd_error *err)
+{
+	const struct collector collector = {scenario, arena, err};
+	const struct psd_node *sweep = psd_node_child(*root, "sweep");
+
+	if (!sweep)
+		return PSD_OK;
+	PSD_TRY(collect(&collector, root));
+	if (psd_scenario_variants(scenario) > PSD_MAX_VARIANTS)
+		return psd_error_set(err, PSD_EINVAL, sweep->key_at,
+				     "'sweep' has more than %d combinations of keys other than nodes, workers, "
+				     "bandwidth and fuse",
+				     PSD_MAX_VARIANTS);
+	for (unsigned i = scenario->n_swept; i-- > 0;) { /* the last one changes fastest */
+		struct psd_swept *swept = &scenario->swept[i];
+
+		PSD_TRY(set_value(&collector, swept, variant % swept->values->n_children, root));
+		variant /= swept->values->n_children;
+	}
+	return PSD_OK;
+}
+
+bool psd_scenario_sweeps(const struct psd_scenario *scenario, const char *path)
+{
+	for (unsigned i = 0; i < scenario->n_swept; i++)
+		if (!strcmp(scenario->swept[i].path, path))
+			return true;
+	return false;
+}
