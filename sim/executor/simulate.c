@@ -358,6 +358,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, enum psd_detail d
 	if (status == PSD_OK)
 		status = psd_sim_alone_prepare(&sim, &platform, err);
 	if (status == PSD_OK)
+		status = psd_sim_find_alike(&sim, err);
+	if (status == PSD_OK)
 		status = check_length(&sim, length, err);
 	if (status == PSD_OK)
 		status = allocate(&sim, err);

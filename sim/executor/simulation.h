@@ -192,6 +192,8 @@ struct psd_traffic psd_sim_alone_traffic(const struct psd_simulation *sim, uint3
 /* Returns the largest number of flows by which one host's messages are simulated in an exchange of all hosts with all
  * hosts, in flow fidelity. If a host has more messages, several of them share a flow. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
+/* Sets sim->hosts if some hosts stand for others that exchange with all hosts as they do. PSD_ENOMEM. */
+enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the number of arrivals for which a receive operation waits. It is the psd_arrivals_fn of the simulation. */
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host);
 /* Returns the cost of simulating the messages of an operation, in events. It is more than one event per message if

@@ -43,6 +43,91 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
+/* ---- hosts that stand for others ---- */
+
+/* True if all transfers are exchanges of all hosts with all hosts, of one flow each to the next host. Each link then
+ * has the flows of one sender alone, one at a time, and hosts that send equally many bytes do so at the same times. */
+static bool has_own_links(const struct psd_simulation *sim)
+{
+	if (sim->detail != PSD_DETAIL_CLASSES || sim->alone.is_on || sim->n_shift_flows > 1 ||
+	    psd_sim_has_processors(sim) || psd_jitter_is_drawn(sim->scenario))
+		return false;
+	for (uint32_t i = 0; i < sim->program->n_ops; i++) {
+		const struct psd_op *op = &sim->program->ops[i];
+
+		if (op->kind == PSD_OP_COLLECTIVE || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
+			return false;
+		if (op->kind == PSD_OP_SEND && !is_aggregated(sim, &op->payload))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
+			  unsigned run);
+
+static bool are_equal(const struct psd_payload *a, const struct psd_payload *b)
+{
+	return a->collective == b->collective && a->elements == b->elements && a->value_bytes == b->value_bytes;
+}
+
+/* Fills the distinct payloads, and returns their number. */
+static uint32_t list_payloads(const struct psd_program *program, const struct psd_payload *payloads[])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_payload *payload = &program->ops[i].payload;
+		uint32_t p = 0;
+
+		while (program->ops[i].kind == PSD_OP_SEND && p < n && !are_equal(payloads[p], payload))
+			p++;
+		if (program->ops[i].kind == PSD_OP_SEND && p == n)
+			payloads[n++] = payload;
+	}
+	return n;
+}
+
+/* True if both hosts send equally many bytes in all transfers. */
+static bool send_alike(const struct psd_simulation *sim, const struct psd_payload *const payloads[], uint32_t n,
+		       unsigned a, unsigned b)
+{
+	for (uint32_t p = 0; p < n; p++)
+		if (run_bytes(sim, payloads[p], a, 0) != run_bytes(sim, payloads[p], b, 0))
+			return false;
+	return true;
+}
+
+enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error *err)
+{
+	const struct psd_payload **payloads;
+	const unsigned n_hosts = sim->n_hosts;
+	uint32_t n;
+
+	if (!has_own_links(sim))
+		return PSD_OK;
+	payloads = malloc((sim->program->n_ops + 1) * sizeof(*payloads));
+	sim->hosts = malloc(n_hosts * sizeof(*sim->hosts));
+	if (!payloads || !sim->hosts) {
+		free(payloads);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", n_hosts);
+	}
+	n = list_payloads(sim->program, payloads);
+	sim->n_hosts = 0;
+	for (unsigned h = 0; h < n_hosts; h++) {
+		unsigned i = sim->n_hosts; /* hosts with neighbouring numbers are alike */
+
+		while (i > 0 && !send_alike(sim, payloads, n, sim->hosts[i - 1], h))
+			i--;
+		if (i == 0)
+			sim->hosts[sim->n_hosts++] = h;
+	}
+	free(payloads);
+	return PSD_OK;
+}
+
+/* ---- messages ---- */
+
 static double larger(unsigned a, unsigned b)
 {
 	return a > b ? a : b;
@@ -135,7 +220,7 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 /* Starts a flow that carries n equal messages for n hosts; `to` is the first of them. */
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
-	const unsigned from_node = psd_layout_node(sim->layout, from);
+	const unsigned from_node = psd_layout_node(sim->layout, psd_sim_host(sim, from));
 	const unsigned to_node = psd_layout_node(sim->layout, to);
 	const unsigned n_messages = psd_interpreter_has_paused(&sim->interpreter, from) ? n_parts : 0;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, from, to, bytes, n_messages);
@@ -147,7 +232,7 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 	if (end.sec > 0.0)
 		start_crossing(sim, from, to, bytes, end);
 	else
-		psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
+		psd_network_transfer(psd_sim_host(sim, from), to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
 }
 
 /* Number of members of each rack where racks are full, and there are several; otherwise 0. */
@@ -206,8 +291,10 @@ static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_pay
 
 static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
 {
+	const unsigned host = psd_sim_host(sim, from);
+
 	for (unsigned run = 0; run < sim->n_shift_flows; run++)
-		start_flow(sim, from, peer_of(sim, from, first_peer(sim, run)), run_bytes(sim, payload, from, run),
+		start_flow(sim, from, peer_of(sim, host, first_peer(sim, run)), run_bytes(sim, payload, host, run),
 			   first_peer(sim, run + 1) - first_peer(sim, run));
 }
 
@@ -272,7 +359,7 @@ static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned t
 		.host = to,
 		.task = task,
 		.is_arrival = true,
-		.bytes = flow_bytes(sim, psd_simulation_payload(sim, task), from, to),
+		.bytes = flow_bytes(sim, psd_simulation_payload(sim, task), psd_sim_host(sim, from), to),
 		.start_sec = sim->sendings[from].start_sec,
 		.end_sec = psd_network_now_sec(),
 	};
@@ -281,7 +368,7 @@ static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned t
 
 static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
 {
-	const double latency_sec = psd_network_latency_sec(from, to);
+	const double latency_sec = psd_network_latency_sec(from, psd_sim_host(sim, to));
 	psd_interpreter_departed(&sim->interpreter);
 	if (latency_sec > 0.0)
 		psd_network_timer(latency_sec, psd_event_tag_of_task(PSD_WAKE_ARRIVAL, to, task));
@@ -293,14 +380,14 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
  * arrive with the last flow. */
 static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
-	const unsigned n_hosts = sim->layout->workers;
+	const unsigned n_hosts = sim->n_hosts, host = psd_sim_host(sim, from);
 	const size_t row = task.iteration % sim->program->window;
 	uint32_t *n_done = &sim->n_shift_flows_done[row * sim->program->n_ops + task.op];
 	if (++*n_done < n_hosts * sim->n_shift_flows)
 		return;
 	*n_done = 0;
 	for (unsigned to = 0; to < n_hosts; to++)
-		arrive(sim, to == from ? (from + 1) % n_hosts : from, to, task);
+		arrive(sim, to == from ? (host + 1) % sim->layout->workers : host, to, task);
 }
 
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)

@@ -90,6 +90,7 @@ psd ring flow 4096 0 0 "nodes: 4096, $star"
 psd ring flow 65536 3 150 "nodes: 65536, $star"
 psd 'ring, fuse: 25MiB' flow 1048576 10 500 "nodes: 65536, workers_per_node: 16, $star"
 psd two-level flow 65536 10 0 "nodes: 8192, workers_per_node: 8, $slow, $racks"
+psd hybrid flow 65536 10 0 "nodes: 65536, $star"
 psd ring message 1024 5 0 "nodes: 1024, $star"
 psd ring message 4096 20 0 "nodes: 4096, $star"
 for method in halving-doubling double-tree torus; do

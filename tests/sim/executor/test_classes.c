@@ -191,13 +191,12 @@ static void check_outcomes(const struct psd_outcome *some, const struct psd_outc
 		  some->sent_bytes_per_node, sec, all->sent_bytes_per_node, text);
 }
 
-static void check_seed(unsigned seed)
+/* Returns the outcome of the simulation of classes. */
+static struct psd_outcome check_text(const char *text)
 {
-	char text[2048];
 	struct loaded loaded;
 	struct psd_case made;
 
-	write_scenario(text, sizeof(text), seed);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
 	const struct psd_outcome all = simulated_in_detail(&made, PSD_DETAIL_ALL, NULL, NULL);
@@ -210,6 +209,46 @@ static void check_seed(unsigned seed)
 	check_spans(&made, PSD_DETAIL_CLASSES, text);
 	psd_case_release(&made);
 	loaded_close(&loaded);
+	return of_classes;
+}
+
+static void check_seed(unsigned seed)
+{
+	char text[2048];
+
+	write_scenario(text, sizeof(text), seed);
+	(void)check_text(text);
+}
+
+/* Hosts are alike where each sends to all others on a link that it has to itself. Parts of a tensor differ by an element
+ * from host to host, and hosts that own none of it send more. */
+Test(classes, exchanges_of_all_hosts_with_and_without_classes)
+{
+	static const char *const systems[] = {
+		"ps",
+		"ps, schedule: sequential",
+		"ps, barrier: layer, priority: forward",
+		"ps, staleness: 1",
+		"ps, local_sgd: {steps: 3}",
+		"ps, pair: 1KiB, slice: 100KiB",
+		"sfb",
+		"hybrid",
+	};
+	static const char *const nodes[] = {"18", "40", "67"};
+
+	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++) {
+		char text[2048];
+
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: scenarios/models/%s.yaml, batch_per_worker: 4}\n"
+			 "compute: {device: p100}\ncluster: {stack: none, nodes: %s, "
+			 "network: {bandwidth: 1Gbps, latency: 20us}, host: {copy: 10GBps, reduce: 8GBps}}\n"
+			 "systems: [{name: s, sync: %s}]\niterations: %zu\n",
+			 s % 2 ? "cifar10-quick" : "small-layers", nodes[s % 3], systems[s], 1 + 4 * (s % 3));
+		const struct psd_outcome outcome = check_text(text);
+
+		cr_expect_lt(outcome.n_simulated_nodes, outcome.n_nodes, "%s", text);
+	}
 }
 
 Test(classes, a_sample_of_simulations_with_and_without_classes)
@@ -243,6 +282,7 @@ static const struct large larges[] = {
 	{"nodes: 4096, " STAR, "ring", "flow", 10000, 1200},
 	{"nodes: 65536, " STAR, "ring", "flow", 10000, 8000},
 	{"nodes: 65536, workers_per_node: 16, " STAR, "ring, fuse: 25MiB", "flow", 5000, 110000},
+	{"nodes: 8192, " STAR, "hybrid", "flow", 400000, 23000},
 	{"nodes: 8192, workers_per_node: 8, slow: [{node: 77, compute: 0.5}], " RACKS, "two-level", "flow", 40000,
 	 14000},
 	{"nodes: 1024, " STAR, "ring", "message", 10000, 400},
