@@ -161,7 +161,7 @@ static enum psd_status write_report(struct command *command, const struct psd_re
 	switch ((enum psd_form)command->options->form) {
 	case PSD_FORM_TABLE: return psd_output_table(stdout, report, err);
 	case PSD_FORM_CSV: return psd_output_csv(stdout, report, err);
-	case PSD_FORM_JSON: return psd_output_json(&command->json, report, err);
+	case PSD_FORM_JSON: return psd_output_json(&command->json, report, command->options->has_plan, err);
 	}
 	return PSD_OK;
 }

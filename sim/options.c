@@ -39,8 +39,10 @@ static const struct psd_command commands[] = {
 static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print results as CSV: exact values, with units in the column names"), FORM(CSV),
 	 .commands = OF(PREDICT)},
-	{OPTION("--json", NULL, "print results as JSON, with each tensor's method and each resource's busy time"),
-	 FORM(JSON), .commands = OF(PREDICT)},
+	{OPTION("--json", NULL, "print results as JSON, with each resource's busy time"), FORM(JSON),
+	 .commands = OF(PREDICT)},
+	{OPTION("--plan", NULL, "add each tensor's method to the JSON, with bytes and seconds of the alternatives"),
+	 .kind = PSD_OPTION_FLAG, AT(has_plan), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE",
 		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
 		"ui.perfetto.dev"),
@@ -165,6 +167,8 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "'--every-node' needs a simulation, '--estimate' makes none");
+	if (!status && !parsed.about && parsed.has_plan && parsed.form != PSD_FORM_JSON)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--plan' needs '--json'");
 	if (!status && !parsed.arguments.is_last && parsed.arguments.command == PSD_SIM_IMPORT)
 		status = check_import(&parsed, err);
 	if (status)

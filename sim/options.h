@@ -43,6 +43,7 @@ struct psd_options {
 	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
+	bool has_plan;	    /* the JSON has the plan of each row */
 	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */
 	const char *system_name;	/* name of the only system to predict; NULL: all systems */
 	const char *output_path;	/* path of the profile that an import writes */

@@ -39,6 +39,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
+		{"--csv --plan " QUICKSTART, "'--plan' needs '--json'"},
 		{"--every-node --estimate " QUICKSTART, "'--every-node' needs a simulation"},
 		{"--trace t.json " QUICKSTART " " QUICKSTART, "'--trace' takes one scenario"},
 		{"plan --trace t.json " QUICKSTART, "'--trace' is an option of 'psd-sim', not of 'psd-sim plan'"},
@@ -87,6 +88,12 @@ Test(cli, a_command_may_stand_behind_options)
 	expect_complaint("--csv plan " QUICKSTART, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'");
 	expect_complaint("--system plan " QUICKSTART, 2, "has no system 'plan'");
 	expect_complaint("-- plan " QUICKSTART, 2, "'plan' is neither a file nor a command");
+}
+
+Test(cli, json_has_the_plan_on_request)
+{
+	expect_words("--estimate --json --system Ring " QUICKSTART, "\"busy\":{", "\"plan\"");
+	expect_words("--estimate --json --plan --system Ring " QUICKSTART, "\"plan\":[", "\"published\":");
 }
 
 Test(cli, stacks_are_listed_and_shown_with_their_record)
