@@ -17,6 +17,7 @@ enum psd_sim_command {
 	PSD_SIM_SHOW,
 	PSD_SIM_PLATFORM,
 	PSD_SIM_STACKS,
+	PSD_SIM_MERGE, /* joins the parts of a sweep */
 	PSD_SIM_IMPORT
 };
 
@@ -43,18 +44,20 @@ struct psd_options {
 	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
-	bool has_plan;	    /* the JSON has the plan of each row */
-	const char *trace_path;		/* path of the trace to write, from --trace; NULL: no trace is written */
-	const char *system_name;	/* name of the only system to predict; NULL: all systems */
-	const char *output_path;	/* path of the profile that an import writes */
-	const char *model_path;		/* model of an import; NULL: its layers are the trace's operators */
-	const char *graph_path;		/* graph that an import without a model writes; NULL with a model */
-	char *beside;			/* owned name of that graph, if the user gave none */
-	uint64_t batch;			/* samples of a step of an imported trace; 0: by the trace */
-	const char *bandwidth;		/* rate of links for an import's collectives, as written; NULL: unknown */
-	double bits_per_sec;		/* the same; 0: unknown */
-	double latency_sec;		/* latency of links for an import's collectives */
-	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
+	bool has_plan;			 /* the JSON has the plan of each row */
+	const char *trace_path;		 /* path of the trace to write, from --trace; NULL: no trace is written */
+	const char *shard;		 /* part of the sweep to predict, as in 2/8; NULL: the whole sweep */
+	uint64_t shard_number, n_shards; /* the same as numbers; 0: the whole sweep */
+	const char *system_name;	 /* name of the only system to predict; NULL: all systems */
+	const char *output_path;	 /* path of the profile that an import writes */
+	const char *model_path;		 /* model of an import; NULL: its layers are the trace's operators */
+	const char *graph_path;		 /* graph that an import without a model writes; NULL with a model */
+	char *beside;			 /* owned name of that graph, if the user gave none */
+	uint64_t batch;			 /* samples of a step of an imported trace; 0: by the trace */
+	const char *bandwidth;		 /* rate of links for an import's collectives, as written; NULL: unknown */
+	double bits_per_sec;		 /* the same; 0: unknown */
+	double latency_sec;		 /* latency of links for an import's collectives */
+	struct psd_arguments arguments;	 /* further arguments; arguments.command is an enum psd_sim_command */
 };
 
 /* Reads psd-sim's command line into *options, which psd_options_release() releases. If an option asks for a text about
