@@ -345,6 +345,7 @@ function are_one_prediction(p,    f, n)
 END {
 	if (has_failed)
 		exit 2
+	check_parts()
 	if (!((predicted_file, "predicted") in n_rows))
 		finish_with(predicted_file ":2: has no result, must have a row for each point")
 	if (has_calibrated && !((file_of_role["calibrated"], "calibrated") in n_rows))

@@ -75,6 +75,29 @@ function read_fields(    n)
 	for (; n > 0; n--)
 		if (length(field[n]) > 1000) # awk's buffers end at some length
 			complain("field " n " has " length(field[n]) " bytes, must have 1000 or fewer")
+	if ("shard" in at && "row" in at && "rows" in at)
+		note_part(field[at["scenario"]])
+}
+
+# Notes a row of a sweep that psd-sim --shard predicted in parts.
+function note_part(sweep)
+{
+	if (field[at["shard"]] !~ /^[1-9][0-9]*[/][1-9][0-9]*$/ || field[at["row"]] !~ /^[1-9][0-9]*$/ || \
+		field[at["rows"]] !~ /^[1-9][0-9]*$/)
+		complain("'shard', 'row' and 'rows' must be such as 2/8,10,40")
+	row_is_there[sweep, field[at["row"]] + 0] = 1
+	n_rows_of[sweep] = field[at["rows"]] + 0
+	n_shards_of[sweep] = substr(field[at["shard"]], index(field[at["shard"]], "/") + 1) + 0
+}
+
+# Refuses a sweep of which a row is missing. Call it after the last row.
+function check_parts(    sweep, i)
+{
+	for (sweep in n_rows_of)
+		for (i = 1; i <= n_rows_of[sweep]; i++)
+			if (!((sweep, i) in row_is_there))
+				finish_with("row " i " of " n_rows_of[sweep] " of '" sweep "' is missing, " \
+					"it belongs to part " (i - 1) % n_shards_of[sweep] + 1 "/" n_shards_of[sweep])
 }
 
 # Refuses text in a known column of numbers, also where the plot has no use for the column: the file is damaged. Call it

@@ -213,6 +213,7 @@ is_log {
 END {
 	if (has_failed)
 		exit 2
+	check_parts()
 	is_training = n_logs > 0 && take_training()
 	for (series = 1; series <= n_series; series++)
 		n_drawn += n_points[series] > 0

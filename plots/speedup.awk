@@ -199,6 +199,7 @@ function add_row(series, row,    i)
 END {
 	if (has_failed)
 		exit 2
+	check_parts()
 	for (i = 1; i <= n_wanted; i++)
 		if (!(wanted[i] in was_found))
 			finish_with(FILENAME ": there is no system '" wanted[i] "', there are " all_systems())

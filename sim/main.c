@@ -20,6 +20,7 @@
 #include "sim/executor/simulate.h"
 #include "sim/import/import.h"
 #include "sim/loaded_scenario.h"
+#include "sim/merge.h"
 #include "sim/options.h"
 #include "sim/output/describe.h"
 #include "sim/output/grid.h"
@@ -162,7 +163,7 @@ static enum psd_status write_report(struct command *command, const struct psd_re
 	switch ((enum psd_form)command->options->form) {
 	case PSD_FORM_TABLE: return psd_output_table(stdout, report, err);
 	case PSD_FORM_CSV: return psd_output_csv(stdout, report, err);
-	case PSD_FORM_JSON: return psd_output_json(&command->json, report, err);
+	case PSD_FORM_JSON: return psd_output_json(&command->json, report, command->options->has_plan, err);
 	}
 	return PSD_OK;
 }
@@ -177,6 +178,9 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		.n_variants = loaded->n_variants,
 		.published = psd_loaded_scenario_published(loaded),
 		.system_name = options->system_name,
+		.shard = options->shard,
+		.shard_number = (unsigned)options->shard_number,
+		.n_shards = (unsigned)options->n_shards,
 		.is_estimate = options->is_estimate,
 		.detail = options->is_every_node ? PSD_DETAIL_ALL : PSD_DETAIL_CLASSES,
 		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
@@ -246,10 +250,11 @@ static bool has_same_columns(const struct psd_scenario *one, const struct psd_sc
 	return is_same;
 }
 
-static enum psd_status write_csv_head(const struct psd_loaded_scenario *scenarios, unsigned n, struct psd_error *err)
+static enum psd_status write_csv_head(const struct psd_loaded_scenario *scenarios, unsigned n, const char *shard,
+				      struct psd_error *err)
 {
 	const struct psd_scenario *first = &scenarios[0].scenario;
-	const struct psd_result example = {.swept = first->n_swept ? first : NULL};
+	const struct psd_result example = {.swept = first->n_swept ? first : NULL, .shard = shard};
 	struct psd_text text = {.bytes = NULL};
 
 	for (unsigned i = 1; i < n; i++)
@@ -271,7 +276,8 @@ static int run_all(struct command *command, const struct psd_loaded_scenario *sc
 	/* opened first: a wrong path is reported before the sweep runs */
 	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
 		return complain(err.status, &err, true);
-	if (options->form == PSD_FORM_CSV && write_csv_head(scenarios, options->arguments.n_operands, &err))
+	if (options->form == PSD_FORM_CSV &&
+	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
 		return complain(err.status, &err, false);
 	if (options->form == PSD_FORM_JSON)
 		psd_json_begin(&command->json, NULL, '[');
@@ -619,6 +625,20 @@ static int show_stacks(const struct psd_arguments *arguments)
 	return status ? complain(status, &err, false) : EXIT_DONE;
 }
 
+static int merge_parts(const struct psd_arguments *arguments)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+	enum psd_status status =
+		psd_merge(&text, (const char *const *)arguments->operands, arguments->n_operands, &err);
+
+	if (!status)
+		status = psd_output_text(stdout, &text, &err);
+	else
+		psd_text_release(&text);
+	return status ? complain(status, &err, true) : EXIT_DONE;
+}
+
 static int run(const struct psd_options *options)
 {
 	if (options->about)
@@ -627,6 +647,8 @@ static int run(const struct psd_options *options)
 		return show_stacks(&options->arguments);
 	if (options->arguments.command == PSD_SIM_DESCRIBE)
 		return describe(&options->arguments);
+	if (options->arguments.command == PSD_SIM_MERGE)
+		return merge_parts(&options->arguments);
 	if (options->arguments.command == PSD_SIM_IMPORT)
 		return import_trace(options);
 	return load_and_use(options);

@@ -8,7 +8,7 @@
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
-enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24 };
+enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24, MOST_SHARDS = 1000000 };
 
 static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=message", NULL};
 
@@ -28,8 +28,9 @@ static const struct psd_command commands[] = {
 		 "and failures."},
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
 			    "Shows software stacks: constants, published values and errors of predictions.", true},
+	[PSD_SIM_MERGE] = {"merge", "PART.csv", true, "Joins CSV files of --shard to that of the whole sweep."},
 	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
-			    "Makes a profile of a trace: JSON of PyTorch's profiler, gzip or not, or Nsight's SQLite."},
+			    "Makes a profile of a trace of PyTorch's profiler, or of Nsight's SQLite."},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
@@ -43,8 +44,10 @@ static const struct psd_command commands[] = {
 static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print results as CSV: exact values, with units in the column names"), FORM(CSV),
 	 .commands = OF(PREDICT)},
-	{OPTION("--json", NULL, "print results as JSON, with each tensor's method and each resource's busy time"),
-	 FORM(JSON), .commands = OF(PREDICT) | OF(ASK)},
+	{OPTION("--json", NULL, "print results as JSON, with each resource's busy time"), FORM(JSON),
+	 .commands = OF(PREDICT) | OF(ASK)},
+	{OPTION("--plan", NULL, "add each tensor's method, and the alternatives to it, to the JSON"),
+	 .kind = PSD_OPTION_FLAG, AT(has_plan), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE",
 		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
 		"ui.perfetto.dev"),
@@ -62,11 +65,12 @@ static const struct psd_option option_list[] = {
 		"set sizes of a model's input or open axis, as in data=3x224x224. Short for --set "
 		"model.input.NAME=SIZES"),
 	 .kind = PSD_OPTION_SETTING, .prefix = "model.input.", .commands = OF_SCENARIOS | OF(DESCRIBE)},
-	{OPTION("--sweep", "KEY=A,B",
-		"a row for each value of a key, as in nodes=1..64*2. Short for --set 'sweep.KEY=[A, B]'"),
+	{OPTION("--sweep", "KEY=A,B", "make rows for each value of a key, as in nodes=1..64*2 or seed=1,2,3"),
 	 .kind = PSD_OPTION_SETTING, .prefix = "sweep.", .is_list = true, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
+	{OPTION("--shard", "I/N", "predict part I of N of the rows; `psd-sim merge` joins the CSV of all"),
+	 .kind = PSD_OPTION_TEXT, AT(shard), .commands = OF(PREDICT)},
 	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),
 	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES,
 	 .commands = OF(PREDICT) | OF(ASK)},
@@ -132,6 +136,29 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	return PSD_OK;
 }
 
+/* Reads "2/8". */
+static enum psd_status check_shard(struct psd_options *options, struct psd_error *err)
+{
+	const char *slash = strchr(options->shard, '/');
+	const size_t length = slash ? (size_t)(slash - options->shard) : 0;
+	char number[16];
+
+	if (slash && length < sizeof(number)) {
+		memcpy(number, options->shard, length);
+		number[length] = '\0';
+	}
+	if (!slash || length >= sizeof(number) || !psd_units_read_count(number, &options->shard_number) ||
+	    !psd_units_read_count(slash + 1, &options->n_shards) || options->shard_number < 1 ||
+	    options->shard_number > options->n_shards || options->n_shards > MOST_SHARDS)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'--shard' is '%.80s', must be a part and their number, such as 1/8 to 8/8",
+				     options->shard);
+	if (options->arguments.n_operands > 1)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--shard' takes one scenario, %u are given",
+				     options->arguments.n_operands);
+	return PSD_OK;
+}
+
 /* The graph stands beside the profile: p.yaml beside p.csv. */
 static enum psd_status name_graph(struct psd_options *options, struct psd_error *err)
 {
@@ -170,6 +197,10 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "'--every-node' needs a simulation, '--estimate' makes none");
+	if (!status && !parsed.about && parsed.shard)
+		status = check_shard(&parsed, err);
+	if (!status && !parsed.about && parsed.has_plan && parsed.form != PSD_FORM_JSON)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--plan' needs '--json'");
 	if (!status && !parsed.arguments.is_last && parsed.arguments.command == PSD_SIM_IMPORT)
 		status = check_import(&parsed, err);
 	if (status)

@@ -18,6 +18,7 @@ enum psd_sim_command {
 	PSD_SIM_PLATFORM,
 	PSD_SIM_ASK,
 	PSD_SIM_STACKS,
+	PSD_SIM_MERGE, /* joins the parts of a sweep */
 	PSD_SIM_IMPORT
 };
 
@@ -44,9 +45,12 @@ struct psd_options {
 	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;
-	const char *trace_path;	 /* path of the trace to write, from --trace; NULL: no trace is written */
-	const char *system_name; /* name of the only system to predict; NULL: all systems */
-	const char *output_path; /* path of the profile that an import writes */
+	bool has_plan;			 /* the JSON has the plan of each row */
+	const char *trace_path;		 /* path of the trace to write, from --trace; NULL: no trace is written */
+	const char *shard;		 /* part of the sweep to predict, such as "2/8"; NULL: the whole sweep */
+	uint64_t shard_number, n_shards; /* the same part as numbers; 0: the whole sweep */
+	const char *system_name;	 /* name of the only system to predict; NULL: all systems */
+	const char *output_path;	 /* path of the profile that an import writes */
 	/* import: path of the model file; NULL: layers are made from the trace's operators */
 	const char *model_path;
 	/* import without a model file: path of the graph to write; NULL with a model file */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const char psd_units_rate_help[] = "a rate such as 40Gbps or 2.3GBps";
 const char psd_units_bytes_help[] = "a size such as 256KiB or 2MB";
@@ -274,10 +273,14 @@ enum loose { LOOSE_NOWHERE, LOOSE_PREFIX, LOOSE_ALL };
 /* True if the suffix begins the unit, or is all of it. */
 static bool begins(const char *suffix, const char *unit, enum loose loose)
 {
-	const size_t n_loose = loose == LOOSE_ALL ? strlen(suffix) : loose == LOOSE_PREFIX;
+	for (size_t i = 0; suffix[i]; i++) {
+		const bool is_loose = loose == LOOSE_ALL || (loose == LOOSE_PREFIX && i == 0);
+		const int one = (unsigned char)suffix[i], other = (unsigned char)unit[i];
 
-	return !strncasecmp(suffix, unit, n_loose) &&
-	       !strncmp(suffix + n_loose, unit + n_loose, strlen(suffix + n_loose));
+		if (is_loose ? tolower(one) != tolower(other) : one != other)
+			return false;
+	}
+	return true;
 }
 
 /* Appends "40Gbps or 40GBps": the figure with the usual units that the suffix begins. */

@@ -208,6 +208,19 @@ static const char *text_of(const struct psd_result *result, const struct column 
 	return column->kind == WORDS && *(const char *)at ? at : NULL;
 }
 
+/* Columns of a sweep in parts, behind all others. */
+static bool shard_field(const struct psd_result *result, unsigned c, struct psd_field *field)
+{
+	if (!result->shard || c > 2)
+		return false;
+	*field = (struct psd_field){.name = c == 0   ? "shard"
+					    : c == 1 ? "row"
+						     : "rows",
+				    .text = c == 0 ? result->shard : NULL,
+				    .number = {true, c == 1 ? result->row : result->n_rows}};
+	return true;
+}
+
 bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
 	const unsigned n_columns = result->swept ? SWEPT_COLUMNS : COLUMNS;
@@ -222,7 +235,7 @@ bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_fi
 		return true;
 	}
 	if (c >= n_columns)
-		return false;
+		return shard_field(result, c - n_columns - (result->swept ? result->swept->n_swept : 0), field);
 	*field = (struct psd_field){columns[c].name,   text_of(result, &columns[c]), number_of(result, &columns[c]),
 				    columns[c].digits, columns[c].kind == FLAG,	     columns[c].kind == WORDS};
 	return true;

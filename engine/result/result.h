@@ -46,7 +46,11 @@ struct psd_result {
 	 * - 1. */
 	struct psd_result_value error_ratio;
 	struct psd_result_value is_fitted; /* 1: a constant was fitted to the published value; 0: none was */
-	bool is_refused; /* the case needs too many events for any executor, so it has no row in the output */
+	/* place of the row in a sweep that is predicted in parts; shard NULL: it is not */
+	const char *shard;    /* part of the sweep, as in 2/8 */
+	unsigned row, n_rows; /* number of the row, from 1, and number of rows of the whole sweep */
+	bool is_elsewhere;    /* the case belongs to another part, so it has no row; is_refused is set, too */
+	bool is_refused;      /* the case needs too many events for any executor, so it has no row in the output */
 	/* Resource that limits the speed of a prediction, as text of the column `limit`; "": not known. */
 	char limit[PSD_RESULT_LIMIT_MAX];
 	/* lower and upper end of the band of a prediction's images_per_sec, from the record of its stack */

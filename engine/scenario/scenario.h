@@ -416,7 +416,8 @@ enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *pa
 /* Returns the number of variants: combinations of the values of swept keys, at least 1. */
 unsigned psd_scenario_variants(const struct psd_scenario *scenario);
 /* Makes variant i of a scenario. psd_scenario_load() and psd_scenario_parse() make variant 0; the last swept key
- * changes fastest. The variant borrows the tree of `scenario`, and is released first. PSD_EINVAL with place, PSD_ENOMEM. */
+ * changes fastest. The variant borrows the tree of `scenario`, and is released first. PSD_EINVAL with place,
+ * PSD_ENOMEM. */
 enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd_scenario *scenario, unsigned i,
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* Reads settings "model.KEY=VALUE" alone into scenario->choices; all other members of *scenario are empty.

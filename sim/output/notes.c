@@ -180,6 +180,8 @@ static void add_cases(struct psd_text *text, const struct psd_report *report, bo
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
 		const struct psd_result *result = &report->results[i];
 
+		if (result->is_elsewhere)
+			continue;
 		if (is_refused ? !result->is_refused : !result->outcome.is_estimate)
 			continue;
 		if (n_named == MOST_CASES_NAMED) {

@@ -33,9 +33,9 @@ enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struc
  * not written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes a JSON object for each result, as an element of the array that is open in `json`. PSD_ENOMEM, and the
- * statuses of psd_case_make(). */
-enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
+/* Writes a JSON object for each result, with its plan if has_plan, as an element of the array that is open in `json`.
+ * PSD_ENOMEM, and the statuses of psd_case_make(). */
+enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, bool has_plan,
 				struct psd_error *err) PSD_MUST_CHECK;
 
 /* Writes the plan of one case, with the reason for each choice. point_words: text about the point for the head, such

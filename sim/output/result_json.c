@@ -1,4 +1,4 @@
-/* Results as JSON: the columns of the CSV by name (null for an empty cell), the plan, and busy times. */
+/* Results as JSON: the columns of the CSV by name (null for an empty cell), busy times, and the plan on request. */
 #include <math.h>
 
 #include "engine/result/columns.h"
@@ -93,7 +93,8 @@ static enum psd_status write_plan(struct psd_json *json, const struct psd_costed
 	return status;
 }
 
-enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, struct psd_error *err)
+enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, bool has_plan,
+				struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -106,7 +107,8 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);
 		write_busy(json, &result->outcome);
-		status = write_plan(json, psd_report_costed(report, result), result, err);
+		if (has_plan)
+			status = write_plan(json, psd_report_costed(report, result), result, err);
 		psd_json_end(json, '}');
 	}
 	return status;

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/sweep/progress.h"
+
 enum {
 	NOISE_MAX = 4096, /* bytes kept of a crashing child's first words; a stack dump follows them */
 	NOISE_LINES = 3,
@@ -51,6 +53,7 @@ struct pool {
 	enum psd_status status;
 	struct psd_error *err;
 	sigset_t outer_mask;
+	struct psd_progress progress;
 };
 
 /* ---- signals: noted by the handler, delivered only while waiting ---- */
@@ -280,7 +283,7 @@ static void read_noise(struct pool *pool, struct child *slot)
 		slot->noise_length += (size_t)n_bytes;
 }
 
-static void show_progress(const struct pool *pool)
+static void show_progress(struct pool *pool)
 {
 	char name[NAME_ROOM];
 
@@ -288,14 +291,12 @@ static void show_progress(const struct pool *pool)
 		return;
 	pool->children->name(pool->children->context, pool->next_job - 1, name, sizeof(name));
 	psd_text_make_plain(name);
-	fprintf(stderr, "\r%u of %u done, at %s\033[K", pool->n_done, pool->children->n_jobs, name);
-	fflush(stderr);
+	psd_progress_show(&pool->progress, pool->n_done, name);
 }
 
 static void end_progress(const struct pool *pool)
 {
-	if (pool->children->has_progress)
-		fputs("\r\033[K", stderr);
+	psd_progress_end(&pool->progress);
 }
 
 static void start_children(struct pool *pool)
@@ -371,6 +372,7 @@ enum psd_status psd_children_run(const struct psd_children *children, struct psd
 	} else {
 		hold_signals(&before);
 		pool.outer_mask = before.mask;
+		psd_progress_start(&pool.progress, children->n_jobs, children->has_progress);
 		run_pool(&pool);
 		restore_signals(&before);
 		*signal_number = noted_signal;

@@ -9,11 +9,13 @@
 #include "engine/scenario/scenario_heed.h"
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
+#include "sim/sweep/progress.h"
 
 struct job {
 	const struct psd_costed_model *costed;
 	const struct psd_system *system;
 	struct psd_point point;
+	unsigned number; /* index of its result; unused for a baseline */
 };
 
 /* Scenario of baselines, without slow nodes and background traffic; its graph and costs are borrowed. */
@@ -30,7 +32,8 @@ struct work_list {
 	unsigned n_jobs;
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_report_jobs; /* n_systems * n_points */
+	unsigned first_system;	/* index of the first system of the report in the scenario */
+	unsigned n_report_jobs; /* n_systems * n_points, or those of this part */
 	struct calm *calms;	/* one for each variant; NULL: no system is a baseline */
 };
 
@@ -225,10 +228,20 @@ static enum psd_status add_baselines(struct work_list *list, struct psd_error *e
 				continue;
 			point.nodes = point.workers_per_node = point.workers = 1;
 			list->jobs[list->n_jobs++] =
-				(struct job){&list->calms[v].costed, baseline_system(scenario), point};
+				(struct job){&list->calms[v].costed, baseline_system(scenario), point, 0};
 		}
 	}
 	return PSD_OK;
+}
+
+/* The case of a system, counted from the first of the report, at a point of all variants. */
+static struct job job_of(const struct work_list *list, unsigned s, unsigned p)
+{
+	const unsigned n_points = psd_scenario_points(scenario_of(list->sweep));
+	const struct psd_costed_model *costed = variant_of(list->sweep, p / n_points);
+
+	return (struct job){costed, &costed->scenario->systems[list->first_system + s],
+			    psd_scenario_point(costed->scenario, p % n_points), s * list->n_points + p};
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
@@ -246,6 +259,7 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	}
 	if (status)
 		return status;
+	list->first_system = first;
 	const size_t most = ((size_t)list->n_systems + 1) * list->n_points;
 
 	list->jobs = calloc(most, sizeof(*list->jobs));
@@ -254,11 +268,10 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned s = first; s < first + list->n_systems; s++)
 		for (unsigned p = 0; p < list->n_points; p++) {
-			const unsigned n_points = psd_scenario_points(scenario);
-			const struct psd_costed_model *costed = variant_of(sweep, p / n_points);
+			const struct job job = job_of(list, s - first, p);
 
-			list->jobs[list->n_jobs++] = (struct job){costed, &costed->scenario->systems[s],
-								  psd_scenario_point(costed->scenario, p % n_points)};
+			if (!sweep->shard || job.number % sweep->n_shards == sweep->shard_number - 1)
+				list->jobs[list->n_jobs++] = job;
 		}
 	list->n_report_jobs = list->n_jobs;
 	return add_baselines(list, err);
@@ -267,13 +280,15 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 /* Reports a system that cannot run before the first case runs, not after an hour of others. */
 static enum psd_status check_systems(const struct work_list *list, struct psd_error *err)
 {
+	const unsigned n_points = psd_scenario_points(scenario_of(list->sweep));
 	enum psd_status status = PSD_OK;
 
-	const unsigned n_points = psd_scenario_points(scenario_of(list->sweep));
-
-	for (unsigned i = n_points - 1; i < list->n_report_jobs && !status; i += n_points) {
+	for (unsigned i = 0; i < list->n_report_jobs && !status; i++) {
 		const struct job *last = &list->jobs[i];
 		struct psd_case made;
+
+		if (last->number % n_points != n_points - 1)
+			continue;
 
 		status = psd_case_make(&made, last->costed, last->system, last->point, err);
 		if (!status)
@@ -311,12 +326,14 @@ static enum psd_status estimate_list(struct work_list *list, struct psd_error *e
 	struct prepared prepared = {.estimator = NULL};
 	enum psd_status status = PSD_OK;
 	unsigned end = list->n_jobs; /* later jobs need no estimate: this one has failed */
+	struct psd_progress progress;
 
 	if (!order)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned i = 0; i < list->n_jobs; i++)
 		order[i] = &list->jobs[i];
 	qsort(order, list->n_jobs, sizeof(*order), compare_jobs);
+	psd_progress_start(&progress, list->n_jobs, list->sweep->has_progress);
 	for (unsigned i = 0; i < list->n_jobs; i++) {
 		const unsigned job = (unsigned)(order[i] - list->jobs);
 		struct psd_error cause;
@@ -324,12 +341,14 @@ static enum psd_status estimate_list(struct work_list *list, struct psd_error *e
 			job < end ? run_or_refuse(list->sweep, order[i], &prepared, &list->outcomes[job], &cause)
 				  : PSD_OK;
 
+		psd_progress_show(&progress, i + 1, order[i]->system->name);
 		if (!ended)
 			continue;
 		status = ended;
 		end = job;
 		*err = cause;
 	}
+	psd_progress_end(&progress);
 	discard(&prepared);
 	free(order);
 	return status;
@@ -370,6 +389,20 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 						 : psd_costed_model_costs(costed, job->system)->compute_sec);
 }
 
+/* A result without a row, which another part of the sweep has. */
+static struct psd_result make_elsewhere(struct job job)
+{
+	const struct psd_scenario *scenario = job.costed->scenario;
+
+	return (struct psd_result){.system = job.system,
+				   .system_name = job.system->name,
+				   .point = job.point,
+				   .swept = scenario->n_swept ? scenario : NULL,
+				   .costed = job.costed,
+				   .is_refused = true,
+				   .is_elsewhere = true};
+}
+
 static struct psd_result make_result(const struct work_list *list, unsigned i)
 {
 	const struct psd_sweep *sweep = list->sweep;
@@ -386,12 +419,10 @@ static struct psd_result make_result(const struct work_list *list, unsigned i)
 	};
 	struct psd_result result;
 
+	result = make_elsewhere(*job);
+	result.is_elsewhere = false;
 	if (outcome->is_refused)
-		return (struct psd_result){.system = job->system,
-					   .system_name = job->system->name,
-					   .point = job->point,
-					   .swept = scenario->n_swept ? scenario : NULL,
-					   .is_refused = true};
+		return result;
 	result = psd_result_make(&basis, job->system, job->point, outcome, baseline_images_per_sec(list, job));
 	result.beyond = psd_result_beyond(&scenario->calibration, &job->point);
 	result.costed = job->costed;
@@ -402,23 +433,29 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 {
 	const struct psd_sweep *sweep = list->sweep;
 	const struct psd_scenario *scenario = scenario_of(sweep);
-	const unsigned n_results = list->n_report_jobs;
+	const unsigned n_results = list->n_systems * list->n_points;
 	struct psd_result *results = calloc(n_results, sizeof(*results));
 	enum psd_relief relief = PSD_RELIEF_NODES;
 	unsigned n_refused = 0, n_estimated = 0;
 
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u results", n_results);
-	for (unsigned i = 0; i < n_results; i++) {
+	for (unsigned i = 0; i < n_results; i++)
+		results[i] = make_elsewhere(job_of(list, i / list->n_points, i % list->n_points));
+	for (unsigned i = 0; i < list->n_report_jobs; i++) {
 		const struct psd_outcome *outcome = &list->outcomes[i];
+		struct psd_result *result = &results[list->jobs[i].number];
 
-		results[i] = make_result(list, i);
+		*result = make_result(list, i);
+		result->shard = sweep->shard;
+		result->row = list->jobs[i].number + 1;
+		result->n_rows = n_results;
 		n_refused += outcome->is_refused;
 		n_estimated += outcome->is_estimate;
 		if (outcome->is_refused && outcome->relief > relief)
 			relief = outcome->relief;
 	}
-	if (n_refused == n_results) {
+	if (n_refused > 0 && n_refused == list->n_report_jobs) {
 		const struct job *first = &list->jobs[0];
 
 		free(results);
@@ -427,7 +464,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	*report = (struct psd_report){.costed = sweep->costed,
 				      .published = sweep->published,
 				      .is_estimate = sweep->is_estimate,
-				      .systems = list->jobs[0].system,
+				      .systems = &scenario->systems[list->first_system],
 				      .results = results,
 				      .n_systems = list->n_systems,
 				      .n_points = list->n_points,

@@ -39,6 +39,9 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
+		{"--shard 9/8 " QUICKSTART, "'--shard' is '9/8', must be a part and their number, such as 1/8 to 8/8"},
+		{"--shard 1/2 " QUICKSTART " " QUICKSTART, "'--shard' takes one scenario, 2 are given"},
+		{"--csv --plan " QUICKSTART, "'--plan' needs '--json'"},
 		{"--every-node --estimate " QUICKSTART, "'--every-node' needs a simulation"},
 		{"--trace t.json " QUICKSTART " " QUICKSTART, "'--trace' takes one scenario"},
 		{"plan --trace t.json " QUICKSTART, "'--trace' is an option of 'psd-sim', not of 'psd-sim plan'"},
@@ -59,7 +62,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"plan -o x.csv " QUICKSTART, "'-o' is an option of 'psd-sim import', not of 'psd-sim plan', say --csv "
 					      ">FILE, see psd-sim plan --help\n"},
 		{"plam " QUICKSTART, "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, "
-				     "platform, ask, stacks, import, see psd-sim --help\n"},
+				     "platform, ask, stacks, merge, import, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
@@ -87,6 +90,12 @@ Test(cli, a_command_may_stand_behind_options)
 	expect_complaint("--csv plan " QUICKSTART, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'");
 	expect_complaint("--system plan " QUICKSTART, 2, "has no system 'plan'");
 	expect_complaint("-- plan " QUICKSTART, 2, "'plan' is neither a file nor a command");
+}
+
+Test(cli, json_has_the_plan_on_request)
+{
+	expect_words("--estimate --json --system Ring " QUICKSTART, "\"busy\":{", "\"plan\"");
+	expect_words("--estimate --json --plan --system Ring " QUICKSTART, "\"plan\":[", "\"published\":");
 }
 
 Test(cli, stacks_are_listed_and_shown_with_their_record)
@@ -361,7 +370,7 @@ static void expect_same_bytes(const char *arguments)
 Test(cli, the_same_scenario_gives_the_same_bytes)
 {
 	expect_same_bytes("--csv --set compute.jitter=10% " QUICKSTART);
-	expect_same_bytes("--json --fidelity message " QUICKSTART);
+	expect_same_bytes("--json --plan --fidelity message " QUICKSTART);
 	expect_same_bytes("--csv --estimate " QUICKSTART);
 	/* the trace goes into the pipe after the CSV */
 	expect_same_bytes("--csv --quiet --trace /dev/stdout --set compute.jitter=10% --system Hybrid " QUICKSTART);
@@ -487,7 +496,7 @@ FOLDER_TEST(cli, no_name_drives_the_terminal, scratch_folder_make())
 		"title: %s\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
 		"cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems: [{name: %s, schedule: sequential, sync: ps}, {name: B, sync: ring}]\n";
-	static const char *const commands[] = {"%s/s.yaml", "--json %s/s.yaml", "plan %s/s.yaml",
+	static const char *const commands[] = {"%s/s.yaml", "--json --plan %s/s.yaml", "plan %s/s.yaml",
 					       "describe %s/model.yaml", "--csv --trace /dev/stdout %s/s.yaml"};
 	char text[1024];
 	struct run refused = run("'/tmp/" HOSTILE_NAME ".yaml'", "2>&1");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/sweep/progress.h"
 #include "tests/cli_helper.h"
 #include "tests/scratch_folder.h"
 
@@ -95,4 +96,101 @@ Test(sweep, simulations_are_swept_too)
 	free(single);
 	free(swept.text);
 	free(alone.text);
+}
+
+/* ---- parts ---- */
+
+static void write_part(const struct scratch_folder *folder, unsigned i)
+{
+	char arguments[512];
+	struct run part;
+
+	snprintf(arguments, sizeof(arguments), SWEPT "--sweep model.batch_per_worker=32,64 --shard %u/3 >%s/%u.csv", i,
+		 folder->path, i);
+	part = run(arguments);
+	cr_assert_eq(part.exit_status, 0, "%s", part.text);
+	free(part.text);
+}
+
+static void expect_refused(const struct scratch_folder *folder, const char *parts, const char *words)
+{
+	char command[2 * PATH_MAX];
+	struct run merged;
+
+	snprintf(command, sizeof(command), "cd %s && %s merge %s 2>&1", folder->path, path_of("psd-sim").text, parts);
+	merged = run_command(command);
+	cr_expect_eq(merged.exit_status, 2, "%s", parts);
+	cr_expect(strstr(merged.text, words), "%s: %s", parts, merged.text);
+	free(merged.text);
+}
+
+/* 4 systems, 3 sizes and 2 batches are 24 rows, 8 in each part. */
+FOLDER_TEST(sweep, parts_join_to_the_bytes_of_the_whole, scratch_folder_make())
+{
+	const struct run whole = run(SWEPT "--sweep model.batch_per_worker=32,64");
+	char arguments[512];
+	struct run merged;
+
+	for (unsigned i = 1; i <= 3; i++)
+		write_part(&folder, i);
+	snprintf(arguments, sizeof(arguments), "merge %s/3.csv %s/1.csv %s/2.csv", folder.path, folder.path,
+		 folder.path);
+	merged = run(arguments);
+	cr_expect_str_eq(merged.text, whole.text);
+	free(whole.text);
+	free(merged.text);
+
+	expect_refused(&folder, "1.csv 3.csv", "1.csv: part 2/3 of the sweep is missing");
+	expect_refused(&folder, "1.csv 2.csv 2.csv", "2.csv:2: row 2 is there twice");
+	snprintf(arguments, sizeof(arguments), "sed -i 4d %s/2.csv", folder.path);
+	cr_assert_eq(system(arguments), 0);
+	expect_refused(&folder, "1.csv 2.csv 3.csv", "1.csv: row 8 of 24 is missing, it belongs to part 2/3");
+	snprintf(arguments, sizeof(arguments), "sed -i 1s/,rows// %s/3.csv", folder.path);
+	cr_assert_eq(system(arguments), 0);
+	expect_refused(&folder, "1.csv 2.csv 3.csv", "3.csv:1: the last columns must be shard,row,rows");
+}
+
+/* psd-plot reads the parts themselves, and draws nothing without one of them. */
+FOLDER_TEST(sweep, a_plot_notices_a_lost_part, scratch_folder_make())
+{
+	char command[512];
+	struct run plot;
+
+	for (unsigned i = 1; i <= 3; i++) {
+		snprintf(command, sizeof(command), "--estimate --csv scenarios/quickstart.yaml --shard %u/3 >%s/%u.csv",
+			 i, folder.path, i);
+		plot = run(command);
+		cr_assert_eq(plot.exit_status, 0, "%s", plot.text);
+		free(plot.text);
+	}
+	snprintf(command, sizeof(command), "plots/psd-plot speedup %s/1.csv %s/3.csv -o %s/p.svg 2>&1", folder.path,
+		 folder.path, folder.path);
+	plot = run_command(command);
+	cr_expect_eq(plot.exit_status, 2);
+	cr_expect(strstr(plot.text, "row 2 of 12 of ") && strstr(plot.text, "it belongs to part 2/3"), "%s", plot.text);
+	free(plot.text);
+	snprintf(command, sizeof(command), "plots/psd-plot speedup %s/1.csv %s/2.csv %s/3.csv -o %s/p.svg 2>&1",
+		 folder.path, folder.path, folder.path, folder.path);
+	plot = run_command(command);
+	cr_expect_eq(plot.exit_status, 0, "%s", plot.text);
+	free(plot.text);
+}
+
+Test(sweep, progress_tells_the_rest_of_the_time)
+{
+	static const struct {
+		unsigned n_done;
+		double elapsed_sec;
+		const char *words;
+	} lines[] = {
+		{0, 50, ""}, {1, 0.5, ""}, {20, 10, "40 s left, "}, {20, 100, "7 min left, "}, {1, 100, "2.8 h left, "},
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct psd_text text = {.bytes = NULL};
+
+		psd_progress_add_left(&text, lines[i].n_done, 100, lines[i].elapsed_sec);
+		cr_expect_str_eq(text.bytes ? text.bytes : "", lines[i].words);
+		psd_text_release(&text);
+	}
 }

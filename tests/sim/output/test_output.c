@@ -471,7 +471,7 @@ FIXTURE_TEST(json_holds_results_plan_and_busy_times)
 	struct psd_json json = {.out = memory.out};
 
 	psd_json_begin(&json, NULL, '[');
-	cr_assert_eq(psd_output_json(&json, &fixture->report, &err), PSD_OK);
+	cr_assert_eq(psd_output_json(&json, &fixture->report, true, &err), PSD_OK);
 	psd_json_end(&json, ']');
 	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
 	cr_expect_not_null(strstr(memory.text,
