@@ -5,7 +5,8 @@
 #include "engine/scenario/job.h"
 #include "engine/scenario/scenario_keys.h"
 
-#define JOB(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_job, member)
+#define JOB(text, kind, member)                                                                                        \
+	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_training_job, member)
 
 static const struct psd_key keys[] = {
 	{JOB("samples", COUNT, samples), .lowest = 1, .highest = 1e15,
@@ -45,7 +46,7 @@ static enum psd_status check_beside(const struct psd_schema_reader *reader, cons
 
 static enum psd_status check_job(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	const struct psd_job *job = base;
+	const struct psd_training_job *job = base;
 	const struct psd_node *checkpoint = psd_node_child(mapping, "checkpoint");
 
 	PSD_TRY(check_beside(reader, mapping, "budget", "price"));

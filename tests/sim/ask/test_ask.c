@@ -278,7 +278,7 @@ static void check_turns_of_nodes(const struct loaded *loaded, const struct psd_a
 /* The cheapest in time and the fastest in budget, of all clusters. */
 static void check_clusters(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
 {
-	const struct psd_job *job = &loaded->scenario.job;
+	const struct psd_training_job *job = &loaded->scenario.job;
 
 	for (unsigned b = 0; b < 2; b++) {
 		const double bandwidth_bps = loaded->scenario.sweep_bandwidth_bps[b];
