@@ -437,6 +437,35 @@ Test(ask, each_sentence_has_its_row_in_json)
 	free(json.text);
 }
 
+static void expect_fit(unsigned batch, const char *words)
+{
+	char arguments[256];
+
+	snprintf(arguments, sizeof(arguments),
+		 "ask --estimate --system Ring --set job.memory=4GB --set "
+		 "model.batch_per_worker=%u " JOB,
+		 batch);
+	const struct run made = run_program("psd-sim", arguments, "| tr '\\n' ' ' | tr -s ' '");
+
+	cr_expect_not_null(strstr(made.text, words), "%u: %s", batch, made.text);
+	free(made.text);
+}
+
+/* The batch that is said to fit does, and the next one does not. */
+Test(ask, the_largest_batch_that_fits_is_told)
+{
+	const struct run made = run_program("psd-sim", "ask --estimate --system Ring --set job.memory=4GB " JOB,
+					    "| tr '\\n' ' ' | tr -s ' '");
+	const char *told = strstr(made.text, "That does not fit 4 GB, but batches of up to ");
+
+	cr_assert_not_null(told, "%s", made.text);
+	const unsigned batch = (unsigned)strtoul(strstr(told, "up to ") + strlen("up to "), NULL, 10);
+
+	expect_fit(batch, "That fits 4 GB");
+	expect_fit(batch + 1, "That does not fit 4 GB");
+	free(made.text);
+}
+
 Test(ask, a_scenario_without_a_job_has_no_hours)
 {
 	const struct run made = run_program("psd-sim", "ask --estimate scenarios/compression.yaml", "");
