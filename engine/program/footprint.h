@@ -9,7 +9,7 @@
 /* Bytes in the memory in which a worker's layers compute: that of its device, or of its host where they are one. */
 struct psd_footprint {
 	uint64_t parameters_bytes;
-	uint64_t gradients_bytes;   /* of all iterations that are under way at the same time */
+	uint64_t gradients_bytes;   /* sum over all iterations that are under way at the same time */
 	uint64_t optimiser_bytes;   /* momentum, and mean of squared gradients */
 	uint64_t buffers_bytes;	    /* all other buffers of the methods */
 	uint64_t activations_bytes; /* outputs of layers, kept for backward; without workspace of libraries */
