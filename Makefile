@@ -343,7 +343,7 @@ $(BUILD)/psd-real-tests: $(call objects,$(REAL_SUITES))
 $(BUILD)/psd-run-tests: $(call objects,$(RUN_SUITES))
 $(BUILD)/psd-real-tests $(BUILD)/psd-run-tests: $(REAL_HELPERS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE) -lcriterion $(REAL_LIBS)
 
 $(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* A member that is 0 is absent, and questions that need it are not answered. */
-struct psd_training {
+struct psd_training_job {
 	uint64_t samples;	 /* samples of an epoch */
 	double epochs;		 /* epochs of the training */
 	double price;		 /* money for a worker in an hour */

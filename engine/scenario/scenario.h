@@ -396,7 +396,7 @@ struct psd_scenario {
 	const char *published_path; /* path of a file of published results, for comparison; NULL: none */
 	struct psd_calibrated calibration;
 	bool has_job;
-	struct psd_training job; /* bounds and prices of the whole training, for questions */
+	struct psd_training_job job; /* bounds and prices of the whole training, for questions */
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
 	const struct psd_node *root;   /* tree of the file, with the values of --set */

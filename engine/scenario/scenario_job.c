@@ -5,7 +5,8 @@
 #include "engine/scenario/job.h"
 #include "engine/scenario/scenario_keys.h"
 
-#define JOB(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_training, member)
+#define JOB(text, kind, member)                                                                                        \
+	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_training_job, member)
 
 static const struct psd_key keys[] = {
 	{JOB("samples", COUNT, samples), .lowest = 1, .highest = 1e15,
@@ -21,8 +22,7 @@ static const struct psd_key keys[] = {
 	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
 	 .help = "smallest accepted efficiency: samples per second of N workers, divided by N times those of a worker "
 		 "that only computes"},
-	{JOB("memory", BYTES, memory_bytes),
-	 .help = "memory of a worker's device. Default: whether a worker fits is not answered"},
+	{JOB("memory", BYTES, memory_bytes), .help = "memory of a worker's device. Default: memory is not answered"},
 	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
 	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},
 	{JOB("checkpoint", SECONDS, checkpoint_sec), .fallback = "0s",
@@ -45,7 +45,7 @@ static enum psd_status check_beside(const struct psd_schema_reader *reader, cons
 
 static enum psd_status check_job(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	const struct psd_training *job = base;
+	const struct psd_training_job *job = base;
 	const struct psd_node *checkpoint = psd_node_child(mapping, "checkpoint");
 
 	PSD_TRY(check_beside(reader, mapping, "budget", "price"));

@@ -29,7 +29,7 @@ extern const struct psd_section psd_scenario_cluster;
 extern const struct psd_section psd_scenario_host;   /* keys stored in struct psd_host_costs */
 extern const struct psd_section psd_scenario_system; /* keys stored in struct psd_system */
 extern const struct psd_section psd_scenario_sweep;
-extern const struct psd_section psd_scenario_job;   /* keys stored in struct psd_training */
+extern const struct psd_section psd_scenario_job;   /* keys stored in struct psd_training_job */
 extern const struct psd_section psd_scenario_train; /* keys stored in struct psd_train */
 
 /* Checks the path in "path=value". PSD_EINVAL: the path does not begin with a key of a scenario, but some keys' whole

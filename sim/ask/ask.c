@@ -4,8 +4,8 @@
 #include "sim/sweep/sweep.h"
 
 static const psd_question_fn questions[] = {
-	psd_ask_efficiency, psd_ask_knee,  psd_ask_bandwidth, psd_ask_best,
-	psd_ask_break_even, psd_ask_hours, psd_ask_cluster,   psd_ask_failures,
+	psd_ask_efficiency, psd_ask_knee,    psd_ask_bandwidth, psd_ask_best,	  psd_ask_break_even,
+	psd_ask_hours,	    psd_ask_cluster, psd_ask_memory,	psd_ask_failures,
 };
 
 /* Says by which rules the answers were made. */

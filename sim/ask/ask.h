@@ -53,6 +53,7 @@ void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers);
 
 /* Answers all questions of a scenario. *answers is filled on success; psd_answers_release() releases it.

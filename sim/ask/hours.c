@@ -25,7 +25,7 @@ static double money_of(const struct psd_ask *ask, unsigned nodes, double sec)
 static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			   enum psd_ask_how how)
 {
-	const struct psd_training *job = &ask->scenario->job;
+	const struct psd_training_job *job = &ask->scenario->job;
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
 	const struct psd_workload workload = psd_scenario_workload(ask->scenario, &ask->scenario->systems[system]);
 	const double step_samples = psd_ask_workers(ask, nodes) * (double)workload.batch_per_worker;
@@ -136,7 +136,7 @@ enum wanted { CHEAPEST, FASTEST };
 
 static bool is_allowed(const struct psd_ask *ask, enum wanted wanted, const struct cost *cost)
 {
-	const struct psd_training *job = &ask->scenario->job;
+	const struct psd_training_job *job = &ask->scenario->job;
 
 	return wanted == CHEAPEST ? cost->sec <= job->within_sec : cost->money <= job->budget;
 }
@@ -226,7 +226,7 @@ static void add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 
 void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 {
-	const struct psd_training *job = &ask->scenario->job;
+	const struct psd_training_job *job = &ask->scenario->job;
 	const size_t n = (size_t)ask->n_sizes * ask->n_systems;
 	bool *is_simulated = has_hours(ask) ? calloc(n, sizeof(*is_simulated)) : NULL;
 
@@ -255,7 +255,7 @@ static void add_time_value(struct psd_answers *answers, struct psd_answer *answe
 
 static void add_failures(struct psd_ask *ask, struct psd_answers *answers, const struct cost *cost)
 {
-	const struct psd_training *job = &ask->scenario->job;
+	const struct psd_training_job *job = &ask->scenario->job;
 	const struct psd_failures failures = {cost->sec, job->mtbf_sec / cost->nodes, job->checkpoint_sec,
 					      job->restart_sec};
 	const double interval_sec = psd_failures_interval_sec(&failures);

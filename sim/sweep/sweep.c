@@ -308,8 +308,10 @@ static int compare_numbers(uint64_t a, uint64_t b)
 static int compare_jobs(const void *left, const void *right)
 {
 	const struct job *a = *(const struct job *const *)left, *b = *(const struct job *const *)right;
-	int order = compare_numbers(a->system->number, b->system->number);
+	int order = compare_numbers((uintptr_t)a->costed, (uintptr_t)b->costed);
 
+	if (!order)
+		order = compare_numbers(a->system->number, b->system->number);
 	if (!order)
 		order = compare_numbers(a->point.workers, b->point.workers);
 	if (!order)

@@ -32,7 +32,7 @@ static const char *const systems[] = {
 	"{name: H, sync: ps, staleness: 1}",
 };
 
-enum { N_SYSTEMS_LISTED = sizeof(systems) / sizeof(systems[0]), N_SEEDS = 50, FEW_SEEDS = 4 };
+enum { N_SYSTEMS_LISTED = sizeof(systems) / sizeof(systems[0]), N_SEEDS = 50 };
 
 static void open_drawn(struct loaded *loaded, uint64_t seed)
 {
@@ -278,7 +278,7 @@ static void check_turns_of_nodes(const struct loaded *loaded, const struct psd_a
 /* The cheapest in time and the fastest in budget, of all clusters. */
 static void check_clusters(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
 {
-	const struct psd_training *job = &loaded->scenario.job;
+	const struct psd_training_job *job = &loaded->scenario.job;
 
 	for (unsigned b = 0; b < 2; b++) {
 		const double bandwidth_bps = loaded->scenario.sweep_bandwidth_bps[b];
@@ -340,7 +340,8 @@ static void check_seeds(uint64_t first, uint64_t n)
 
 Test(ask, answers_of_some_scenarios_are_those_of_exhaustive_sweeps)
 {
-	check_seeds(1, FEW_SEEDS);
+	check_seeds(3, 2);  /* with many turns */
+	check_seeds(12, 1); /* bandwidths that suffice */
 }
 
 Test(ask, answers_of_50_scenarios_are_those_of_exhaustive_sweeps)
@@ -435,6 +436,35 @@ Test(ask, each_sentence_has_its_row_in_json)
 	cr_expect_eq(n_rows, n_sentences);
 	free(text.text);
 	free(json.text);
+}
+
+static void expect_fit(unsigned batch, const char *words)
+{
+	char arguments[256];
+
+	snprintf(arguments, sizeof(arguments),
+		 "ask --estimate --system Ring --set job.memory=4GB --set "
+		 "model.batch_per_worker=%u " JOB,
+		 batch);
+	const struct run made = run_program("psd-sim", arguments, "| tr '\\n' ' ' | tr -s ' '");
+
+	cr_expect_not_null(strstr(made.text, words), "%u: %s", batch, made.text);
+	free(made.text);
+}
+
+/* The batch that is said to fit does, and the next one does not. */
+Test(ask, the_largest_batch_that_fits_is_told)
+{
+	const struct run made = run_program("psd-sim", "ask --estimate --system Ring --set job.memory=4GB " JOB,
+					    "| tr '\\n' ' ' | tr -s ' '");
+	const char *told = strstr(made.text, "That does not fit 4 GB, but batches of up to ");
+
+	cr_assert_not_null(told, "%s", made.text);
+	const unsigned batch = (unsigned)strtoul(strstr(told, "up to ") + strlen("up to "), NULL, 10);
+
+	expect_fit(batch, "That fits 4 GB");
+	expect_fit(batch + 1, "That does not fit 4 GB");
+	free(made.text);
 }
 
 Test(ask, a_scenario_without_a_job_has_no_hours)
