@@ -149,13 +149,36 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
+/* Hosts of one run that share a folder lock a file each. */
+static enum psd_status lock_trace(struct psd_run *run, struct psd_error *err)
+{
+	const char *const path = run->options->trace_path;
+	char *own = run->hosts.n_hosts ? psd_trace_path_of(path, run->self) : NULL;
+	const enum psd_status status =
+		psd_path_lock(own ? own : path, own ? own : path, &run->locks[PSD_RUN_LOCK_TRACE], err);
+
+	free(own);
+	return status;
+}
+
+/* A host of a cluster writes its own file; a separate server writes none. */
+static enum psd_status open_trace(struct psd_run *run, struct psd_error *err)
+{
+	const unsigned workers = run->point.workers;
+
+	if (run->hosts.n_hosts == 0)
+		return psd_trace_files_open(&run->trace, run->options->trace_path, 0, workers, workers, err);
+	return psd_trace_files_open(&run->trace, run->options->trace_path, run->self, run->self < workers, workers,
+				    err);
+}
+
 /* No other run may write the trace or the log. */
 static enum psd_status lock_outputs(struct psd_run *run, struct psd_error *err)
 {
-	const char *const trace = run->options->trace_path, *const log = run->options->log_path;
+	const char *const log = run->options->log_path;
 
 	if (run->traced)
-		PSD_TRY(psd_path_lock(trace, trace, &run->locks[PSD_RUN_LOCK_TRACE], err));
+		PSD_TRY(lock_trace(run, err));
 	return log && prints_results(run) ? psd_path_lock(log, log, &run->locks[PSD_RUN_LOCK_LOG], err) : PSD_OK;
 }
 
@@ -187,7 +210,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status)
 		status = lock_outputs(run, err);
 	if (!status && run->traced)
-		status = psd_output_open(&run->trace, run->options->trace_path, err);
+		status = open_trace(run, err);
 	if (!status)
 		status = psd_run_open_checkpoints(run, err);
 	if (!status)
@@ -252,13 +275,14 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		*err = run.trace_err;
 		status = run.trace_err.status;
 	}
-	if (!status && run.trace && !run.has_trace) { /* an older trace stays */
+	if (!status && run.trace.files && !run.has_trace) { /* an older trace stays */
 		psd_console_say("psd-run: no trace is written, since nothing was left to train");
-		psd_output_discard(run.trace);
+		psd_trace_files_discard(&run.trace);
 	}
 	if (!status)
 		status = psd_outputs_commit(err);
 	psd_outputs_discard();
+	psd_trace_files_release(&run.trace);
 	if (run.listener >= 0)
 		close(run.listener);
 	for (unsigned l = 0; l < PSD_RUN_LOCKS; l++)

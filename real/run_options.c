@@ -1,6 +1,7 @@
 /* The table of commands and options, and the options that need or exclude each other. */
 #include "real/run_options.h"
 
+#include "engine/result/trace_files.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/train.h"
 #include "real/cluster/hosts.h"
@@ -43,7 +44,7 @@ static const struct psd_command commands[] = {
 static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print results as exact CSV with psd-sim's columns"), .kind = PSD_OPTION_FLAG,
 	 AT(is_csv), .commands = OF(TRAIN)},
-	{OPTION("--trace", "FILE", "write Chrome trace events of --system, or of the last system. Not with --hosts"),
+	{OPTION("--trace", "FILE", "write a trace of the last system. With %r in FILE: a file for each rank"),
 	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE", "write loss, accuracy and seconds of each iteration as CSV, on host 0 only"),
 	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(log_path), .commands = OF(TRAIN)},
@@ -122,11 +123,12 @@ const struct psd_command_table psd_run_options_table = {
 enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
 					     const char *how, struct psd_error *err)
 {
-	const char *const other = options->n_nodes	      ? "--nodes"
-				  : options->has_no_emulation ? "--no-emulation"
-				  : options->trace_path	      ? "--trace"
-							      : NULL;
+	const char *const other = options->n_nodes ? "--nodes" : options->has_no_emulation ? "--no-emulation" : NULL;
 
+	if (!other && options->trace_path && !psd_trace_path_is_by_rank(options->trace_path))
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'--trace' is '%s', must have '%%r' for the rank with %s: each host writes a file",
+				     options->trace_path, how);
 	if (!other)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, at, "'%s' is for a cluster on this machine, must be left out with %s",

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "engine/result/trace_files.h"
 #include "real/cluster/hosts.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
@@ -59,7 +60,7 @@ struct psd_run {
 	/* Number of hosts that wrote the checkpoint, if it was written on another cluster or with another system; each
 	 * host then reads the files of all of them. 0: each host reads only its own file. */
 	unsigned from_hosts;
-	FILE *trace;
+	struct psd_trace_files trace;	 /* open files of the option --trace; `files` is NULL without it */
 	bool has_trace;			 /* the trace has been written to the file */
 	struct psd_error trace_err;	 /* reason why the trace could not be written; status PSD_OK: no error */
 	const struct psd_system *traced; /* system whose trace is written; NULL: none */

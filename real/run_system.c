@@ -69,7 +69,7 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 	enum psd_status status;
 
 	psd_run_name_executor(executor, run->device, psd_run_replay(run) != NULL, run->cluster_kind);
-	status = psd_spans_write(spans, run->trace, made, executor, &last_iteration, err);
+	status = psd_spans_write(spans, &run->trace, made, executor, run->hosts.n_hosts > 0, &last_iteration, err);
 	if (status)
 		return status;
 	run->has_trace = true;
@@ -114,6 +114,23 @@ static double join_sec_of(const struct psd_run *run)
 	return run->hosts.n_hosts ? JOIN_SEC : PSD_LAUNCH_CONNECT_SEC;
 }
 
+/* Runs on this machine, or as one host of a cluster. */
+static enum psd_status launch_or_join(struct psd_run *run, struct psd_launch_options *launch,
+				      struct psd_worker_result *result, struct psd_error *err)
+{
+	struct psd_recorder *recorder = launch->spans ? launch->spans->hosts : NULL;
+	enum psd_status status;
+
+	if (run->hosts.n_hosts == 0)
+		return psd_launch(launch, result, err);
+	if (recorder) {
+		launch->worker.span = psd_recorder_add_span;
+		launch->worker.span_context = recorder;
+	}
+	status = psd_join(&launch->worker, &run->hosts, run->self, result, err);
+	return !status && recorder ? psd_recorder_finish(recorder, err) : status;
+}
+
 static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
@@ -122,7 +139,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	struct psd_spans spans = {.hosts = NULL};
 	const bool is_over = psd_run_is_done(run); /* hosts only tell each other that they are done */
 	const bool is_traced = made->system == run->traced && !is_over;
-	const struct psd_launch_options launch = {
+	const unsigned n_traced = run->hosts.n_hosts ? 1 : psd_layout_hosts(&made->plan.layout);
+	struct psd_launch_options launch = {
 		.worker.made = made,
 		.worker.train = &run->train,
 		.worker.device = run->device,
@@ -148,13 +166,12 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.progress = options->is_quiet && !run->log.file ? NULL : observe,
 		.worker.context = &observer,
 	};
-	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
+	enum psd_status status = is_traced ? psd_spans_open(&spans, n_traced, err) : PSD_OK;
 
 	run->attempt.first_iteration = run->first_iteration;
 	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* a failed run leaves nothing to judge */
 	if (!status)
-		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
-					    : psd_launch(&launch, &row->result, err);
+		status = launch_or_join(run, &launch, &row->result, err);
 	*run->n_joined += !status && run->hosts.n_hosts;
 	if (is_over)
 		return status;

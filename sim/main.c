@@ -120,7 +120,7 @@ static int flush_output(int done)
 struct command {
 	const struct psd_options *options;
 	struct psd_json json;
-	FILE *trace; /* open file of the option --trace; NULL without it */
+	struct psd_trace_files trace; /* open files of the option --trace */
 	int signal_number;
 };
 
@@ -215,12 +215,25 @@ static void say_what_is_traced(const struct psd_options *options, const struct p
 	fprintf(stderr, " at %s\n", psd_result_point_name(point, text, sizeof(text)));
 }
 
+static struct psd_point traced_point(const struct psd_scenario *scenario)
+{
+	return psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
+}
+
+/* Called before the sweep, so that a wrong path is reported at once. */
+static enum psd_status open_trace(struct command *command, const struct psd_scenario *scenario, struct psd_error *err)
+{
+	const unsigned workers = traced_point(scenario).workers;
+
+	return psd_trace_files_open(&command->trace, command->options->trace_path, 0, workers, workers, err);
+}
+
 static enum psd_status run_with_trace(struct command *command, const struct psd_loaded_scenario *loaded,
 				      struct psd_error *err)
 {
 	const struct psd_loaded_scenario *last = psd_loaded_scenario_last(loaded);
 	const struct psd_scenario *scenario = &last->scenario;
-	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
+	const struct psd_point point = traced_point(scenario);
 	const struct psd_system *system;
 	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
 
@@ -228,7 +241,7 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 		status = run_sweep(command, loaded, err);
 	if (!status) {
 		say_what_is_traced(command->options, scenario, system, &point);
-		status = psd_trace_run(command->trace, &last->costed, system, point,
+		status = psd_trace_run(&command->trace, &last->costed, system, point,
 				       command->options->is_every_node ? PSD_DETAIL_ALL : PSD_DETAIL_HOSTS,
 				       &command->signal_number, err);
 	}
@@ -273,8 +286,7 @@ static int run_all(struct command *command, const struct psd_loaded_scenario *sc
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
-	/* opened first: a wrong path is reported before the sweep runs */
-	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
+	if (options->trace_path && open_trace(command, &scenarios[0].scenario, &err))
 		return complain(err.status, &err, true);
 	if (options->form == PSD_FORM_CSV &&
 	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
@@ -521,8 +533,13 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 {
 	struct command command = {.options = options, .json = {.out = stdout}};
 
-	if (options->arguments.command == PSD_SIM_PREDICT)
-		return run_all(&command, scenarios);
+	int predicted;
+
+	if (options->arguments.command == PSD_SIM_PREDICT) {
+		predicted = run_all(&command, scenarios);
+		psd_trace_files_release(&command.trace);
+		return predicted;
+	}
 	if (options->arguments.command == PSD_SIM_ASK)
 		return answer_all(&command, scenarios);
 	for (unsigned i = 0; i < options->arguments.n_operands; i++) {

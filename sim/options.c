@@ -50,7 +50,8 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_FLAG, AT(has_plan), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE",
 		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
-		"ui.perfetto.dev"),
+		"ui.perfetto.dev. With %r in FILE: a file for each worker, %r is its rank, in the form of PyTorch's "
+		"profiler"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead of simulating: a row takes microseconds"),
 	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT) | OF(ASK)},

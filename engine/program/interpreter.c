@@ -66,9 +66,11 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 	return task;
 }
 
-static void note_next(struct psd_interpreter *in, struct psd_task task)
+static void note_next(struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
 	in->next_sec[task.iteration] = now_sec(in); /* time never goes back: the last one stays */
+	if (in->seam.span)
+		in->seam.span(in->seam.context, h, task, in->next_sec[task.iteration], in->next_sec[task.iteration]);
 	if (++in->n_next_done[task.iteration] == in->n_workers)
 		psd_account_mark(&in->account, task.iteration, in->next_sec[task.iteration]);
 }
@@ -129,7 +131,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			continue;
 		}
 		if (op->kind == PSD_OP_NEXT)
-			note_next(in, task);
+			note_next(in, h, task);
 		psd_scheduler_finish(&host->scheduler, task);
 	}
 	/* the first by turn of all that became ready together, so that hosts which decide each for itself agree */

@@ -48,8 +48,8 @@ struct psd_seam {
 	 * psd_interpreter_chosen(), in the order of these calls. NULL on all interpreters except the coordinator. The
 	 * coordinator's hosts need not be members of the collective. */
 	void (*choose)(void *context, struct psd_task task);
-	/* Called after an operation has occupied its resource on the host from start_sec to end_sec; for traces. NULL:
-	 * not called. */
+	/* Called after an operation has occupied its resource on the host from start_sec to end_sec, and for
+	 * PSD_OP_NEXT, which takes no time; for traces. NULL: not called. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
 	void *context; /* first argument of all functions above */
 };

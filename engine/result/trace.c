@@ -2,10 +2,14 @@
 #include "engine/result/trace.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
-/* Rows of a process; 1 to 5 are enum psd_resource plus one. */
-enum { ROW_NETWORK_IN = PSD_RESOURCES + 1 };
+enum {
+	MOST_ARROWS = 16, /* a send with more receivers has none: they would hide each other */
+	ID_BITS = 53,	  /* bits of an arrow's number; readers keep numbers as doubles */
+};
+#define BEFORE_END_SEC 1e-9 /* an arrow ends just inside its span, so that it belongs to it */
 
 static const char *const row_names[] = {"compute", "copy out", "copy in", "host CPU", "network out", "network in"};
 
@@ -17,7 +21,7 @@ static void name_process(struct psd_text *text, const struct psd_layout *layout,
 
 	psd_text_add(text, "%s\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}",
 		     host ? "," : "", host, is_worker ? "worker" : "server", is_worker ? host : host - layout->workers);
-	for (unsigned row = 1; row <= ROW_NETWORK_IN; row++)
+	for (unsigned row = 1; row <= PSD_TRACE_ROW_NETWORK_IN; row++)
 		psd_text_add(
 			text,
 			",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
@@ -52,8 +56,7 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 
 /* ---- spans ---- */
 
-/* "push fc6 2/9": one word for what is done, then the layer. */
-static void add_name(struct psd_text *text, const struct psd_plan *plan, const struct psd_op *op)
+void psd_trace_add_name(struct psd_text *text, const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_plan_item *item = op->item >= 0 ? &plan->items[op->item] : NULL;
 	const char *verb = op->payload.collective ? op->payload.collective->name : psd_op_kind_names[op->kind];
@@ -69,18 +72,157 @@ static void add_name(struct psd_text *text, const struct psd_plan *plan, const s
 	psd_text_add_json(text, name);
 }
 
+/* ---- transfers ---- */
+
+static bool next_flow(const struct psd_program *program, const struct psd_span *span, unsigned *i,
+		      struct psd_flow *flow)
+{
+	return psd_payload_flow(&program->ops[span->task.op].payload, &program->plan->layout, span->host, (*i)++, flow);
+}
+
+static uint64_t sent_bytes(const struct psd_program *program, const struct psd_span *span, unsigned to)
+{
+	return to == span->host ? 0
+				: psd_payload_bytes_between(&program->ops[span->task.op].payload,
+							    &program->plan->layout, span->host, to);
+}
+
+struct psd_traffic psd_trace_traffic(const struct psd_program *program, const struct psd_span *span)
+{
+	const struct psd_op *op = &program->ops[span->task.op];
+	struct psd_traffic traffic = {.sent_bytes = 0};
+	struct psd_flow flow;
+
+	if (span->is_arrival)
+		traffic.received_bytes = span->bytes;
+	else if (op->kind == PSD_OP_SEND)
+		for (unsigned to = 0; to < psd_layout_hosts(&program->plan->layout); to++)
+			traffic.sent_bytes += sent_bytes(program, span, to);
+	else if (op->kind == PSD_OP_COLLECTIVE)
+		for (unsigned i = 0; next_flow(program, span, &i, &flow);) {
+			traffic.sent_bytes += flow.elements * op->payload.value_bytes;
+			traffic.received_bytes += flow.received_elements * op->payload.value_bytes;
+		}
+	return traffic;
+}
+
+static void add_peer(struct psd_text *text, unsigned peer, uint64_t bytes, bool *is_first)
+{
+	if (bytes > 0)
+		psd_text_add(text, "%s[%u,%" PRIu64 "]", *is_first ? "" : ",", peer, bytes);
+	*is_first = *is_first && bytes == 0;
+}
+
+void psd_trace_add_peers(struct psd_text *text, const struct psd_program *program, const struct psd_span *span)
+{
+	const unsigned value_bytes = program->ops[span->task.op].payload.value_bytes;
+	struct psd_flow flow;
+	bool is_first = true;
+
+	psd_text_add(text, ",\"sends\":[");
+	for (unsigned i = 0; next_flow(program, span, &i, &flow);)
+		add_peer(text, flow.to, flow.elements * value_bytes, &is_first);
+	psd_text_add(text, "],\"receives\":[");
+	is_first = true;
+	for (unsigned i = 0; next_flow(program, span, &i, &flow);)
+		add_peer(text, flow.from, flow.received_elements * value_bytes, &is_first);
+	psd_text_add(text, "]");
+}
+
+static void count(struct psd_text *text, unsigned pid, const char *name, uint64_t *until_now, uint64_t more,
+		  double now_sec)
+{
+	*until_now += more;
+	if (more > 0)
+		psd_text_add(text,
+			     ",\n{\"name\":\"%s\",\"ph\":\"C\",\"pid\":%u,\"ts\":%.3f,\"args\":{\"bytes\":%" PRIu64
+			     "}}",
+			     name, pid, 1e6 * now_sec, *until_now);
+}
+
+void psd_trace_count(struct psd_text *text, unsigned pid, struct psd_traffic *until_now, struct psd_traffic more,
+		     double now_sec)
+{
+	count(text, pid, "bytes sent", &until_now->sent_bytes, more.sent_bytes, now_sec);
+	count(text, pid, "bytes received", &until_now->received_bytes, more.received_bytes, now_sec);
+}
+
+/* One end of the arrow of a message from host `from` to host `to`: both ends compute the same number for it. */
+static void add_arrow(struct psd_text *text, const struct psd_program *program, const struct psd_span *span,
+		      unsigned from, unsigned to)
+{
+	const uint64_t n_hosts = psd_layout_hosts(&program->plan->layout);
+	const uint64_t task = (uint64_t)span->task.iteration * program->n_ops + span->task.op;
+	const uint64_t id = ((task * n_hosts + from) * n_hosts + to) & ((UINT64_C(1) << ID_BITS) - 1);
+	const bool begins = span->host == from;
+	const double at_sec = begins ? span->start_sec : fmax(span->start_sec, span->end_sec - BEFORE_END_SEC);
+
+	psd_text_add(text,
+		     ",\n{\"name\":\"message\",\"cat\":\"message\",\"ph\":\"%s\",\"id\":%" PRIu64
+		     ",\"pid\":%u,\"tid\":%d,\"ts\":%.3f}",
+		     begins ? "s" : "f\",\"bp\":\"e", id, span->host,
+		     span->is_arrival ? PSD_TRACE_ROW_NETWORK_IN : PSD_TRACE_ROW_NETWORK_OUT, 1e6 * at_sec);
+}
+
+/* True if the collective has a flow before flow i that has the same sender, or the same receiver. */
+static bool has_arrow(const struct psd_program *program, const struct psd_span *span, unsigned i, unsigned from,
+		      unsigned to)
+{
+	struct psd_flow flow;
+
+	for (unsigned before = 0; before + 1 < i;) {
+		next_flow(program, span, &before, &flow);
+		if (from == span->host ? flow.elements > 0 && flow.to == to
+				       : flow.received_elements > 0 && flow.from == from)
+			return true;
+	}
+	return false;
+}
+
+static void add_arrows(struct psd_text *text, const struct psd_program *program, const struct psd_span *span)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	const struct psd_op *op = &program->ops[span->task.op];
+	const unsigned sender = span->is_arrival ? span->peer : span->host;
+	struct psd_flow flow;
+
+	if (op->kind == PSD_OP_COLLECTIVE)
+		for (unsigned i = 0; next_flow(program, span, &i, &flow) && i <= MOST_ARROWS;) {
+			if (flow.elements > 0 && !has_arrow(program, span, i, span->host, flow.to))
+				add_arrow(text, program, span, span->host, flow.to);
+			if (flow.received_elements > 0 && !has_arrow(program, span, i, flow.from, span->host))
+				add_arrow(text, program, span, flow.from, span->host);
+		}
+	if (op->kind != PSD_OP_SEND || psd_payload_receivers(&op->payload, layout, sender) > MOST_ARROWS)
+		return;
+	if (span->is_arrival)
+		add_arrow(text, program, span, sender, span->host);
+	else
+		for (unsigned to = 0; to < psd_layout_hosts(layout); to++)
+			if (sent_bytes(program, span, to) > 0)
+				add_arrow(text, program, span, span->host, to);
+}
+
+/* ---- spans ---- */
+
 void psd_trace_add_span(struct psd_text *text, const struct psd_program *program, const struct psd_span *span)
 {
 	const struct psd_op *op = &program->ops[span->task.op];
-	const int row = span->is_arrival ? ROW_NETWORK_IN : (int)op->resource + 1;
+	const int row = span->is_arrival ? PSD_TRACE_ROW_NETWORK_IN : (int)op->resource + 1;
 
 	psd_text_add(text, ",\n{\"name\":");
-	add_name(text, program->plan, op);
+	psd_trace_add_name(text, program->plan, op);
 	psd_text_add(text,
 		     ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
-		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64 "}}",
+		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64,
 		     psd_op_kind_names[span->is_arrival ? PSD_OP_RECEIVE : op->kind], span->host, row,
 		     1e6 * span->start_sec, 1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
+	if (span->is_arrival)
+		psd_text_add(text, ",\"from\":%u", span->peer);
+	else if (op->kind == PSD_OP_COLLECTIVE)
+		psd_trace_add_peers(text, program, span);
+	psd_text_add(text, "}}");
+	add_arrows(text, program, span);
 }
 
 void psd_trace_add_end(struct psd_text *text)

@@ -113,12 +113,6 @@ static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_ca
 
 /* ---- in a process ---- */
 
-static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
-{
-	(void)program;
-	psd_recorder_add(context, span);
-}
-
 static struct psd_worker_options worker_of(const struct launch *launch, unsigned self)
 {
 	const struct psd_launch_options *options = launch->options;
@@ -141,7 +135,7 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.pace_receive_bps = ratio * links.receive_bps;
 	worker.has_latency = options->cluster_kind != PSD_CLUSTER_LOOPBACK;
 	worker.latency_sec = links.latency_sec;
-	worker.span = options->spans ? record_span : NULL;
+	worker.span = options->spans ? psd_recorder_add_span : NULL;
 	worker.span_context = options->spans ? &options->spans->hosts[self] : NULL;
 	return worker;
 }

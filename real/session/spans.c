@@ -15,6 +15,12 @@ void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span
 		fwrite(span, sizeof(*span), 1, recorder->file);
 }
 
+void psd_recorder_add_span(void *recorder, const struct psd_program *program, const struct psd_span *span)
+{
+	(void)program;
+	psd_recorder_add(recorder, span);
+}
+
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)
 {
 	if (fflush(recorder->file) || ferror(recorder->file))
@@ -75,19 +81,12 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 /* ---- the trace ---- */
 
 struct trace {
-	FILE *out;
-	struct psd_text text; /* one event */
-	double zero_sec;      /* time of the first span */
-	unsigned host;	      /* host of the current spans, and their number */
+	struct psd_trace_files *files;
+	double zero_sec; /* time of the first span */
+	unsigned host;	 /* host of the current spans, and their number */
 	uint64_t n_spans;
 	uint32_t last_iteration; /* see psd_spans_write() */
 };
-
-static void write_text(struct trace *trace)
-{
-	fwrite(trace->text.bytes, 1, trace->text.length, trace->out);
-	psd_text_clear(&trace->text);
-}
 
 static void find_first(void *context, const struct psd_program *program, const struct psd_span *span)
 {
@@ -108,25 +107,22 @@ static void write_span(void *context, const struct psd_program *program, const s
 		trace->last_iteration = span->task.iteration;
 	moved.start_sec -= trace->zero_sec;
 	moved.end_sec -= trace->zero_sec;
-	psd_trace_add_span(&trace->text, program, &moved);
-	write_text(trace);
+	psd_trace_files_add(trace->files, program, &moved);
 }
 
-enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
-				const char *executor, uint32_t *last_iteration, struct psd_error *err)
+enum psd_status psd_spans_write(const struct psd_spans *spans, struct psd_trace_files *files,
+				const struct psd_case *traced, const char *executor, bool by_clock,
+				uint32_t *last_iteration, struct psd_error *err)
 {
-	struct trace trace = {.out = out, .zero_sec = INFINITY, .last_iteration = UINT32_MAX};
-	enum psd_status status = psd_spans_tell(spans, &traced->program, find_first, &trace, err);
+	struct trace trace = {.files = files, .zero_sec = by_clock ? 0.0 : INFINITY, .last_iteration = UINT32_MAX};
+	enum psd_status status = psd_trace_files_begin(files, traced, executor, false, err);
 
-	psd_trace_add_head(&trace.text, traced, executor);
-	write_text(&trace);
+	if (!status && !by_clock)
+		status = psd_spans_tell(spans, &traced->program, find_first, &trace, err);
 	if (!status)
 		status = psd_spans_tell(spans, &traced->program, write_span, &trace, err);
-	psd_trace_add_end(&trace.text);
-	write_text(&trace);
-	if (!status && trace.text.is_out_of_memory)
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a trace");
-	psd_text_release(&trace.text);
+	if (!status)
+		status = psd_trace_files_end(files, err);
 	*last_iteration = trace.last_iteration;
 	return status;
 }

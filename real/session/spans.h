@@ -10,7 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/case/case.h"
-#include "engine/result/trace.h"
+#include "engine/result/trace_files.h"
 
 /* Largest number of spans that a host records (40 MB); later spans are not recorded. */
 enum { PSD_MAX_SPANS = 1000000 };
@@ -21,7 +21,7 @@ struct psd_recorder {
 };
 
 struct psd_spans {
-	struct psd_recorder *hosts;
+	struct psd_recorder *hosts; /* one entry for each host whose spans this machine records */
 	unsigned n_hosts;
 };
 
@@ -33,6 +33,8 @@ void psd_spans_close(struct psd_spans *spans);
 /* Writes a span to the host's file. Called in the host's process. If writing fails, psd_recorder_finish() reports
  * it. */
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
+/* The same, as a psd_span_fn; recorder: a struct psd_recorder. */
+void psd_recorder_add_span(void *recorder, const struct psd_program *program, const struct psd_span *span);
 /* Completes the host's file; called at the end of its process. PSD_ERUN: a span could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
 
@@ -41,11 +43,12 @@ enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_er
  * read. */
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes all spans to `out` as a trace in which the first span begins at 0. Call it when all processes of the hosts
- * have ended. *last_iteration: if a host had more spans than it recorded, iteration of its last recorded span, for the
- * first such host; UINT32_MAX: there is none. The caller must check ferror(out) for errors of writing. PSD_ENOMEM;
- * PSD_ERUN: a file cannot be read. */
-enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
-				const char *executor, uint32_t *last_iteration, struct psd_error *err) PSD_MUST_CHECK;
+/* Writes all spans as a trace in which the first span begins at 0; with by_clock, at its time of host 0's clock, which
+ * hosts share that each write a file. Call it when all processes of the hosts have ended. *last_iteration: if a host had
+ * more spans than it recorded, iteration of its last recorded span, for the first such host; UINT32_MAX: there is none.
+ * psd_outputs_commit() finds errors of writing. PSD_ENOMEM; PSD_ERUN: a file cannot be read. */
+enum psd_status psd_spans_write(const struct psd_spans *spans, struct psd_trace_files *files,
+				const struct psd_case *traced, const char *executor, bool by_clock,
+				uint32_t *last_iteration, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

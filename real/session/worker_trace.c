@@ -1,38 +1,35 @@
 /* Spans of this worker's operations, on the clock that all hosts share. */
 #include "real/session/worker_parts.h"
 
-static void record(struct psd_worker *worker, struct psd_task task, bool is_arrival, uint64_t bytes, double start_sec,
-		   double end_sec)
+/* Passes on a span whose times are this worker's. */
+static void record(struct psd_worker *worker, struct psd_span span)
 {
 	const double zero_sec = (worker->start_sec + worker->clock_offset_sec) / worker->dilation_ratio;
-	const struct psd_span span = {
-		.host = worker->self,
-		.task = task,
-		.is_arrival = is_arrival,
-		.bytes = bytes,
-		.start_sec = zero_sec + start_sec,
-		.end_sec = zero_sec + end_sec,
-	};
 
+	span.host = worker->self;
+	span.start_sec += zero_sec;
+	span.end_sec += zero_sec;
 	worker->options->span(worker->options->span_context, worker->program, &span);
 }
 
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
+	struct psd_span span = {.task = task, .bytes = op->bytes, .start_sec = start_sec, .end_sec = end_sec};
 	const struct psd_job *job;
 
 	if (!worker->options->span)
 		return;
-	if (worker->replay || op->resource == PSD_RESOURCE_NIC) {
-		record(worker, task, false, op->bytes, start_sec, end_sec);
-		return;
+	if (!worker->replay && op->resource != PSD_RESOURCE_NIC && op->kind != PSD_OP_NEXT) {
+		if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
+			return; /* nothing is done or copied here */
+		job = psd_worker_job(worker, psd_worker_lane(worker, op));
+		/* as measured by its thread: the event loop may be late */
+		span.start_sec = job->start_sec;
+		span.end_sec = job->start_sec + job->sec;
+		span.work_sec = job->busy_sec;
 	}
-	if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
-		return; /* nothing is done or copied here */
-	job = psd_worker_job(worker, psd_worker_lane(worker, op));
-	/* as measured by its thread: the event loop may be late */
-	record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
+	record(worker, span);
 }
 
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op)
@@ -53,6 +50,11 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
 						  worker->self);
 	if (worker->options->span)
-		record(worker, task, true, bytes, *start_sec, psd_worker_now(worker));
+		record(worker, (struct psd_span){.task = task,
+						 .is_arrival = true,
+						 .bytes = bytes,
+						 .start_sec = *start_sec,
+						 .end_sec = psd_worker_now(worker),
+						 .peer = peer});
 	*start_sec = 0.0;
 }

@@ -90,8 +90,16 @@ static void wake(void *context, uint64_t value)
 static void sim_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
 {
 	struct psd_simulation *sim = context;
-	const struct psd_span span = {psd_sim_host(sim, host),		task,	   false,
-				      sim->program->ops[task.op].bytes, start_sec, end_sec};
+	const struct psd_span span = {
+		.host = psd_sim_host(sim, host),
+		.task = task,
+		.bytes = sim->program->ops[task.op].bytes,
+		.start_sec = start_sec,
+		.end_sec = end_sec,
+	};
+
+	if (sim->program->ops[task.op].kind == PSD_OP_NEXT) /* the next layer tells as much */
+		return;
 	sim->span(sim->span_context, sim->program, &span);
 }
 

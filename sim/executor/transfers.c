@@ -361,7 +361,8 @@ static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned t
 		.is_arrival = true,
 		.bytes = flow_bytes(sim, psd_simulation_payload(sim, task), psd_sim_host(sim, from), to),
 		.start_sec = sim->sendings[from].start_sec,
-		.end_sec = psd_network_now_sec(),
+		.end_sec = psd_network_now_sec() + psd_network_latency_sec(from, to),
+		.peer = from,
 	};
 	sim->span(sim->span_context, sim->program, &span);
 }

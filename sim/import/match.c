@@ -92,11 +92,19 @@ static bool is_named(const struct pairing *pairing, const struct psd_layer *laye
 	return module != PSD_TRACE_NONE && !strcmp(psd_trace_string(trace, trace->ops[module].name), layer->name);
 }
 
+/* A layer of kind `other` may be any operator, known or not, that has a weight where the layer has one. */
+static unsigned rank_of(const struct psd_layer *layer, const struct psd_operator_row *row)
+{
+	if (!strcmp(layer->kind->name, "other"))
+		return psd_operator_has_weight(row) == has_weight(layer) ? 3 : 4;
+	return row ? rank_of_kind(row, layer->kind->name) : 4;
+}
+
 static double score_pair(const struct pairing *pairing, unsigned l, uint32_t u)
 {
 	const struct psd_layer *layer = layer_of(pairing, l);
 	const struct psd_operator_row *row = pairing->rows[u];
-	const unsigned rank = row ? rank_of_kind(row, layer->kind->name) : 4;
+	const unsigned rank = rank_of(layer, row);
 	const enum fit fit = fit_weight(pairing, layer, u);
 	const bool is_strong = psd_operator_has_weight(row) && has_weight(layer);
 

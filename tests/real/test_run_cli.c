@@ -92,7 +92,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--hosts h --nodes 2 " QUICKSTART,
 		 "'--nodes' is for a cluster on this machine, must be left out with '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART,
-		 "'--trace' is for a cluster on this machine, must be left out with '--hosts'"},
+		 "'--trace' is 't', must have '%r' for the rank with '--hosts': each host writes a file"},
 		{"-o x " QUICKSTART,
 		 "'-o' is an option of 'psd-run calibrate', not of 'psd-run', say --csv >FILE, see psd-run --help"},
 		{"--attempts 1 " QUICKSTART, "'--attempts' is an option of 'psd-run calibrate', not of 'psd-run'"},
@@ -423,12 +423,30 @@ FOLDER_TEST(run_cli, trace_shows_all_workers_from_zero_on, make_tiny())
 	cr_expect_eq(count(trace, "\"cat\":\"backward\""), 2 * 10 * 2);
 	cr_expect_eq(count(trace, "\"cat\":\"send\""), 2 * 10 * 2);
 	cr_expect_eq(count(trace, "\"cat\":\"receive\""), 2 * 10 * 2);
-	cr_expect_eq(count(trace, "\"pid\":0,\"tid\":6,\"ts\""), 10 * 2);
+	cr_expect_eq(count(trace, "\"ph\":\"X\",\"pid\":0,\"tid\":6,\"ts\""), 10 * 2);
+	cr_expect_eq(count(trace, "\"cat\":\"message\",\"ph\":\"s\""), 2 * 10 * 2);
+	cr_expect_eq(count(trace, "\"cat\":\"message\",\"ph\":\"f\""), 2 * 10 * 2);
 	cr_expect_eq(count(trace, "\"ts\":0.000,"), 1);
 	cr_expect_eq(count(trace, "\"ts\":-"), 0);
 	cr_expect_eq(count(trace, "\"dur\":-"), 0);
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
 	free(trace);
+	free(done.text);
+}
+
+FOLDER_TEST(run_cli, a_trace_by_rank_has_all_iterations_of_each_worker, make_tiny())
+{
+	struct run done = run(tiny(&folder, "--quiet --trace @/%r.json").text, "2>&1 >/dev/null");
+
+	cr_expect_eq(done.exit_status, 0, "%s", done.text);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		char *trace = scratch_folder_read(&folder, rank ? "1.json" : "0.json");
+
+		cr_expect_not_null(strstr(trace, rank ? "\"rank\": 1," : "\"rank\": 0,"));
+		cr_expect_eq(count(trace, "\"name\":\"ProfilerStep#"), 10);
+		cr_expect_eq(count(trace, "\"name\":\"ncclDevKernel_SendRecv\""), 2 * 10 * 2);
+		free(trace);
+	}
 	free(done.text);
 }
 

@@ -418,6 +418,23 @@ Test(cli, a_trace_replaces_the_old_file_only_when_it_is_complete)
 	free(done.text);
 }
 
+FOLDER_TEST(cli, a_trace_by_rank_is_a_file_for_each_worker, scratch_folder_make())
+{
+	char arguments[256];
+	struct run done;
+
+	snprintf(arguments, sizeof(arguments), "--csv --quiet --trace %s/rank-%%r.json --set sweep.nodes=3 " QUICKSTART,
+		 folder.path);
+	done = run(arguments, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0, "%s", done.text);
+	cr_expect_eq(scratch_folder_count(&folder), 3);
+	free(done.text);
+	/* files of more workers than this run has would be read with them */
+	snprintf(arguments, sizeof(arguments), "--csv --quiet --trace %s/rank-%%r.json --set sweep.nodes=2 " QUICKSTART,
+		 folder.path);
+	expect_complaint(arguments, 2, "rank-2.json: is the trace of another run, since this one has 2 workers");
+}
+
 /* By its own name, by another spelling of it, a hard link and a symbolic link. */
 static void expect_input_is_kept(const struct scratch_folder *folder, const char *input, const char *arguments)
 {

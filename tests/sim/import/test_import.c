@@ -130,6 +130,33 @@ Test(import, ranges_with_names_of_layers_go_before_order)
 	check_order("[" OP("10", "3", "other") "," OP("30", "5", "one") "]", 5, 3);
 }
 
+#define UNKNOWN(start, dur, name)                                                                                      \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" start ",\"dur\":" dur "}"
+
+/* Operators that are no part of a layer before them, since the model has a layer for each. */
+Test(import, layers_of_kind_other_are_the_operators_at_their_places)
+{
+	static const char model[] = "name: m\ninput: {channels: 4}\nlayers:\n"
+				    "  - {name: one, kind: inner-product, outputs: 4}\n"
+				    "  - {name: odd, kind: other, channels: 4}\n"
+				    "  - {name: even, kind: other, channels: 4}\n"
+				    "  - {name: two, kind: inner-product, outputs: 4}\n";
+	static const char trace[] =
+		"[" OP("10", "3", "unknown") "," UNKNOWN("20", "7", "aten::upsample_nearest2d") "," UNKNOWN(
+			"28", "1", "aten::grid_sampler") "," OP("30", "5", "unknown") "]";
+	struct scratch_folder folder = scratch_folder_make();
+	struct psd_import import;
+
+	scratch_folder_write(&folder, "m.yaml", model, strlen(model));
+	import = import_text(trace, scratch_folder_path(&folder, "m.yaml").text);
+	expect_sec(import.forward_sec[1], 3 * US);
+	expect_sec(import.forward_sec[2], 7 * US);
+	expect_sec(import.forward_sec[3], 1 * US);
+	expect_sec(import.forward_sec[4], 5 * US);
+	psd_import_release(&import);
+	scratch_folder_remove(&folder);
+}
+
 #define LINEAR(start, dur, outputs)                                                                                    \
 	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::linear\",\"pid\":1,\"tid\":1,\"ts\":" start ",\"dur\":" dur \
 	",\"args\":{\"Input Dims\":[[1,4],[" outputs ",4],[" outputs "]]}}"

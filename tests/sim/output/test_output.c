@@ -1029,7 +1029,7 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 	const struct psd_span spans[] = {
 		{.host = 0, .task = {0, forward}, .start_sec = 0, .end_sec = 0.25},
 		{.host = 1, .task = {1, send}, .start_sec = 0.25, .end_sec = 1.0000004},
-		{.host = 4, .task = {1, send}, .is_arrival = true, .start_sec = 0.25, .end_sec = 1.5},
+		{.host = 4, .task = {1, send}, .is_arrival = true, .start_sec = 0.25, .end_sec = 1.5, .peer = 1},
 	};
 
 	psd_trace_add_head(&text, &made, psd_sim_executor(&fixture->scenario, false));
@@ -1039,12 +1039,13 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 	cr_assert_not(text.is_out_of_memory);
 	cr_expect(is_json(text.bytes), "%s", text.bytes);
 
-	/* 4 workers and 1 server: a name each for the process and its 6 rows; then the spans; the head and the end */
+	/* 4 workers and 1 server: a name each for the process and its 6 rows; then the spans, and both ends of the
+	 * message's arrow; the head and the end */
 	unsigned n_lines = 0;
 
 	for (const char *c = text.bytes; *c; c++)
 		n_lines += *c == '\n';
-	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
+	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 2 + 1);
 	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
 				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
 				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
@@ -1062,7 +1063,17 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 	cr_expect_not_null(
 		strstr(text.bytes,
 		       "\"cat\":\"receive\",\"ph\":\"X\",\"pid\":4,\"tid\":6,\"ts\":250000.000,\"dur\":1250000.000,"));
-	cr_expect_not_null(strstr(text.bytes, "}}\n]}\n"));
+	const unsigned long long arrow =
+		((1ULL * made.program.n_ops + send) * 5 + 1) * 5 + 4; /* iteration 1, 5 hosts */
+	char ends[2][192];
+
+	snprintf(ends[0], sizeof(ends[0]), "\"ph\":\"s\",\"id\":%llu,\"pid\":1,\"tid\":5,\"ts\":250000.000}", arrow);
+	snprintf(ends[1], sizeof(ends[1]),
+		 "\"ph\":\"f\",\"bp\":\"e\",\"id\":%llu,\"pid\":4,\"tid\":6,\"ts\":1499999.999}", arrow);
+	cr_expect_not_null(strstr(text.bytes, ends[0]), "%s in %s", ends[0], text.bytes);
+	cr_expect_not_null(strstr(text.bytes, ends[1]), "%s in %s", ends[1], text.bytes);
+	cr_expect_not_null(strstr(text.bytes, ",\"from\":1}},\n"));
+	cr_expect_not_null(strstr(text.bytes, "}\n]}\n"));
 	psd_text_release(&text);
 	psd_case_release(&made);
 }
