@@ -181,7 +181,8 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 /* Sizes that the file does not have. */
 struct psd_caffe_outside {
 	const struct psd_model_choices *choices; /* NULL: none */
-	const char *top;			 /* name of the input's blob; choices may use this name too */
+	/* name of the input's blob (top); a choice of the user for the input may use this name, too */
+	const char *top;
 	struct psd_text *remarks;
 };
 /* Sets the shape in spec->settings to the input size in the fields of a data layer, or to the user's. */

@@ -7,8 +7,9 @@
 
 #define PSD_NO_OP UINT32_MAX /* operation number that means: no operation */
 
-/* Turn of device operations that prepare values for sending, such as encoding. Layers have turn -1, and during the
- * backward pass a layer is always ready. With a turn above -1 these operations would start only after all layers. */
+/* Turn (psd_op.turn) of device operations that prepare values for sending, such as encoding. Layers have turn -1, and
+ * during the backward pass a layer is always ready. If the operations had a turn above -1, they would start only after
+ * all layers. */
 enum { PSD_TURN_BEFORE_LAYERS = -2 };
 
 /* Dependency: operation `waits` cannot start before operation `before` has ended. Iteration i of `waits` waits for

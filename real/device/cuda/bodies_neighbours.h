@@ -7,7 +7,8 @@
 
 /* ---- local response normalisation ---- */
 
-/* Neighbours of an element: those whose channel, row and column (axis 0, 1, 2) are from low[axis] to high[axis] - 1. */
+/* Neighbours of an element: all elements whose channel, row and column are from low[axis] to high[axis] - 1, where axis
+ * 0 is the channel, 1 the row and 2 the column. */
 struct psd_neighbours {
 	uint32_t low[3], high[3];
 };

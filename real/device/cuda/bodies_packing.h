@@ -20,8 +20,8 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Finds the tensor and the values of a compressed block. block: number of the compressed block among those of the
- * launch. */
+/* Finds the tensor and the values of a compressed block. block: number of the block, from 0, among all blocks that this
+ * kernel launch handles. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -153,9 +153,9 @@ PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t bloc
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Counts the keys of one lane. Indices: lanes of all compressed blocks. While digits are counted, adjacent lanes read
- * adjacent values. In the last count (is_last) a lane has a contiguous range of values, because selected values are
- * written in their order. A residual is read seven times: once for each of five digits, in the last count, and when
+/* Counts the keys of one lane. Kernel indices: lanes of all compressed blocks. While digits are counted, adjacent lanes
+ * read adjacent values. In the last count (is_last) a lane has a contiguous range of values, because selected values
+ * are written in their order. A residual is read seven times: once for each of five digits, in the last count, and when
  * values are written. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
@@ -179,7 +179,7 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 
 /* Chooses one digit of the lowest selected key of a compressed block, which is the k-th largest key. The digit is the
  * largest d for which at least k keys have a digit of d or more. If a block at the end of a tensor has fewer than k
- * values, all digits become 0, and all its values are sent. Indices: compressed blocks. */
+ * values, all digits become 0, and all its values are sent. Kernel indices: compressed blocks. */
 PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	uint32_t chosen = 0;
@@ -223,8 +223,8 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-/* Writes the selected values of one lane to the compressed block, and sets their residuals to 0. Indices: lanes of all
- * compressed blocks. */
+/* Writes the selected values of one lane to the compressed block, and sets their residuals to 0. Kernel indices: lanes
+ * of all compressed blocks. */
 PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -255,9 +255,9 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 		positions[keys->of.kept] = 0; /* padding, so that the bytes of a block are a multiple of 4 */
 }
 
-/* Adds one value of a compressed block to the gradient, which is 0 before. Indices: kept values of all compressed
- * blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions out of
- * range, which are ignored, or the same position twice. */
+/* Adds one value of a compressed block to the gradient, which is 0 before. Kernel indices: kept values of all
+ * compressed blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions
+ * out of range, which are ignored, or the same position twice. */
 PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
 	const uint32_t k = (uint32_t)i % of->kept;

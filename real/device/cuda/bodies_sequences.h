@@ -67,7 +67,7 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-/* Computes the sum of the exponentials, the loss and is_correct of one position. Indices: positions. */
+/* Computes the sum of the exponentials, the loss and is_correct of one position. Kernel indices: positions. */
 PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
