@@ -78,9 +78,10 @@ struct psd_transport {
 	void (*release)(struct psd_carrier *carrier);
 };
 
-extern const struct psd_transport psd_transport_shared; /* between hosts of one node: shared memory */
-extern const struct psd_transport psd_transport_tls;	/* between hosts with a pre-shared secret: TLS over TCP */
-extern const struct psd_transport psd_transport_tcp;	/* between all other hosts: TCP */
+extern const struct psd_transport psd_transport_shared; /* transport between hosts of one node: shared memory */
+/* transport between hosts with a pre-shared secret: TLS over TCP */
+extern const struct psd_transport psd_transport_tls;
+extern const struct psd_transport psd_transport_tcp; /* transport between all other hosts: TCP */
 
 /* Chooses a transport for each connection, and fills carriers[]: n_connections entries for each host. A carrier is a
  * connection together with the state of its transport. It owns the connection's socket in join->fds, which

@@ -203,7 +203,7 @@ PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *
 	const double *inverse = psd_square_of(all, all->inverse, m);
 	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	/* The last column is computed first, since it depends on the old values of the earlier columns. */
+	/* the row's last column is computed first, since it depends on the old values of the columns before it */
 	for (uint32_t k = all->rank; k-- > 0;) {
 		double sum = 0.0;
 

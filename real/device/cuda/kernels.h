@@ -760,7 +760,7 @@ enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << 
 
 struct psd_cuda_keys {
 	struct psd_cuda_blocks of;
-	uint32_t shift; /* number of the current digit's lowest bit in a key, from 0 */
+	uint32_t shift; /* number of the lowest bit of the digit that is counted now, in a key, from 0 */
 	/* This launch of top_k_count counts the highest digit. Before that, it adds gradient or velocity to the
 	 * residual. */
 	bool is_first;
