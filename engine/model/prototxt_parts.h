@@ -184,7 +184,7 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Sources of input sizes that the model file does not have. */
 struct psd_caffe_outside {
-	const struct psd_model_choices *choices; /* NULL: none */
+	const struct psd_model_choices *choices; /* choices of the user; NULL: none */
 	/* name of the input's blob (top); a choice of the user for the input may use this name, too */
 	const char *top;
 	struct psd_text *remarks;

@@ -61,8 +61,8 @@ struct psd_connections_owner {
 struct psd_connections_options {
 	unsigned n_peers;
 	unsigned n_connections; /* number of connections to each peer, >= 1 */
-	/* Carriers of the connections: the n_connections carriers to peer 0, then those to peer 1, and so on.
-	 * psd_connections_open() takes ownership of them, even if it fails. */
+	/* Carriers (struct psd_carrier) of the connections: the n_connections carriers to peer 0, then those to peer 1,
+	 * and so on. psd_connections_open() takes ownership of them, even if it fails. */
 	const struct psd_carrier *carriers;
 	int wake_fd;	 /* eventfd of the caller; a write to it ends a wait in psd_connections_turn(); borrowed */
 	double link_bps; /* rate of the slowest link on the path to a peer, bits per second; 0: unknown */

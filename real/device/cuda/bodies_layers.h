@@ -165,8 +165,8 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	return x;
 }
 
-/* Returns the derivative of x * share at x. share is the logistic function of an argument, and `slope` is the
- * derivative of that argument. */
+/* Returns the derivative of x * share with respect to x. share: logistic function of an argument that depends on x;
+ * slope: derivative of that argument. */
 PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 {
 	return share * (1.0f + x * (1.0f - share) * slope);

@@ -153,10 +153,10 @@ PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t bloc
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Counts the keys of one lane. Kernel indices: lanes of all compressed blocks. While digits are counted, adjacent lanes
- * read adjacent values. In the last count (is_last) a lane has a contiguous range of values, because selected values
- * are written in their order. A residual is read seven times: once for each of five digits, in the last count, and when
- * values are written. */
+/* Top-k: counts the keys of one lane, for one digit of the keys. Kernel indices: lanes of all compressed blocks. While
+ * digits are counted, adjacent lanes read adjacent values. In the last count (is_last) a lane has a contiguous range of
+ * values, because selected values are written in their order. A residual is read seven times: once for each of five
+ * digits, in the last count, and when values are written. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;

@@ -493,7 +493,7 @@ struct psd_cuda_layer_norm_back {
 struct psd_cuda_rotary_angles {
 	float *angles; /* result: cosine and sine of each angle; shape (positions, half, 2) */
 	uint32_t half;
-	double base_log; /* natural logarithm of base */
+	double base_log; /* natural logarithm of the base of the angles */
 };
 
 /* Rotary position embedding. In each of the first `heads` heads of a position, channels k and k + half are rotated as a
@@ -642,7 +642,7 @@ enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS 
 struct psd_cuda_span {
 	float *weight;	       /* address of the weight of the span's first element */
 	const float *gradient; /* address of the gradient of the span's first element */
-	uint64_t first;	       /* index of the span's first element in `residual` and `history` */
+	uint64_t first;	       /* index, in `residual` and `history`, of the first element that belongs to the span */
 	uint64_t first_chosen; /* index of the span's first element in `chosen` */
 	uint64_t elements;
 	struct psd_cuda_step step;
@@ -835,8 +835,8 @@ struct psd_cuda_matrices {
 	double *inverse;
 };
 
-/* Computes row `row` of the Cholesky factors of all matrices from the rows before it. Kernel indices: n * (rank - row),
- * one for each element on or right of the diagonal. */
+/* Computes row `row` of the Cholesky factors of n matrices (rank x rank) from the rows above it. Kernel indices: n *
+ * (rank - row), one for each element of these rows on the diagonal or right of it. */
 struct psd_cuda_low_rank_factor {
 	struct psd_cuda_matrices of;
 	uint32_t row;
