@@ -166,7 +166,7 @@ static enum psd_status add_field(struct parser *parser, struct message *message,
 	struct psd_node *node;
 
 	if (++parser->n_fields > FIELDS_MAX)
-		return psd_error_set(parser->err, PSD_EINVAL, key_at, "more than %u fields in one file", FIELDS_MAX);
+		return psd_error_set(parser->err, PSD_EINVAL, key_at, "the file has more than %u fields", FIELDS_MAX);
 	node = psd_arena_take(parser->arena, sizeof(*node));
 	if (!node)
 		return out_of_memory(parser);
