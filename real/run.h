@@ -14,8 +14,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 				 unsigned *n_joined, struct psd_error *err) PSD_MUST_CHECK;
 /* If this process is one of several hosts, all its printed lines begin with its rank from now on. Reads no file. */
 void psd_run_name_host(const struct psd_run_options *options);
-/* After this host has failed: tells that to the hosts that wait for it. words: the reason; n_joined: number that
- * psd_run_scenario() has set. */
+/* Called after this host has failed: sends the reason to the hosts that wait for this host. words: the reason;
+ * n_joined: number that psd_run_scenario() has set. */
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words);
 /* Measures this machine, and writes a copy of the scenario with the measured values. The files also contain
  * options->version. */

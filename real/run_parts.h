@@ -44,7 +44,7 @@ struct psd_run {
 	/* Descriptors that lock the files of the options --save, --trace and --log against other runs; -1: not
 	 * locked. */
 	int locks[PSD_RUN_LOCKS];
-	/* This folder has the files of all hosts for the checkpoint at first_iteration. */
+	/* The checkpoint folder of this host has the files of all hosts for the checkpoint at first_iteration. */
 	bool has_whole;
 	/* First iteration that the running system executes; 0 unless it resumes from a checkpoint. */
 	uint32_t first_iteration;

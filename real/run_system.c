@@ -269,7 +269,8 @@ static void report_done(struct psd_run *run)
 		close(run->listener);
 	run->listener = -1;
 	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
-		      "has a checkpoint of %" PRIu32 " iterations, with which the run ends", run->first_iteration);
+		      "has written the last checkpoint of this run, after %" PRIu32 " iterations",
+		      run->first_iteration);
 	psd_mesh_report_failure(run->hosts.hosts, run->hosts.n_hosts, run->self,
 				psd_run_hash(run->options, *run->n_joined), run->secret, words.text);
 }

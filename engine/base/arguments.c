@@ -263,7 +263,7 @@ enum psd_status psd_command_table_check_word(const struct psd_command_table *tab
 		if (table->commands[c].name)
 			psd_text_add(&names, "%s%s", names.bytes ? ", " : "", table->commands[c].name);
 	psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-		      "'%.80s' is neither a file nor a command, which are %s, see %s --help", word,
+		      "'%.80s' is neither a file nor a command; commands are %s, see %s --help", word,
 		      names.bytes ? names.bytes : "none", table->program);
 	psd_text_release(&names);
 	return PSD_EINVAL;

@@ -78,7 +78,8 @@ enum psd_status psd_stack_run(bool is_small, int (*work)(int argc, char *argv[])
 	own.uc_link = &before;
 	makecontext(&own, make_call, 0);
 	if (swapcontext(&before, &own))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot use a stack of its own: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "the program cannot use a stack that it has allocated: %s", strerror(errno));
 	(void)munmap(stack, OWN_BYTES);
 	*result = call.result;
 	return PSD_OK;

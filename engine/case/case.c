@@ -18,8 +18,7 @@ static enum psd_status load_costs(struct psd_costs *costs, const struct psd_grap
 	double samples_per_sec = workload->samples_per_sec;
 
 	if (workload->profile_path && workload->mfu_ratio > 0.0)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "'mfu' needs 'device' beside it: a profile does not know a peak");
+		return psd_error_set(err, PSD_EINVAL, at, "'mfu' needs 'device', since a profile has no peak rate");
 	if (workload->profile_path)
 		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
 					      samples_per_sec, err);
@@ -115,9 +114,10 @@ static enum psd_status check_rule(const struct psd_system *system, struct psd_po
 {
 	if ((system->rule != PSD_RULE_SECONDS && !system->finds_fuse) || point.bandwidth_bps > 0)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "system '%s' chooses by seconds, which needs 'bandwidth' in 'network' beside 'platform'",
-			     system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, system->at,
+		"system '%s' chooses methods by seconds, so 'network' needs 'bandwidth' in addition to 'platform'",
+		system->name);
 }
 
 static enum psd_status check_hosts(const struct psd_layout *layout, const struct psd_system *system,

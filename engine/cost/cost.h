@@ -9,8 +9,8 @@
 #include "engine/collectives/collective.h"
 #include "engine/scenario/scenario.h"
 
-/* Data of an item that a method sends: a dense M x N gradient with `elements` values. For a linear layer, methods may
- * send its factors instead, K (M+N) values per worker, with K samples per worker. */
+/* Data of an item (bucket) that a method sends: a dense M x N gradient with `elements` values. For a linear layer,
+ * methods may send its factors instead, K (M+N) values per worker, with K samples per worker. */
 struct psd_subject {
 	/* number of values of the dense gradient, biases included if they are sent with their weight */
 	uint64_t elements;

@@ -106,8 +106,8 @@ static enum psd_status add_node(struct reader *reader, enum psd_node_kind kind, 
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark),
 				     "a key must be plain text, not a list or mapping");
 	if (++reader->n_nodes > NODES_MAX)
-		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark), "more than %u values in one file",
-				     NODES_MAX);
+		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark),
+				     "the file has more than %u values", NODES_MAX);
 	node = psd_arena_take(&reader->document->arena, sizeof(*node));
 	if (!node)
 		return out_of_memory(reader);
@@ -172,7 +172,7 @@ static enum psd_status open_node(struct reader *reader, enum psd_node_kind kind,
 				  is_mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag));
 	if (reader->depth == DEPTH_MAX)
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
-				     "nested deeper than %d levels", DEPTH_MAX);
+				     "the value is nested deeper than %d levels", DEPTH_MAX);
 	PSD_TRY(add_node(reader, kind, event->start_mark, &node));
 	reader->open[reader->depth++] = (struct open_node){.node = node};
 	return PSD_OK;
@@ -199,7 +199,7 @@ static enum psd_status take_event(struct reader *reader, const yaml_event_t *eve
 	case YAML_DOCUMENT_START_EVENT:
 		if (reader->document->root)
 			return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
-					     "a second document begins here, one is accepted");
+					     "a second document begins here, a file must have one");
 		return PSD_OK;
 	default: return PSD_OK;
 	}

@@ -124,7 +124,8 @@ const struct psd_key *psd_section_find(const struct psd_section *section, const 
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
 
-/* True if the key has a value in the struct at base, and the choices of other keys give the value an effect. */
+/* True if the key was given: it has a value in the struct at base, and the choices of other keys (psd_key.when) allow
+ * it. */
 bool psd_schema_is_said(const void *base, const struct psd_section *section, const struct psd_key *key);
 /* True if psd_schema_is_said(), and the value differs from the default. */
 bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key);

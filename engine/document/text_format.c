@@ -166,7 +166,7 @@ static enum psd_status add_field(struct parser *parser, struct message *message,
 	struct psd_node *node;
 
 	if (++parser->n_fields > FIELDS_MAX)
-		return psd_error_set(parser->err, PSD_EINVAL, key_at, "more than %u fields in one file", FIELDS_MAX);
+		return psd_error_set(parser->err, PSD_EINVAL, key_at, "the file has more than %u fields", FIELDS_MAX);
 	node = psd_arena_take(parser->arena, sizeof(*node));
 	if (!node)
 		return out_of_memory(parser);
@@ -231,8 +231,8 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 	if (!is_sign(parser, '{') && !is_sign(parser, '<'))
 		return parse_scalar(parser, node);
 	if (parser->depth == DEPTH_MAX)
-		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "nested deeper than %d levels",
-				     DEPTH_MAX);
+		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at,
+				     "the value is nested deeper than %d levels", DEPTH_MAX);
 	node->kind = PSD_NODE_MAPPING;
 	PSD_TRY(next_token(parser));
 	parser->depth++;

@@ -1,6 +1,6 @@
-/* Encodings: number formats in which values are sent between hosts. Each encoding is a struct psd_encoding in a file
- * of its own. The buffers of an item's method decide which values are encoded, see engine/program/buffer.h. Pure
- * functions, any thread. */
+/* Encodings: number formats in which values are sent between hosts. Each encoding is a struct psd_encoding in a file of
+ * its own. The buffers of an item's (bucket's) method decide which values are encoded, see engine/program/buffer.h.
+ * Pure functions, any thread. */
 #ifndef PSD_ENCODING_H
 #define PSD_ENCODING_H
 

@@ -10,10 +10,10 @@
 #include "engine/base/error.h"
 #include "engine/program/program.h"
 
-/* Class of hosts that behave in the same way. They have the same role (worker, worker with a shard, or separate
- * server) and are in the same groups of collectives. Their nodes, machines and racks are of the same kind. A host that
- * is the root of some item is a class of its own. The representative is the last host of a class: if a slice has fewer
- * elements than there are shards, only the last shards have elements. */
+/* Class of hosts that behave in the same way. They have the same role (worker, worker with a shard, or separate server)
+ * and are in the same groups of collectives. Their nodes, machines and racks are of the same kind. A host that is the
+ * root of some item (bucket) is a class of its own. The representative is the last host of a class: if a slice has
+ * fewer elements than there are shards, only the last shards have elements. */
 struct psd_host_class {
 	/* number of the representative: the host of the class that the estimate executes */
 	unsigned representative;
@@ -36,11 +36,12 @@ struct psd_host_class {
  * end are those of the receiving class at this reach from the representative of the sending class. The number of a
  * path is (from * n + to) * PSD_REACHES + reach, where n is the number of classes. */
 struct psd_class_peers {
-	unsigned host; /* the highest host number among these hosts */
+	unsigned host; /* highest number of a host at the end of the path */
 	unsigned n;
 };
 
-/* Contents of a rack: numbers of its workers and servers, and whether one of its hosts is the root of some item. */
+/* Contents of a rack: numbers of its workers and servers, and whether one of its hosts is the root of some item
+ * (bucket). */
 struct psd_class_rack {
 	unsigned n_workers, n_servers;
 	bool has_root;
@@ -58,8 +59,8 @@ struct psd_classes {
 	/* different groups of hosts that execute collectives, except the group of all workers; n_groups entries */
 	struct psd_group *groups;
 	unsigned n_groups;
-	bool *is_root;		      /* one entry per host: it is the root of some item */
-	struct psd_class_rack *racks; /* one entry per rack */
+	bool *is_root;		      /* one entry per host: it is the root of some item (bucket) */
+	struct psd_class_rack *racks; /* contents of each rack, one entry per rack */
 };
 
 /* Divides the hosts of a program into classes. The caller calls psd_classes_release() in all cases, even after an

@@ -80,7 +80,7 @@ struct psd_estimate {
 	/* pools of processor cores, n_pools entries; NULL: the scenario has no `cluster.machine` */
 	struct psd_pool *pools;
 	unsigned n_pools;
-	struct psd_estimate_share *shares; /* pool of each class */
+	struct psd_estimate_share *shares; /* for each class, the pool of processor cores that it uses */
 	/* device of each class; NULL: all-reduces do not slow devices down */
 	struct psd_device_share *devices;
 };

@@ -157,9 +157,10 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_draft *draft, struct ps
 	PSD_TRY(psd_caffe_read_numbers(draft->message, "coeff", -1e6, 1e6, coefficients, COEFFICIENTS_MAX,
 				       &n_coefficients, false, err));
 	if (n_coefficients && (n_coefficients != spec->n_inputs || spec->kind != &psd_layer_add))
-		return psd_error_set(err, PSD_EINVAL, spec->at,
-				     "layer '%.80s' has %u 'coeff' for %u bottoms, must be a sum with one for each",
-				     spec->name, n_coefficients, spec->n_inputs);
+		return psd_error_set(
+			err, PSD_EINVAL, spec->at,
+			"layer '%.80s' has %u 'coeff' for %u bottoms, must be a SUM with one for each bottom",
+			spec->name, n_coefficients, spec->n_inputs);
 	for (unsigned i = 0; i < n_coefficients; i++) {
 		const union psd_layer_settings settings = {.linear = {coefficients[i], 0}};
 

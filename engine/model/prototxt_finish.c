@@ -44,7 +44,7 @@ static enum psd_status check_roundings(const struct psd_node *message, struct ps
 
 		if (field && first)
 			return psd_error_set(err, PSD_EINVAL, field->key_at,
-					     "'%s' and '%s' (line %u) set the rounding, must be one of them",
+					     "'%s' and '%s' (line %u) both set the rounding, must be only one of them",
 					     field->key, first->key, first->key_at.line);
 		first = first ? first : field;
 	}

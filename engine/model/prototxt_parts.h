@@ -111,12 +111,15 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 
 /* ---- types that only a prediction needs (prototxt_other.c) ---- */
 
-/* Replaces *root by a tree without fields of forks that change neither shapes nor work, and names these in a remark. */
+/* Replaces *root by a tree without those fields of other programs derived from Caffe (forks) that change neither shapes
+ * nor work. A remark names these fields. */
 enum psd_status psd_caffe_drop_harmless(const struct psd_node **root, struct psd_arena *arena, struct psd_text *remarks,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* True if the type is known; *takes_labels: its bottoms may be labels. */
+/* True if this Caffe layer type is one that only a prediction needs. *takes_labels: bottoms (inputs) of the type may be
+ * labels. */
 bool psd_caffe_is_other(const char *type, bool *takes_labels);
-/* Adds a layer of the kind other for a layer of such a type, and sets draft->result. */
+/* Adds a layer of kind `other` to the graph for a Caffe layer of a type that only a prediction needs
+ * (psd_caffe_is_other()), and sets draft->result. */
 enum psd_status psd_caffe_build_other(const struct psd_node *layer, const char *type, struct psd_caffe_draft *draft,
 				      struct psd_error *err) PSD_MUST_CHECK;
 
@@ -153,7 +156,7 @@ enum psd_status psd_caffe_add_other(const struct psd_caffe_draft *draft, const c
 enum psd_status psd_caffe_add_above(const struct psd_caffe_draft *draft, const char *suffix,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned *layer, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the shape of the Caffe layer's first bottom (input). */
+/* Returns the shape of the first bottom (input) of the Caffe layer that is being converted. */
 struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft);
 
 /* ---- the oldest syntax (prototxt_v0.c) ---- */
@@ -169,7 +172,8 @@ struct psd_caffe_data_type {
 	const char *name;
 	const char *old_name;
 	const char *message; /* field of a data layer with its parameters, such as image_data_param */
-	bool has_size;	     /* that field has the input size; false: images are cropped or scaled to the size */
+	/* the field `message` has the input size; false: images are cropped or scaled to the size */
+	bool has_size;
 };
 
 /* Returns the row of the Caffe data layer type with that name; NULL: unknown type. */
@@ -178,13 +182,15 @@ const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
  * data. */
 enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Sizes that the file does not have. */
+/* Sources of input sizes that the model file does not have. */
 struct psd_caffe_outside {
-	const struct psd_model_choices *choices; /* NULL: none */
-	const char *top;			 /* name of the input's blob; choices may use this name too */
+	const struct psd_model_choices *choices; /* choices of the user; NULL: none */
+	/* name of the input's blob (top); a choice of the user for the input may use this name, too */
+	const char *top;
 	struct psd_text *remarks;
 };
-/* Sets the shape in spec->settings to the input size in the fields of a data layer, or to the user's. */
+/* Sets the shape in spec->settings to the input size: that in the fields of a data layer, or the size that the user
+ * gave. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  const struct psd_caffe_outside *outside, struct psd_layer_spec *spec,
 					  struct psd_error *err) PSD_MUST_CHECK;

@@ -10,7 +10,8 @@
 #include "engine/encodings/encoding.h"
 
 enum psd_buffer {
-	PSD_BUFFER_PARAMETER, /* parameters; every item has PSD_BUFFER_PARAMETER and PSD_BUFFER_GRADIENT */
+	/* parameters; every item (bucket) has PSD_BUFFER_PARAMETER and PSD_BUFFER_GRADIENT */
+	PSD_BUFFER_PARAMETER,
 	/* gradient of a worker; replaced by the sum over workers if devices update the parameters */
 	PSD_BUFFER_GRADIENT,
 	PSD_BUFFER_HISTORY, /* momentum, if devices update the parameters */
@@ -24,7 +25,7 @@ enum psd_buffer {
 	PSD_BUFFER_CHOSEN,
 	/* sparse all-reduce: norm of each chunk; later replaced by the sum of the norms over workers */
 	PSD_BUFFER_NORMS,
-	PSD_BUFFER_MASTER,	  /* on the root of an item: the parameters that the root updates */
+	PSD_BUFFER_MASTER,	  /* on the root of an item (bucket): the parameters that the root updates */
 	PSD_BUFFER_PART,	  /* on a shard: the parameters that the shard updates */
 	PSD_BUFFER_PART_HISTORY,  /* on a shard: momentum of its updates */
 	PSD_BUFFER_PART_SQUARES,  /* on a shard: mean of squared gradients of its updates */
@@ -48,21 +49,22 @@ enum psd_buffer {
 	PSD_BUFFERS
 };
 
-/* Number of values in a buffer of one item on one host. */
+/* Number of values in a buffer of one item (bucket) on one host. */
 enum psd_extent {
-	PSD_EXTENT_ITEM,      /* all elements of an item */
-	PSD_EXTENT_ROOT,      /* on the root of the item all elements, on other hosts none */
+	PSD_EXTENT_ITEM,      /* all elements of an item (bucket) */
+	PSD_EXTENT_ROOT,      /* on the root of the item (bucket) all elements, on other hosts none */
 	PSD_EXTENT_PART,      /* on a shard its part of each slice, on other hosts none */
 	PSD_EXTENT_EACH_PART, /* on a shard its part of each slice, once for each worker; on other hosts none */
 	/* on a node's leader all elements, once for each other worker of the node; on other hosts none */
 	PSD_EXTENT_EACH_MEMBER,
-	PSD_EXTENT_BLOCKS,     /* all blocks of a compressed item */
+	PSD_EXTENT_BLOCKS,     /* all blocks of a compressed item (bucket) */
 	PSD_EXTENT_BLOCK_PART, /* on a shard the elements in its part of the blocks, on other hosts none */
 	/* on a shard its part of the blocks, once for each worker; on other hosts none */
 	PSD_EXTENT_EACH_BLOCK_PART,
-	/* left matrices of the item's tensors; a tensor without low-rank factors has all its elements here */
+	/* left matrices of the item's (bucket's) tensors; a tensor without low-rank factors has all its elements here
+	 * */
 	PSD_EXTENT_LEFT,
-	PSD_EXTENT_RIGHT,	 /* right matrices of the item's tensors */
+	PSD_EXTENT_RIGHT,	 /* right matrices of the item's (bucket's) tensors */
 	PSD_EXTENT_EACH_FACTORS, /* both factors of a linear layer's gradient, once for each worker */
 };
 

@@ -7,8 +7,8 @@
 struct psd_host_state {
 	struct psd_scheduler scheduler;
 	bool is_worker;
-	/* Per resource: the tasks that were passed to the resource and have not ended; the first one is executed now.
-	 * */
+	/* Per resource: the tasks (operations of an iteration) that were passed to the resource and have not ended; the
+	 * first one is executed now. */
 	struct {
 		struct psd_task tasks[PSD_MOST_AHEAD + 1];
 		unsigned n;

@@ -11,9 +11,9 @@
 struct psd_builder;
 struct psd_stage;
 
-/* Use of slices. The slices of an item are sent one after the other, so a shard can sum a slice while later ones are
- * on their way. PSD_SLICED: items are always divided into slices. PSD_SLICED_ON_DEMAND: only if the scenario sets
- * `pipeline`; then a slice is summed while the next is copied. PSD_SLICED_NEVER: an item is a single slice. */
+/* Use of slices. The slices of an item (bucket) are sent one after the other, so a shard can sum a slice while later
+ * ones are on their way. PSD_SLICED: items are always divided into slices. PSD_SLICED_ON_DEMAND: only if the scenario
+ * sets `pipeline`; then a slice is summed while the next is copied. PSD_SLICED_NEVER: an item is a single slice. */
 enum psd_slicing { PSD_SLICED_NEVER, PSD_SLICED_ON_DEMAND, PSD_SLICED };
 
 struct psd_method {
@@ -22,16 +22,17 @@ struct psd_method {
 	 * the network */
 	const struct psd_collective *collective;
 	/* Buffers that the method needs in addition to parameters and gradients. A method with buffers of factors can
-	 * synchronise only items whose gradients can be computed from factors. A method without a buffer of encoded
-	 * values cannot use a lossy encoding. */
+	 * synchronise only items (buckets) whose gradients can be computed from factors. A method without a buffer of
+	 * encoded values cannot use a lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	enum psd_slicing slicing;
 	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
 	 * would equal another one, so plans do not consider it then. */
 	bool joins_nodes;
-	/* each item belongs to one host with a shard, its root; items are assigned to these hosts round robin */
+	/* each item (bucket) belongs to one host with a shard, its root; items are assigned to these hosts round robin
+	 * */
 	bool has_root;
-	/* Appends the operations that synchronise one item to the program, and marks those that end the
+	/* Appends the operations that synchronise one item (bucket) to the program, and marks those that end the
 	 * synchronisation (psd_builder_add_done()). whole: stage of the whole item. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };

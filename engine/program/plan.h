@@ -18,24 +18,27 @@
 
 /* Item (bucket): consecutive tensors that are synchronised together. */
 struct psd_plan_item {
-	unsigned layer; /* lowest layer of the item; its gradient is the last of the item's to be computed */
-	unsigned first; /* index in plan->tensors of the item's first tensor */
+	/* lowest layer of the item (bucket); the gradient of this layer is computed last */
+	unsigned layer;
+	unsigned first; /* index in plan->tensors of the item's (bucket's) first tensor */
 	unsigned n_tensors;
-	struct psd_subject subject;	 /* numbers of values from which the costs of the item are computed */
-	const struct psd_method *method; /* method that synchronises the item */
-	unsigned root;			 /* host number of the item's root; unused if its method has no root */
-	/* number of slices into which the item is divided; each slice has its own send operation */
+	/* numbers of values from which the costs of the item (bucket) are computed */
+	struct psd_subject subject;
+	const struct psd_method *method; /* method that synchronises the item (bucket) */
+	unsigned root; /* host number of the item's (bucket's) root; unused if its method has no root */
+	/* number of slices into which the item (bucket) is divided; each slice has its own send operation */
 	unsigned n_slices;
-	/* number of the item's elements that hosts exchange in an iteration; with sparse all-reduce the expected
-	 * number */
+	/* number of the item's (bucket's) elements that hosts exchange in an iteration; with sparse all-reduce the
+	 * expected number */
 	uint64_t travelling;
-	/* sparse all-reduce: number of the item's first chunk, counted over all items, and number of its chunks */
+	/* sparse all-reduce: number of the item's (bucket's) first chunk, counted over all items, and number of its
+	 * chunks */
 	uint32_t first_chunk, n_chunks;
-	/* low-rank compression: number of the item's tensors that are sent as low-rank factors */
+	/* low-rank compression: number of the item's (bucket's) tensors that are sent as low-rank factors */
 	unsigned n_narrow;
-	uint64_t n_blocks; /* compression (PSD_COMPRESSIONS): number of the item's blocks */
-	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's tensors; right is
-	 * 0 if no tensor has low-rank factors. */
+	uint64_t n_blocks; /* compression (PSD_COMPRESSIONS): number of the item's (bucket's) blocks */
+	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's (bucket's)
+	 * tensors; right is 0 if no tensor has low-rank factors. */
 	uint64_t left, right;
 };
 
@@ -44,11 +47,11 @@ struct psd_plan {
 	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
 	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
-	/* methods that are compared for each item, n_candidates entries */
+	/* methods that are compared for each item (bucket), n_candidates entries */
 	const struct psd_method *candidates[PSD_CANDIDATES];
 	unsigned n_candidates;
-	/* Rates of the network. For incast they assume the largest number of nodes that, by any item's method, send to
-	 * one node at the same time. */
+	/* Rates of the network. For incast they assume the largest number of nodes that, by any item's (bucket's)
+	 * method, send to one node at the same time. */
 	struct psd_rates rates;
 	unsigned most_senders; /* number of these nodes; 0 if the system has no incast */
 	/* rates of the network if all nodes send to one parameter server; used to compare methods */
@@ -78,13 +81,13 @@ struct psd_plan {
 	 * and send the sums of gradients back to the workers. */
 	bool workers_update;
 	bool is_adaptive;  /* the optimiser is AdamW, which also keeps a mean of squared gradients */
-	uint32_t n_chunks; /* sparse all-reduce: number of chunks of all items together */
+	uint32_t n_chunks; /* sparse all-reduce: number of chunks of all items (buckets) together */
 	/* Numbers, in the graph, of the n_tensors tensors that are trained, in the order in which their gradients are
 	 * computed: last layer first. */
 	unsigned *tensors;
 	unsigned n_tensors;
-	/* Items, in the order of their tensors. With sparse all-reduce there is a last item without tensors: its
-	 * elements are the norms of all chunks. */
+	/* Items, in the order of their tensors. With sparse all-reduce there is a last item (bucket) without tensors:
+	 * its elements are the norms of all chunks. */
 	struct psd_plan_item *items;
 	unsigned n_items;
 };
@@ -123,19 +126,19 @@ bool psd_plan_depends_on_link(const struct psd_system *system);
  * must not depend on the link. Programs of the plan stay valid. */
 void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input);
 
-/* Returns the number, in the graph, of the item's tensor i < n_tensors. Pure. */
+/* Returns the number, in the graph, of the item's (bucket's) tensor i < n_tensors. Pure. */
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
-/* True if one of the item's tensors belongs to the layer. Pure. */
+/* True if one of the item's (bucket's) tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
-/* Returns the number of slices into which the item's method divides it. If this exceeds the largest number of slices
- * that a plan may have, returns that number plus 1. Pure. */
+/* Returns the number of slices into which the item's (bucket's) method divides it. If this exceeds the largest number
+ * of slices that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* True if hosts need the buffer for the item. This follows from psd_method.keeps of its method, with these exceptions.
- * With local SGD, devices need momentum and start values, and shards need neither. If workers make all updates, devices
- * need momentum and shards do not. The velocity is needed only if momentum is applied before compression. The mean of
- * squares is needed only with AdamW. Pure. */
+/* True if hosts need the buffer for the item (bucket). This follows from psd_method.keeps of its method, with these
+ * exceptions. With local SGD, devices need momentum and start values, and shards need neither. If workers make all
+ * updates, devices need momentum and shards do not. The velocity is needed only if momentum is applied before
+ * compression. The mean of squares is needed only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */
@@ -143,8 +146,8 @@ uint32_t psd_plan_steps(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 
-/* Returns the range of the item's elements in a slice < n_slices. Elements are numbered over all tensors of the item,
- * in order. Pure, any thread. */
+/* Returns the range of the item's (bucket's) elements in a slice < n_slices. Elements are numbered over all tensors of
+ * the item, in order. Pure, any thread. */
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
 
 #endif

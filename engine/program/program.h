@@ -92,7 +92,7 @@ struct psd_op {
 	enum psd_where where;
 	unsigned layer; /* number, in the graph, of the layer to which the operation belongs */
 	int item;	/* number, in the plan, of the item (bucket) to which the operation belongs; -1: to no item */
-	unsigned slice; /* number of the item's slice, from 0 */
+	unsigned slice; /* number of the item's (bucket's) slice, from 0 */
 	/* duration if nothing slows it down, seconds; for operations on a device, copy engine or CPU */
 	double work_sec;
 	/* Bytes, for reports only. Copies and sums: bytes copied or summed. Transfers: bytes that the host with the

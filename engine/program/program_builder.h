@@ -7,8 +7,9 @@
 
 #define PSD_NO_OP UINT32_MAX /* operation number that means: no operation */
 
-/* Turn of device operations that prepare values for sending, such as encoding. Layers have turn -1, and during the
- * backward pass a layer is always ready. With a turn above -1 these operations would start only after all layers. */
+/* Turn (psd_op.turn) of device operations that prepare values for sending, such as encoding. Layers have turn -1, and
+ * during the backward pass a layer is always ready. If the operations had a turn above -1, they would start only after
+ * all layers. */
 enum { PSD_TURN_BEFORE_LAYERS = -2 };
 
 /* Dependency: operation `waits` cannot start before operation `before` has ended. Iteration i of `waits` waits for
@@ -17,8 +18,8 @@ struct psd_builder_edge {
 	uint32_t before, waits, distance;
 };
 
-/* Operation that ends the synchronisation of an item. With lag > 0 it synchronises the gradient of `lag` iterations
- * earlier. */
+/* Operation that ends the synchronisation of an item (bucket). With lag > 0 it synchronises the gradient of `lag`
+ * iterations earlier. */
 struct psd_builder_done {
 	int item;
 	uint32_t op, lag;
@@ -63,7 +64,7 @@ enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_progra
  * Returns the number of the first forward operation. */
 uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the operations at the end of an iteration. They wait for the last backward operation. Depending on the
- * system's key `barrier`, they also wait for the synchronisation of all items. first_forward: result of
+ * system's key `barrier`, they also wait for the synchronisation of all items (buckets). first_forward: result of
  * psd_builder_add_compute(). */
 void psd_builder_add_ends(struct psd_builder *builder, uint32_t first_forward);
 /* Appends an operation to the program and returns its number. */
@@ -84,8 +85,8 @@ void psd_builder_after_iterations(struct psd_builder *builder, uint32_t waits, u
  * common. */
 struct psd_stage {
 	const struct psd_plan_item *item;
-	int item_index;	   /* number of the item in the plan */
-	unsigned slice;	   /* number of the slice in the item */
+	int item_index;	   /* number of the item (bucket) in the plan */
+	unsigned slice;	   /* number of the slice in the item (bucket) */
 	int64_t turn;	   /* turn of all operations of the stage, see psd_op.turn */
 	uint32_t gradient; /* number of the operation after which the gradient is complete */
 };
@@ -107,7 +108,8 @@ struct psd_message {
  * host sends all its pushes before any reply. Otherwise one late worker would make all other workers wait in every
  * iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
-/* Returns an operation that has the values of the stage: item, slice and turn. It is not appended to the program. */
+/* Returns an operation that has the values of the stage: item (bucket), slice and turn. It is not appended to the
+ * program. */
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
 			   enum psd_where where);
 /* Returns an operation that transfers `elements` elements by the route, on the hosts route->from. It is not appended
@@ -130,7 +132,7 @@ uint32_t psd_builder_add_arrival(struct psd_builder *builder, const struct psd_s
 uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage,
 				   const struct psd_route *route, uint64_t elements);
 /* Makes operation `waits` wait for `departure`, a result of psd_builder_add_departure(). With a sequential schedule it
- * waits for the departures of all items instead. */
+ * waits for the departures of all items (buckets) instead. */
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
 /* Appends two operations for a transfer: one sends its messages, the other receives them. Returns their numbers; both
  * are PSD_NO_OP if the cluster has only one host. */
@@ -153,28 +155,28 @@ uint32_t psd_builder_add_apply(struct psd_builder *builder, const struct psd_sta
 /* Appends a local step, in which a worker updates its parameters by its own gradient. Returns the operation after
  * which the gradient's buffer has the change of the parameters since the last exchange. */
 uint32_t psd_builder_add_step(struct psd_builder *builder, const struct psd_stage *stage);
-/* Appends all operations that an item needs if the cluster has a single worker: only the update. */
+/* Appends all operations that an item (bucket) needs if the cluster has a single worker: only the update. */
 void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_stage *stage);
 /* Appends the transfer of all workers' factors to the devices of the hosts route->to. Returns the operation after
  * which gradients can be rebuilt from them. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
 /* Appends two operations: one rebuilds the gradient from the factors that are there after operation `arrived`, the
- * other updates the parameters. Returns the update. It must be called once for an item: the rebuild includes the
- * gradient of the worker's own samples, so this work is subtracted from the backward operation. */
+ * other updates the parameters. Returns the update. It must be called once for an item (bucket): the rebuild includes
+ * the gradient of the worker's own samples, so this work is subtracted from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
-/* Marks an operation as one that ends the item's synchronisation. On a host the synchronisation has ended when all
- * operations marked for the item have ended. Then the new parameters are on the device, and the host's messages have
- * left. */
+/* Marks an operation as one that ends the item's (bucket's) synchronisation. On a host the synchronisation has ended
+ * when all operations marked for the item have ended. Then the new parameters are on the device, and the host's
+ * messages have left. */
 void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *stage, uint32_t op);
-/* Marks a send operation as one that ends the item's synchronisation. With late updates the next iteration does not
- * wait for it, but a later one does, before it overwrites the send's source buffer. */
+/* Marks a send operation as one that ends the item's (bucket's) synchronisation. With late updates the next iteration
+ * does not wait for it, but a later one does, before it overwrites the send's source buffer. */
 void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *stage, uint32_t send);
 
 /* ---- for program.c ---- */
 
-/* Appends the operations that synchronise every item of the plan. */
+/* Appends the operations that synchronise every item (bucket) of the plan. */
 void psd_builder_add_synchronisation(struct psd_builder *builder);
 
 #endif

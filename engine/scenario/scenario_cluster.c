@@ -26,8 +26,8 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
 	 .is_refused = true,
 	 .help = "shape of the network between nodes. star: one switch, which is never a bottleneck; racks: a leaf "
-		 "switch for each rack, with one uplink; fat-tree: the same, with several uplinks; platform: as in the "
-		 "file `cluster.network.platform`"},
+		 "switch for each rack, with one uplink to a core switch; fat-tree: a leaf switch for each rack, with "
+		 "several uplinks; platform: as in the file `cluster.network.platform`"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "SimGrid's platform file (XML): hosts, links and routes. `cluster.host.latency` is added to its "
@@ -48,8 +48,8 @@ static const struct psd_key network_keys[] = {
 	 .help = "number of worker nodes in a rack, below one leaf switch. The last rack may have fewer"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
 	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIM,
-	 .help = "bandwidth of all node links in a full rack, divided by the bandwidth of all uplinks of its leaf "
-		 "switch"},
+	 .help = "sum of the bandwidths of all node links in a full rack, divided by the sum of the bandwidths of all "
+		 "uplinks of its leaf switch"},
 	{.name = NULL},
 };
 
@@ -176,8 +176,8 @@ static const struct psd_key host_keys[] = {
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
 	 .help = "list of costs of a ring all-reduce in addition to bandwidth and latency, for different sizes. The "
-		 "first entry applies of which no limit (up_to, chunk, workers) is exceeded. The list of a system's "
-		 "`host` replaces the cluster's"},
+		 "entry that applies is the first one whose limits (up_to, chunk, workers) are not exceeded. The list "
+		 "of a system's `host` replaces the cluster's"},
 	{.name = NULL},
 };
 

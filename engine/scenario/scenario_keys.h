@@ -21,7 +21,7 @@ enum psd_use {
 	PSD_BY_ALL = PSD_BY_SIM | PSD_BY_PSD_RUN,
 };
 
-/* Row whose section is a whole scenario, stored as struct psd_scenario. */
+/* key whose section is the whole scenario file, stored as struct psd_scenario */
 extern const struct psd_key psd_scenario_root;
 
 /* Sections of a scenario, each with the table of its keys. */

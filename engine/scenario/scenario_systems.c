@@ -153,9 +153,9 @@ static const struct psd_key local_keys[] = {
 		 "Predictions and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "number of iterations (a window) after which psd-run chooses the length of the next periods by the "
-		 "mean loss: the lower the loss, the shorter the periods. At least `systems.local_sgd.steps`, which is "
-		 "the first length. Predictions use the first length throughout. Default: all periods have that "
-		 "length"},
+		 "mean loss: the lower the loss, the shorter the periods. The first periods have the length "
+		 "`systems.local_sgd.steps`; a window must be at least as long. Predictions use this length for all "
+		 "periods. Default: all periods have this length"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "largest allowed rise of the loss, relative: the mean loss of a window may exceed the lowest mean "
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
@@ -210,9 +210,9 @@ static const struct psd_key keys[] = {
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
-		 "as many earlier iterations are still being summed"},
+		 "this number of earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
-	 .help = "smallest amount of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
+	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),

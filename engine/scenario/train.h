@@ -27,8 +27,8 @@ enum psd_data_kind {
 
 struct psd_data_source;
 
-/* Shape of a sample where the kind of data or its files have it: CIFAR-10's, or that in the header of MNIST's images.
- * channels 0: unknown, or the file cannot be read. */
+/* Returns the shape of a sample if the kind of data or its files determine it: CIFAR-10's shape, or the one in the
+ * header of MNIST's images. channels 0: the shape is not known, or the file cannot be read. */
 struct psd_shape psd_data_sample_shape(const struct psd_data_source *source);
 
 /* Names of the files in the folder of each data kind, NULL-terminated. The list of a kind without a folder is

@@ -19,8 +19,8 @@ void psd_console_open(void);
  * line about the signal. */
 void psd_console_let_signals_end(bool has_line);
 
-/* If the memory of this process is limited (`ulimit -v`): from now on, a crash prints one line with the likely reason
- * and ends the process with status 1. Does nothing without a limit. */
+/* If the memory of this process is limited (`ulimit -v`), a crash from now on prints one line with the likely reason
+ * and ends the process with status 1. Without a limit, this function does nothing. */
 void psd_console_explain_crashes(void);
 
 /* From now on all printed lines begin with "psd-run[RANK]: ". For a run with several hosts, whose lines may appear on

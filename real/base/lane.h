@@ -14,7 +14,8 @@
 typedef void psd_lane_job_fn(void *context);
 
 enum {
-	/* Largest number of jobs in a lane; a job counts from psd_lane_start() until psd_lane_take_done(). */
+	/* Largest number of jobs in a lane. A job counts from psd_lane_start() until psd_lane_take_done() has returned
+	 * true for it. */
 	PSD_LANE_JOBS = 8,
 	PSD_LANE_STAGES = 2, /* largest number of threads of a lane */
 };

@@ -16,8 +16,8 @@ enum psd_quantity {
 	/* 'compute.profile': duration of the forward and backward pass of all layers. It is measured while one worker
 	 * computes on each core; the slowest worker counts. */
 	PSD_QUANTITY_LAYERS_SEC,
-	/* 'compute.jitter': variation of a layer's duration from iteration to iteration. It comes from the same attempt
-	 * as the kept value of PSD_QUANTITY_LAYERS_SEC. */
+	/* 'compute.jitter': variation of a layer's duration from iteration to iteration. It comes from the attempt
+	 * whose value of PSD_QUANTITY_LAYERS_SEC is used. */
 	PSD_QUANTITY_JITTER_RATIO,
 	PSD_QUANTITY_REBUILD, /* FLOPs per second when a gradient is computed as the product of its factors */
 	/* 'host.iteration': processor time of an iteration, without layers and messages: for example reading data and
@@ -81,14 +81,14 @@ struct psd_calibration {
 	FILE *files[PSD_CALIBRATE_FILES];
 };
 
-/* Records the result of one attempt to measure a quantity. If it is the first, or if its spread is smaller than that of
- * the result kept so far, it is kept and the function returns true. range: format of the text for
- * psd_measured.range. */
+/* Records the result of one attempt to measure a quantity. If it is the first attempt, or its spread is smaller than
+ * that of the recorded result, it replaces the recorded result and the function returns true. range: format of the text
+ * for psd_measured.range. */
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
 			const char *range, ...) __attribute__((format(printf, 4, 5)));
 
-/* Returns the relative spread of a value. That is the spread inside the kept attempt or the difference between the
- * attempts, whichever is larger, divided by the value. Returns 1 if the value is 0 and the spread is not. */
+/* Returns the relative spread of a value: the spread inside the attempt that gave the value or the difference between
+ * the attempts, whichever is larger, divided by the value. Returns 1 if the value is 0 and the spread is not. */
 double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 /* Returns the largest psd_calibrate_spread_ratio() of all quantities except the jitter. */
 double psd_calibrate_worst_spread_ratio(const struct psd_calibration *calibration);

@@ -1,5 +1,5 @@
-/* Mapping: the contents of a file, mapped read-only into memory. Also error messages about the file. Used by readers of
- * data files. */
+/* Mapping: the contents of a file, mapped read-only into memory. This module also makes error messages about positions
+ * in the file. It is used by readers of data files. */
 #ifndef PSD_REAL_MAPPING_H
 #define PSD_REAL_MAPPING_H
 

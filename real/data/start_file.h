@@ -7,8 +7,8 @@
 #include "engine/model/graph.h"
 
 struct psd_start_counts {
-	/* Numbers of parameter tensors and running statistics: n_found have values in the ONNX file; n_all are all that
-	 * the network has. */
+	/* Number of parameter tensors and running statistics for which the ONNX file has values (n_found), and number
+	 * of all that the network has (n_all). */
 	unsigned n_found, n_all;
 };
 

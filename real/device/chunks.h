@@ -9,7 +9,7 @@
 
 #include "real/device/update.h"
 
-/* A tensor of a bucket. Its gradient is divided into chunks. */
+/* A tensor of a bucket (tensors that are synchronised together). Its gradient is divided into chunks. */
 struct psd_chunk_tensor {
 	float *weight;		  /* parameters of the tensor; shape (elements) */
 	const float *gradient;	  /* gradient of the tensor; shape (elements) */

@@ -12,7 +12,7 @@
 #include "engine/base/random.h"
 #include "engine/encodings/low_rank.h"
 
-/* A tensor of a bucket. */
+/* A tensor of a bucket (tensors that are synchronised together). */
 struct psd_low_rank_tensor {
 	float *gradient;
 	uint64_t elements; /* number of elements of the tensor */

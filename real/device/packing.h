@@ -8,7 +8,7 @@
 
 #include "engine/encodings/compression.h"
 
-/* A tensor of a bucket. */
+/* A tensor of a bucket (tensors that are synchronised together). */
 struct psd_packing_tensor {
 	float *gradient;     /* gradient; shape (elements) */
 	const float *weight; /* parameters; shape (elements) */

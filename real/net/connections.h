@@ -61,8 +61,8 @@ struct psd_connections_owner {
 struct psd_connections_options {
 	unsigned n_peers;
 	unsigned n_connections; /* number of connections to each peer, >= 1 */
-	/* Carriers of the connections: the n_connections carriers to peer 0, then those to peer 1, and so on.
-	 * psd_connections_open() takes ownership of them, even if it fails. */
+	/* Carriers (struct psd_carrier) of the connections: the n_connections carriers to peer 0, then those to peer 1,
+	 * and so on. psd_connections_open() takes ownership of them, even if it fails. */
 	const struct psd_carrier *carriers;
 	int wake_fd;	 /* eventfd of the caller; a write to it ends a wait in psd_connections_turn(); borrowed */
 	double link_bps; /* rate of the slowest link on the path to a peer, bits per second; 0: unknown */
@@ -108,9 +108,9 @@ enum psd_status psd_connections_flush(struct psd_connections *connections, struc
 /* Makes the next call of psd_connections_turn() return at time `sec` (psd_socket_now_sec()) at the latest. Later calls
  * are not affected. */
 void psd_connections_wake_at(struct psd_connections *connections, double sec);
-/* Waits for bytes to receive, space to send, a deferred message to deliver, or a write to the eventfd, but at most
- * within_ms milliseconds. Then handles what has come. *has_moved: payload bytes were moved, or a message was delivered.
- * A heartbeat (PSD_WIRE_ALIVE) of a host that executes nothing does not count. */
+/* Handles network events. First waits until there are bytes to receive, space to send, a deferred message to deliver,
+ * or a write to the eventfd, but at most within_ms milliseconds. *has_moved: payload bytes were moved, or a message was
+ * delivered. A heartbeat (PSD_WIRE_ALIVE) of a host that executes nothing does not count. */
 enum psd_status psd_connections_turn(struct psd_connections *connections, int within_ms, bool *has_moved,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

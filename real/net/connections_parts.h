@@ -17,7 +17,8 @@ struct psd_connection {
 	/* Bytes can be read although epoll does not report the descriptor, see psd_transport.is_ready. */
 	bool is_ready;
 	bool has_low_water;
-	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends while it holds the job `sending` */
+	/* chunk that is sent by an I/O thread while that thread executes the job `sending` */
+	struct psd_chunk_sender chunk;
 	struct psd_io_job sending, reading;
 	uint64_t coming_bytes; /* bytes that will certainly follow on this connection after its current chunk */
 };

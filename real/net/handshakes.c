@@ -374,8 +374,10 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_hands
 	if (hello->host != handshake->host || hello->connection != handshake->connection ||
 	    hello->n_hosts != joining->n_hosts)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s says that it is host %" PRIu32 " of %" PRIu32 ", connection %" PRIu32,
-				     handshake->name, hello->host, hello->n_hosts, hello->connection);
+				     "%s says that it is host %" PRIu32 " of %" PRIu32 ", connection %" PRIu32
+				     ", must be host %u of %u, connection %u",
+				     handshake->name, hello->host, hello->n_hosts, hello->connection, handshake->host,
+				     joining->n_hosts, handshake->connection);
 	status = compare_attempts(joining, hello, handshake->name, &is_of_this, err);
 	if (status)
 		return status;

@@ -1,5 +1,5 @@
-/* Rate limit for carriers: this process limits the rate at which a carrier sends and receives, for clusters whose links
- * are not limited by the kernel. It adds no bytes and reads no messages. One thread. */
+/* Rate limit for carriers (connections): this process limits the rate at which a carrier sends and receives, for
+ * clusters whose links are not limited by the kernel. It adds no bytes and reads no messages. One thread. */
 #ifndef PSD_REAL_SHAPED_H
 #define PSD_REAL_SHAPED_H
 

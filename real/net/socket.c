@@ -162,7 +162,7 @@ enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct 
 	freeaddrinfo(found);
 	if (error)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot listen on %s: %s",
-				     endpoint_of(host ? host : "every interface", port).text,
+				     endpoint_of(host ? host : "any address of this machine", port).text,
 				     error == EADDRNOTAVAIL ? "this machine has no such address" : strerror(error));
 	*bound_port = port_of(*fd);
 	return PSD_OK;

@@ -78,12 +78,14 @@ struct psd_transport {
 	void (*release)(struct psd_carrier *carrier);
 };
 
-extern const struct psd_transport psd_transport_shared; /* between hosts of one node: shared memory */
-extern const struct psd_transport psd_transport_tls;	/* between hosts with a pre-shared secret: TLS over TCP */
-extern const struct psd_transport psd_transport_tcp;	/* between all other hosts: TCP */
+extern const struct psd_transport psd_transport_shared; /* transport between hosts of one node: shared memory */
+/* transport between hosts with a pre-shared secret: TLS over TCP */
+extern const struct psd_transport psd_transport_tls;
+extern const struct psd_transport psd_transport_tcp; /* transport between all other hosts: TCP */
 
-/* Chooses a transport for each connection, and fills carriers: n_connections for each host. The carriers own the
- * descriptors from now on. If this function fails, it closes them. Statuses as psd_transport.join(). */
+/* Chooses a transport for each connection, and fills carriers[]: n_connections entries for each host. A carrier is a
+ * connection together with the state of its transport. It owns the connection's socket in join->fds, which
+ * psd_carrier_close() closes. If this function fails, all sockets are closed. Statuses as psd_transport.join(). */
 enum psd_status psd_transport_join(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				   struct psd_error *err) PSD_MUST_CHECK;
 

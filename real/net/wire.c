@@ -148,12 +148,14 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 				     "speaks version %u of the protocol, this is version %d", version,
 				     PSD_WIRE_VERSION);
 	if (kind >= PSD_WIRE_KINDS)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "sent a message header with the unknown kind %u, must be 0 to %d", kind,
+				     PSD_WIRE_KINDS - 1);
 	decoded.kind = (enum psd_wire_kind)kind;
 	if (kind != PSD_WIRE_DATA && decoded.length_bytes != psd_wire_payload_bytes(decoded.kind))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "sent a message of kind %u with %" PRIu64 " bytes, which is not its length", kind,
-				     decoded.length_bytes);
+				     "sent a message of kind %u with %" PRIu64 " bytes, must have %zu", kind,
+				     decoded.length_bytes, psd_wire_payload_bytes(decoded.kind));
 	if (decoded.chunk >= (decoded.kind == PSD_WIRE_DATA ? psd_wire_chunks(decoded.length_bytes) : 1))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "sent chunk %" PRIu32 " of a message of kind %u with %" PRIu64 " bytes",

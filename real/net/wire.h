@@ -48,8 +48,8 @@ enum psd_wire_kind {
 	/* From host 0, before iterations begin: bytes that the ranks of a library (NCCL) need to connect to each
 	 * other. */
 	PSD_WIRE_INVITATION,
-	/* From worker 0, no payload: window number `iteration` of local SGD (the steps between two exchanges) has
-	 * `part` steps. */
+	/* From worker 0, no payload: in window number `iteration` of local SGD, workers exchange parameters every
+	 * `part` iterations (struct psd_period). */
 	PSD_WIRE_STEPS,
 	PSD_WIRE_FAILED, /* sent at any time: the sender gives up; `part`: the cause, an enum psd_status */
 	/* No payload: the sender has executed its last operation and written its last checkpoint. */

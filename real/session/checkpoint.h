@@ -53,10 +53,10 @@ struct psd_checkpoints_found {
 	 * hosts as this run, other hosts may have their files in other folders. If it has another number of hosts, all
 	 * its files are in this folder. */
 	struct psd_checkpoint_set newest;
-	/* Newest checkpoint of another number of hosts of which files are missing. */
+	/* Newest incomplete checkpoint of a run with another number of hosts: some of its files are missing. */
 	struct psd_checkpoint_set other;
-	/* Newest checkpoint that is later than `newest` and of which files are missing; a run that resumes does not use
-	 * it. iterations 0: there is none. */
+	/* Newest checkpoint that is later than `newest` and incomplete: some of its files are missing, so a run that
+	 * resumes does not use it. iterations 0: there is none. */
 	struct psd_checkpoint_set torn;
 	bool has_any;	     /* the folder has at least one file of a checkpoint */
 	bool has_folders;    /* the folder has a folder iteration-N, with or without files */

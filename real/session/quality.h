@@ -1,5 +1,5 @@
-/* Chooses the number of local SGD steps in the next window by the losses so far. A window is the iterations between two
- * exchanges of parameters. Pure, any thread. */
+/* Chooses the number of local SGD steps (iterations between two exchanges of parameters) for the next window, by the
+ * losses so far. A window is a fixed number of iterations, the key `systems.local_sgd.window`. Pure, any thread. */
 #ifndef PSD_REAL_QUALITY_H
 #define PSD_REAL_QUALITY_H
 

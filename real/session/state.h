@@ -33,7 +33,8 @@ struct psd_state {
 	struct psd_worker *worker;
 	struct psd_state_part *parts;
 	uint32_t n_parts, parts_capacity;
-	/* Number of parts that other programs know, too (parameters and graph->states). They are the first parts. */
+	/* Number of parts that have a meaning for other programs, too: parameters and graph->states. They are the first
+	 * parts. */
 	unsigned n_plain;
 	/* All loss scales in one array, as stored in the file; NULL: there are no loss scales. */
 	float *ratios;

@@ -86,12 +86,14 @@ struct psd_pauses {
 	/* The result of the test after that iteration is known, or no test follows that iteration. */
 	bool has_result;
 	struct psd_progress progress;
-	double start_sec; /* time at which the parameters to be tested were complete (psd_socket_now_sec()) */
+	/* time at which the parameters were complete that the test uses (psd_socket_now_sec()) */
+	double start_sec;
 	uint64_t labels, correct;
 };
 
-/* Local SGD in which the number of steps depends on the loss. A window is the iterations between two exchanges of
- * parameters. All hosts know the numbers of steps, but only worker 0 knows the losses. See worker_local.c. */
+/* Local SGD in which the number of steps (iterations between two exchanges of parameters) depends on the loss. It is
+ * chosen anew for each window, a fixed number of iterations (struct psd_local_sgd). All hosts know the numbers of
+ * steps, but only worker 0 knows the losses. See worker_local.c. */
 struct psd_quality {
 	/* Numbers of steps of the last two windows: entry 0 for the one with an even number, entry 1 for the one with
 	 * an odd number; 0: as in the plan. */
@@ -503,11 +505,11 @@ uint64_t psd_worker_next_steps(const struct psd_worker *worker);
  * iteration is missing. */
 bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
 /* Local SGD, on worker 0: records the loss of an iteration, which is the mean over all workers. At the end of a window
- * (iterations until an exchange) it may choose the number of steps of the next window and send it to all hosts. */
+ * of iterations (struct psd_local_sgd) it chooses the number of steps of the next window and sends it to all hosts. */
 void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
 /* True if the number of local SGD steps is known for the window to which this iteration belongs. */
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Stores the number of local SGD steps that worker 0 has sent for the next window (iterations until the next exchange).
+/* Stores the number of local SGD steps that worker 0 has sent for the next window of iterations (struct psd_local_sgd).
  * psd_worker_take_steps() makes it valid. */
 void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
 /* If the number of steps of the next window must be decided before this iteration: makes the received number valid.
@@ -763,8 +765,8 @@ struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, str
 /* Executes the library's all-reduce of a task. If the library sums inside nodes, executes only the part before psd's
  * transfer between nodes, or the part after it. Called by the NIC lane's thread. PSD_ERUN: the library failed. */
 enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* True if an all-reduce of a library is executing that only other hosts can end. Then its thread stays until the
- * process ends. */
+/* True if a library is executing an all-reduce that only other hosts can end. Then the thread that waits for it stays
+ * until the process ends. */
 bool psd_worker_is_held(struct psd_worker *worker);
 /* Closes the plan's library. Call it when the library's lane is closed. is_orderly: all other hosts close their
  * library, too. */

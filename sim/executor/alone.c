@@ -1,6 +1,7 @@
 /* All-reduces during which nothing else uses the network. In some programs every transfer is an all-reduce of all
- * workers. Then the duration of an all-reduce does not depend on the time at which it begins. So all-reduces with equal
- * payloads are simulated once, with one flow for each class of equal flows. Equal hosts are simulated by one of them. */
+ * workers. Then the duration of an all-reduce does not depend on the time at which it begins. So all-reduces with
+ * equal payloads are simulated once, with one flow for each class of equal flows. Equal hosts are simulated by one of
+ * them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -23,7 +23,7 @@ struct psd_flow_class {
 };
 
 struct psd_flow_classes {
-	struct psd_flow_class *flows; /* n_flows entries */
+	struct psd_flow_class *flows; /* classes of flows, n_flows entries */
 	unsigned n_flows;
 	double *link_bps; /* rate of the links of each class, bits per second; n_links entries */
 	unsigned n_links;

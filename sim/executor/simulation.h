@@ -95,7 +95,7 @@ struct psd_alone {
 	/* each kind of all-reduce has classes of flows or a computed duration, so SimGrid needs links only for classes
 	 * */
 	bool has_classes;
-	struct psd_alone_kind *kinds; /* n_kinds entries */
+	struct psd_alone_kind *kinds; /* kinds of all-reduces in the program, n_kinds entries */
 	unsigned n_kinds;
 	unsigned *kind_of_op; /* index of the kind of each collective, one entry per operation */
 	/* largest number of classes of flows, and of links, in one kind of all-reduce */

@@ -44,7 +44,7 @@ struct psd_trace_step {
 };
 
 struct psd_places {
-	const struct psd_trace *trace; /* borrowed */
+	const struct psd_trace *trace; /* trace whose operators were assigned to roles; borrowed */
 	struct psd_trace_unit *units;  /* units in the order of their start, over all threads; n_units entries */
 	uint32_t n_units;
 	uint32_t *unit_of;	/* number of the unit to which each operator belongs; PSD_TRACE_NONE: none */

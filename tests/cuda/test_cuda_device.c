@@ -58,7 +58,7 @@ Test(cuda_device, the_driver_for_linking_is_told)
 
 	psd_stand_in_fail("cudaGetDeviceCount", 1, cudaErrorStubLibrary);
 	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
-	cr_assert_eq(strncmp(err.text, "this machine's libcuda.so.1 is the toolkit's, for linking", 57), 0, "%s",
+	cr_assert_eq(strncmp(err.text, "libcuda.so.1 on this machine is the stub of the CUDA toolkit", 60), 0, "%s",
 		     err.text);
 }
 

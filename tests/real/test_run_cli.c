@@ -104,8 +104,9 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"weights a.onnx", "'psd-run weights' needs '-o FILE', see psd-run weights --help"},
 		{"pack a -o b --frobnicate", "unknown option '--frobnicate', see psd-run pack --help"},
 		{"plan " QUICKSTART, "psd-run has no command 'plan', say psd-sim plan\n"},
-		{"plam", "psd-run: 'plam' is neither a file nor a command, which are calibrate, pack, weights, show, "
-			 "see psd-run --help\n"},
+		{"plam",
+		 "psd-run: 'plam' is neither a file nor a command; commands are calibrate, pack, weights, show, "
+		 "see psd-run --help\n"},
 		{"calibrate " QUICKSTART, "'psd-run calibrate' needs '-o FILE', see psd-run calibrate --help"},
 		{"calibrate -o x.yaml", "no SCENARIO.yaml is given, see psd-run calibrate --help"},
 		{"calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},

@@ -574,7 +574,7 @@ Test(run_save, a_host_that_is_done_says_so, .timeout = 60)
 	folder_shell(&folder, "rm -r c1/iteration-10");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "01");
 	expect_words(&folder, "rank0", "PS has been trained for 10 iterations: train for more with --iterations\n");
-	expect_words(&folder, "rank1", ": has a checkpoint of 10 iterations, with which the run ends\n");
+	expect_words(&folder, "rank1", ": has written the last checkpoint of this run, after 10 iterations\n");
 	folder_shell(&folder, "rm -r c0/iteration-10");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");

@@ -61,8 +61,9 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "'-o' is an option of 'psd-sim import', not of 'psd-sim plan', say --csv "
 					      ">FILE, see psd-sim plan --help\n"},
-		{"plam " QUICKSTART, "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, "
-				     "platform, ask, stacks, merge, import, see psd-sim --help\n"},
+		{"plam " QUICKSTART,
+		 "psd-sim: 'plam' is neither a file nor a command; commands are plan, describe, show, "
+		 "platform, ask, stacks, merge, import, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},

@@ -215,9 +215,10 @@ static enum psd_status read_side(const struct psd_onnx *onnx, const Onnx__ValueI
 				     "axis %u of the input '%.100s' has size %lld, must be 1 to %u", a, input->name,
 				     (long long)dim->value, PSD_LAYER_CHANNELS_MAX);
 	if (!is_open(dim) && given && given != (uint64_t)dim->value)
-		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
-				     "axis %u of the input '%.100s' has size %lld in the file, 'input' gives %u", a,
-				     input->name, (long long)dim->value, given);
+		return psd_error_set(
+			onnx->err, PSD_EINVAL, place_of(onnx),
+			"axis %u of the input '%.100s' has size %lld in the file, 'input' must give the same, not %u",
+			a, input->name, (long long)dim->value, given);
 	*side = is_open(dim) ? given : (uint64_t)dim->value;
 	if (!*side)
 		PSD_TRY(find_side(onnx, shape, a, side));

@@ -287,7 +287,7 @@ enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_
 				   const char *weight) PSD_MUST_CHECK;
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
 uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
-/* Checks that an axis of `data` does not contain the batch. PSD_EINVAL: it contains the batch. */
+/* Checks that an axis of the view does not contain the batch. PSD_EINVAL: it contains the batch. */
 enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
 				     unsigned axis) PSD_MUST_CHECK;
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;

@@ -15,7 +15,7 @@ static enum psd_status prepare_input(struct psd_cpu_layer *self, struct psd_erro
 
 	if (self->number != 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' is a second input, cpu supports one, as the first layer",
+				     "layer '%.80s' is a second input, cpu supports only one, which is the first layer",
 				     self->model->name);
 	return psd_cpu_declare(self, &plain, err);
 }

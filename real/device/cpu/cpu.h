@@ -24,19 +24,21 @@ void omp_set_num_threads(int n_threads);
 enum psd_cpu_scratch_role {
 	PSD_CPU_SCRATCH_PRIMITIVE, /* memory that a oneDNN primitive needs */
 	PSD_CPU_SCRATCH_SOURCE,	   /* a layer's input, or the gradient of the input, converted to another format */
-	/* A layer's weight, or its gradient, in another format; in attention: gradient of the scores. */
+	/* a layer's weight, or the gradient of the weight, converted to another format; in attention: gradient of the
+	 * scores */
 	PSD_CPU_SCRATCH_WEIGHT,
-	/* Gradient of a layer's output in another format. If PSD_CPU_SCRATCH_SOURCE has the input, this block has the
-	 * gradient of the input. */
+	/* gradient of a layer's output, converted to another format; or, if PSD_CPU_SCRATCH_SOURCE has the layer's
+	 * input, the gradient of this input */
 	PSD_CPU_SCRATCH_RESULT,
-	/* If several layers read a blob: the gradient that one of them computes, before it is added to the sum. */
+	/* if several layers read a blob (a layer's output): the gradient that one of them computes, before it is added
+	 * to the sum of all */
 	PSD_CPU_SCRATCH_BRANCH,
 	PSD_CPU_SCRATCH_ROLES
 };
 
 struct psd_cpu_scratch {
-	/* Beginning of the block, which is allocated after all layers are prepared. &data is used as a slot, see struct
-	 * psd_cpu_op. */
+	/* Address of the block, which is allocated after all layers are prepared. &data is used as a slot (address of a
+	 * pointer), see struct psd_cpu_op. */
 	void *data;
 	uint64_t bytes;
 };
@@ -85,7 +87,8 @@ struct psd_cpu_blob {
 	unsigned owner; /* number of the layer that made the blob */
 	/* Number of the last layer that works in place on the blob; equal to `owner` if there is none. */
 	unsigned last;
-	/* Largest part of the values that must stay unchanged for the owner or for a layer that works in place. */
+	/* Largest part of the blob's values that the owner's backward pass, or that of a layer working in place, reads.
+	 * Later layers must not change this part. */
 	enum psd_keeps keeps;
 };
 

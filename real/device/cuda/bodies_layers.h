@@ -38,8 +38,8 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-/* Computes n elements (1 or 4), the first at index i. Four adjacent elements belong to one channel or, with channels
- * last, to four adjacent channels. */
+/* Computes n elements (1 or 4) of the result of psd_cuda_affine, the first at index i. Four adjacent elements belong to
+ * one channel or, with channels last, to four adjacent channels. */
 PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
 	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
@@ -63,7 +63,7 @@ PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-/* Returns the value that is added for element k of an output. `at`: index of that element in memory. */
+/* Returns the summand (enum psd_cuda_summand) of element k of an output. `at`: index of that element in memory. */
 PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
 	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_POSITIONS ? k : channel;
@@ -80,8 +80,8 @@ PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uin
 	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
-/* Computes one partial sum. Index i computes part i % n_parts of output i / n_parts; with channels last, part i /
- * n_outputs of output i % n_outputs. So adjacent indices read adjacent values. */
+/* Computes one partial sum of psd_cuda_sums. Index i computes part i % n_parts of output i / n_parts; with channels
+ * last, part i / n_outputs of output i % n_outputs. So adjacent indices read adjacent values. */
 PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 {
 	const bool is_by_output = of->channel_stride == 1;
@@ -165,8 +165,8 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	return x;
 }
 
-/* Returns the derivative of x * share at x. share is the logistic function of an argument, and `slope` is the
- * derivative of that argument. */
+/* Returns the derivative of x * share with respect to x. share: logistic function of an argument that depends on x;
+ * slope: derivative of that argument. */
 PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 {
 	return share * (1.0f + x * (1.0f - share) * slope);
@@ -206,8 +206,8 @@ PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, 
 }
 PSD_BODIES(function)
 
-/* Computes n gradients (1 or 4) of a function of one element, the first at index i. Both arrays are loaded before the
- * first value is used. */
+/* Computes n gradients (1 or 4) of an element-wise function (psd_cuda_function_back), the first at index i. Both arrays
+ * are loaded before the first value is used. */
 PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
 {
 	const struct psd_lanes known = psd_get_lanes(of->known, i, n);

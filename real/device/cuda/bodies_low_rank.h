@@ -29,8 +29,8 @@ struct psd_right_row {
 	uint32_t row;
 };
 
-/* Finds one row of the right matrices. The rows of all right matrices of a launch are numbered in order, and `row` is
- * such a number. */
+/* Finds one row of the right matrices. row: number of the row, from 0, counted over all right matrices that this kernel
+ * launch handles. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -44,8 +44,8 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 }
 
 /* Sets `found` of one part of a row of `right` to 1 if the part has a value that is not zero (NaN counts), otherwise to
- * 0. Part p has the columns p, p + PSD_CUDA_PARTS, ... and stops at the first such value. Indices: (rows of all right
- * matrices) * PSD_CUDA_PARTS. */
+ * 0. Part p has the columns p, p + PSD_CUDA_PARTS, ... and stops at the first such value. Kernel indices: (rows of all
+ * right matrices) * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -67,8 +67,8 @@ PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 	return (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
 }
 
-/* Overwrites each row of `right` in which all values are zero by starting values. Indices: (rows of all right matrices)
- * * PSD_CUDA_PARTS. */
+/* Overwrites each row of `right` in which all values are zero by starting values. Kernel indices: (rows of all right
+ * matrices) * PSD_CUDA_PARTS. */
 PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
 	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -103,8 +103,8 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Computes one partial sum of the inner product of two columns of a left matrix. Indices: partial sums of all matrices.
- * Adjacent indices read the same rows. */
+/* Computes one partial sum of the inner product of two columns of a left matrix. Kernel indices: partial sums of all
+ * matrices. Adjacent indices read the same rows. */
 PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -131,7 +131,7 @@ PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squa
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
-/* Adds the partial sums of the inner product of one pair of columns. Indices: n * n_pairs. */
+/* Adds the partial sums of the inner product of one pair of columns. Kernel indices: n * n_pairs. */
 PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
@@ -174,7 +174,7 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 }
 
 /* Computes row j of the inverse of a Cholesky factor. It has the coefficients of column j in unit vectors j, j + 1, ...
- * A row does not depend on other rows. Indices: n * rank. */
+ * A row does not depend on other rows. Kernel indices: n * rank. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
@@ -192,7 +192,7 @@ PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices
 }
 
 /* Multiplies one row of a left matrix by the inverse of the Cholesky factor, in place. When all rows are multiplied,
- * the columns are orthonormal. Indices: rows of all left matrices. */
+ * the columns are orthonormal. Kernel indices: rows of all left matrices. */
 PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
 	uint32_t m = 0;
@@ -203,7 +203,7 @@ PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *
 	const double *inverse = psd_square_of(all, all->inverse, m);
 	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	/* The last column is computed first, since it depends on the old values of the earlier columns. */
+	/* the row's last column is computed first, since it depends on the old values of the columns before it */
 	for (uint32_t k = all->rank; k-- > 0;) {
 		double sum = 0.0;
 

@@ -7,7 +7,8 @@
 
 /* ---- local response normalisation ---- */
 
-/* Neighbours of an element: those whose channel, row and column (axis 0, 1, 2) are from low[axis] to high[axis] - 1. */
+/* Neighbours of an element: all elements whose channel, row and column are from low[axis] to high[axis] - 1, where axis
+ * 0 is the channel, 1 the row and 2 the column. */
 struct psd_neighbours {
 	uint32_t low[3], high[3];
 };
@@ -48,8 +49,8 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Computes the gradient of one input value. If a is a neighbour of b, then b is a neighbour of a. So the outputs that
- * depend on the value are exactly those of its neighbours. */
+/* Computes the gradient of one input value of local response normalisation. If a is a neighbour of b, then b is a
+ * neighbour of a. So the outputs that depend on the value are exactly those of its neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
@@ -106,8 +107,8 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-/* Computes n adjacent elements (1 or 4) of the output, the first at index i. If n is 4, they are four channels of one
- * position. */
+/* Computes n adjacent elements (1 or 4) of the output of pooling, the first at index i. If n is 4, they are four
+ * channels of one position. */
 PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
@@ -250,7 +251,7 @@ PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, u
 	return reach;
 }
 
-/* Returns the weight that a row (or column) of the input has in a row (or column) of the output. */
+/* Returns the interpolation weight that a row (or column) of the input has in a row (or column) of the output. */
 PSD_BODY float psd_taken(uint32_t new_place, uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const struct psd_between between = psd_between_of(new_place, side, new_side);

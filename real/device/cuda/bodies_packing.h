@@ -20,8 +20,8 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Finds the tensor and the values of a compressed block. block: number of the compressed block among those of the
- * launch. */
+/* Finds the tensor and the values of a compressed block. block: number of the block, from 0, among all blocks that this
+ * kernel launch handles. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -71,8 +71,8 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 	return (uint32_t *)(void *)one->packed + 2;
 }
 
-/* Computes for one lane of a compressed block the sums of its values, and writes its sign bits. There is one word of
- * sign bits for each unit of a block of full length, even if the block is shorter. */
+/* One-bit: computes for one lane of a compressed block the sums of its values, and writes its sign bits. There is one
+ * word of sign bits for each unit of a block of full length, even if the block is shorter. */
 PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -120,7 +120,7 @@ PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_re
 	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
-/* Decompresses the sign bits of one lane in one unit. Adds the values to the residual, or writes them to the
+/* One-bit: decompresses the sign bits of one lane in one unit. Adds the values to the residual, or writes them to the
  * gradient. */
 PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
 {
@@ -153,10 +153,10 @@ PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t bloc
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Counts the keys of one lane. Indices: lanes of all compressed blocks. While digits are counted, adjacent lanes read
- * adjacent values. In the last count (is_last) a lane has a contiguous range of values, because selected values are
- * written in their order. A residual is read seven times: once for each of five digits, in the last count, and when
- * values are written. */
+/* Top-k: counts the keys of one lane, for one digit of the keys. Kernel indices: lanes of all compressed blocks. While
+ * digits are counted, adjacent lanes read adjacent values. In the last count (is_last) a lane has a contiguous range of
+ * values, because selected values are written in their order. A residual is read seven times: once for each of five
+ * digits, in the last count, and when values are written. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -179,7 +179,7 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 
 /* Chooses one digit of the lowest selected key of a compressed block, which is the k-th largest key. The digit is the
  * largest d for which at least k keys have a digit of d or more. If a block at the end of a tensor has fewer than k
- * values, all digits become 0, and all its values are sent. Indices: compressed blocks. */
+ * values, all digits become 0, and all its values are sent. Kernel indices: compressed blocks. */
 PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	uint32_t chosen = 0;
@@ -199,12 +199,12 @@ PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 struct psd_taken {
 	/* Number of values of the block that are already written: by earlier lanes, and by this lane. */
 	uint32_t n_kept;
-	/* Number of values with exactly the lowest selected key that this lane may still write. */
+	/* Number of values that this lane may still write of those whose key equals the lowest selected key. */
 	uint32_t n_equal;
 };
 
-/* Returns the progress of a lane before its first value. A block sends `kept` values: all whose keys are above the
- * lowest selected key, and the first ones with exactly this key. */
+/* Returns the progress of a lane before its first value. A block sends `kept` values. These are all values whose keys
+ * are above the lowest selected key, and the first values whose key equals it. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
@@ -223,8 +223,8 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-/* Writes the selected values of one lane to the compressed block, and sets their residuals to 0. Indices: lanes of all
- * compressed blocks. */
+/* Top-k: writes the selected values of one lane to the compressed block, and sets their residuals to 0. Kernel indices:
+ * lanes of all compressed blocks. */
 PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -248,16 +248,17 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 	}
 	for (uint32_t k = kept + lane; k < keys->of.kept; k += PSD_BLOCK_LANES) {
 		values[k] = 0.0f;
-		/* Shows an unused entry; a block at the end of a tensor may have fewer values than `kept`. */
+		/* this position marks an unused entry; a block at the end of a tensor may have fewer values than `kept`
+		 * */
 		positions[k] = UINT16_MAX;
 	}
 	if (lane == 0 && keys->of.kept % 2)
 		positions[keys->of.kept] = 0; /* padding, so that the bytes of a block are a multiple of 4 */
 }
 
-/* Adds one value of a compressed block to the gradient, which is 0 before. Indices: kept values of all compressed
- * blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions out of
- * range, which are ignored, or the same position twice. */
+/* Adds one value of a compressed block to the gradient, which is 0 before. Kernel indices: kept values of all
+ * compressed blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions
+ * out of range, which are ignored, or the same position twice. */
 PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
 	const uint32_t k = (uint32_t)i % of->kept;

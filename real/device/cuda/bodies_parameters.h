@@ -119,7 +119,8 @@ PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of
 
 /* ---- chunks ---- */
 
-/* Returns the address of the partial sums of chunk number `chunk` of the launch. */
+/* Returns the address of the partial sums of a chunk. chunk: number of the chunk, from 0, among the chunks that this
+ * kernel launch handles. */
 PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chunk)
 {
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;

@@ -36,8 +36,8 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 	loss->likely_classes[psd_part_at(part)] = likely;
 }
 
-/* Returns the index of the part that has the largest score of a position. If several parts have it, it is the part with
- * the lowest class. */
+/* Returns the index of the part of a position's classes that has the largest score. If several parts have it, it is the
+ * part with the lowest class. */
 PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
 {
 	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
@@ -67,7 +67,7 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-/* Computes the sum of the exponentials, the loss and is_correct of one position. Indices: positions. */
+/* Computes the sum of the exponentials, the loss and is_correct of one position. Kernel indices: positions. */
 PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
@@ -284,7 +284,8 @@ PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angl
 	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Rotates one pair of channels, for rotary position embedding. Adjacent indices read adjacent elements. */
+/* Rotates one pair of channels, for rotary position embedding (psd_cuda_rotary). Adjacent indices read adjacent
+ * elements. */
 PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
@@ -322,8 +323,8 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention 
 	attention->partial[1][i] = sum;
 }
 
-/* Replaces scores by probabilities. Every row uses at least its first column, so the largest score of a row is
- * finite. */
+/* Replaces attention scores by probabilities. Every row uses at least its first column, so the largest score of a row
+ * is finite. */
 PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;

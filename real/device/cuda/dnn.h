@@ -61,11 +61,13 @@ struct psd_cuda_dnn_op {
 	void *graph; /* descriptor of cuDNN's graph with this one operation */
 	struct psd_cuda_dnn_choice choices[PSD_CUDA_DNN_MOST_CHOICES];
 	int n_choices;
-	/* Number of choices that cuDNN has sorted by estimated time; the choices after them are fallbacks. */
+	/* number of entries of `choices` that cuDNN has sorted by estimated time; the entries after them are fallbacks
+	 * */
 	int n_estimated;
-	int chosen;	     /* index, in `choices`, of the engine in use */
-	uint64_t bytes;	     /* bytes of the workspace that is available to the operation */
-	bool is_to_be_timed; /* the next call executes several plans to find the fastest */
+	int chosen;	/* index, in `choices`, of the engine in use */
+	uint64_t bytes; /* bytes of the workspace that is available to the operation */
+	/* the next call of psd_cuda_dnn_run_op() executes several engines (their plans) to find the fastest */
+	bool is_to_be_timed;
 };
 
 /* Lists the engines for the descriptor `operation`, which must exist until psd_cuda_dnn_close_op(). Three kinds of

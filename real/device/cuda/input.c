@@ -10,9 +10,10 @@ static bool lies_as_it_comes(const struct psd_cuda_layer *self)
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	if (self->number != 0)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' is a second input, cuda supports one, as the first layer",
-				     self->model->name);
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"layer '%.80s' is a second input, cuda supports only one, which is the first layer",
+			self->model->name);
 	PSD_TRY(psd_cuda_declare(self, err));
 	if (lies_as_it_comes(self))
 		return PSD_OK;

@@ -1,9 +1,9 @@
 /* Kernels for which cuBLAS and cuDNN have no function, and their arguments. ROW(name, arguments) declares a kernel:
  * psd_cuda_run_NAME() launches it on the compute stream with a struct psd_cuda_ARGUMENTS. A kernel calls its body
- * psd_NAME_at() (bodies_*.h) in parallel, once for each index 0 to n_indices - 1. A comment "Indices: ..." gives the
- * number of indices that a kernel needs; without it, there is one index for each element of the result. An index writes
- * nothing that another index reads or writes. The order in which sums are added depends only on shapes, so equal input
- * gives equal bits. */
+ * psd_NAME_at() (bodies_*.h) in parallel, once for each index 0 to n_indices - 1. A comment "Kernel indices: ..." gives
+ * the number of indices that a kernel needs; without it, there is one index for each element of the result. An index
+ * writes nothing that another index reads or writes. The order in which sums are added depends only on shapes, so equal
+ * input gives equal bits. */
 #ifndef PSD_REAL_CUDA_KERNELS_H
 #define PSD_REAL_CUDA_KERNELS_H
 
@@ -159,7 +159,7 @@ struct psd_cuda_affine {
 	bool adds;
 };
 
-/* inverse = 1 / sqrt(variance + epsilon); one value per channel. Indices: channels. */
+/* inverse = 1 / sqrt(variance + epsilon); one value per channel. Kernel indices: channels. */
 struct psd_cuda_inverse {
 	const float *variance;
 	float *inverse;
@@ -182,7 +182,7 @@ enum psd_cuda_summand {
 /* Partial sums of n_outputs outputs; an output is the sum of `count` elements. Output o belongs to channel o % channels
  * and to group o / channels. Its element number k has the index group * group_stride + channel * channel_stride + (k /
  * inner) * outer_stride + (k % inner) * inner_stride. Part p of an output is the sum of its elements p, p + n_parts, p
- * + 2 * n_parts, ... Indices: n_outputs * n_parts. */
+ * + 2 * n_parts, ... Kernel indices: n_outputs * n_parts. */
 struct psd_cuda_sums {
 	struct psd_cuda_values left, right;
 	enum psd_cuda_summand summand;
@@ -193,7 +193,7 @@ struct psd_cuda_sums {
 	float *partial; /* partial sums; shape (n_parts, n_outputs) */
 };
 
-/* to[o] = scale * (sum of the partial sums of output o). Indices: n_outputs. */
+/* to[o] = scale * (sum of the partial sums of output o). Kernel indices: n_outputs. */
 struct psd_cuda_sums_end {
 	const float *partial;
 	uint32_t n_outputs, n_parts;
@@ -260,8 +260,8 @@ struct psd_cuda_multiply {
 };
 
 /* Dropout of values or gradients: to = 0 for elements that are dropped, otherwise scale * from. An index handles four
- * elements of a sample that are adjacent in row-major order, and draws their random bits together. Indices: (elements
- * of a sample + 3) / 4 for each sample. */
+ * elements of a sample that are adjacent in row-major order, and draws their random bits together. Kernel indices:
+ * (elements of a sample + 3) / 4 for each sample. */
 struct psd_cuda_dropout {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
@@ -275,7 +275,7 @@ struct psd_cuda_dropout {
 };
 
 /* Writes first_sample and iteration to the array `to`, from which dropout reads them. This is necessary because the
- * arguments of a recorded kernel cannot change from iteration to iteration. Indices: 1. */
+ * arguments of a recorded kernel cannot change from iteration to iteration. Kernel indices: 1. */
 struct psd_cuda_counters {
 	uint32_t *to;
 	uint32_t first_sample, iteration;
@@ -287,13 +287,14 @@ struct psd_cuda_counters {
 struct psd_cuda_lrn {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
-	float *ratios; /* ratio of each element, kept for the backward pass */
+	float *ratios; /* ratio of each element, stored for the backward pass */
 	uint32_t size;
 	bool is_within_channel;
 	float alpha, beta, k; /* constants of the layer; alpha is already divided by the number of neighbours */
 };
 
-/* Gradient of local response normalisation. result: output of the forward pass. Indices: elements of the input. */
+/* Gradient of local response normalisation. result: output of the forward pass. Kernel indices: elements of the input.
+ * */
 struct psd_cuda_lrn_back {
 	struct psd_cuda_values from, result, diff, to;
 	struct psd_cuda_maps maps;
@@ -321,7 +322,7 @@ struct psd_cuda_pool {
 	uint32_t *positions;
 };
 
-/* Gradient of pooling. Indices: elements of the input. */
+/* Gradient of pooling. Kernel indices: elements of the input. */
 struct psd_cuda_pool_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_window window;
@@ -336,21 +337,21 @@ struct psd_cuda_resize {
 	struct psd_cuda_maps in, out;
 };
 
-/* Gradient of bilinear interpolation. Indices: elements of the input. */
+/* Gradient of bilinear interpolation. Kernel indices: elements of the input. */
 struct psd_cuda_resize_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_maps in, out;
 	bool adds;
 };
 
-/* to = softmax of `from` over the channels of each position. Indices: positions of all samples. */
+/* to = softmax of `from` over the channels of each position. Kernel indices: positions of all samples. */
 struct psd_cuda_softmax {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
 };
 
 /* Gradient of softmax: to = result * (diff - sum). result: output of the forward pass; sum: sum of result * diff over
- * the channels of the position. Indices: positions of all samples. */
+ * the channels of the position. Kernel indices: positions of all samples. */
 struct psd_cuda_softmax_back {
 	struct psd_cuda_values result, diff, to;
 	struct psd_cuda_maps maps;
@@ -382,7 +383,7 @@ struct psd_cuda_loss {
 };
 
 /* Gradient of the loss with respect to a score: to = weight * (probability of the class - target). target: 1 if the
- * class is the label, otherwise 0. Indices: elements of `scores`. */
+ * class is the label, otherwise 0. Kernel indices: elements of `scores`. */
 struct psd_cuda_loss_back {
 	struct psd_cuda_loss loss;
 	struct psd_cuda_values to;
@@ -401,7 +402,7 @@ struct psd_cuda_embedding {
 	const float *tokens, *table;
 };
 
-/* Links all positions with the same token to a chain, in ascending order of positions. Indices: positions. */
+/* Links all positions with the same token to a chain, in ascending order of positions. Kernel indices: positions. */
 struct psd_cuda_token_chains {
 	const float *tokens;
 	uint32_t n_positions;
@@ -410,8 +411,8 @@ struct psd_cuda_token_chains {
 };
 
 /* Gradient of the table: the row of dtable for a token becomes scale * (sum of diff over the positions with this
- * token). Rows of tokens that do not occur are not written. Indices: elements of diff. An index at the first position
- * of a chain sums along the chain, the others do nothing. */
+ * token). Rows of tokens that do not occur are not written. Kernel indices: elements of diff. An index at the first
+ * position of a chain sums along the chain, the others do nothing. */
 struct psd_cuda_embedding_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -431,8 +432,8 @@ struct psd_cuda_position {
 	const float *weight;
 };
 
-/* Gradient of the position embedding's weight: dweight = scale * (sum of diff over the samples). Indices: elements of
- * one sample. */
+/* Gradient of the position embedding's weight: dweight = scale * (sum of diff over the samples). Kernel indices:
+ * elements of one sample. */
 struct psd_cuda_position_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -442,7 +443,7 @@ struct psd_cuda_position_back {
 };
 
 /* Gradient of learned values that a layer writes at the first `own` positions of each sample: dweight = scale * (sum of
- * diff over the samples). dweight has the shape (channels, own). Indices: elements of dweight. */
+ * diff over the samples). dweight has the shape (channels, own). Kernel indices: elements of dweight. */
 struct psd_cuda_prefix_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -488,16 +489,16 @@ struct psd_cuda_layer_norm_back {
 };
 
 /* Angles of rotary position embedding. Angle j (0 to half - 1) of a position is position * base^(-j / half), in
- * radians. Index i computes angle i % half of position i / half. Indices: positions * half. */
+ * radians. Index i computes angle i % half of position i / half. Kernel indices: positions * half. */
 struct psd_cuda_rotary_angles {
 	float *angles; /* result: cosine and sine of each angle; shape (positions, half, 2) */
 	uint32_t half;
-	double base_log; /* natural logarithm of base */
+	double base_log; /* natural logarithm of the base of the angles */
 };
 
 /* Rotary position embedding. In each of the first `heads` heads of a position, channels k and k + half are rotated as a
  * pair by angle k of the position; by the negative angle if is_back. Other channels of `from` and `to` are not read or
- * written. Indices: (positions of all samples) * heads * half. */
+ * written. Kernel indices: (positions of all samples) * heads * half. */
 struct psd_cuda_rotary {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel from_channel, to_channel;
@@ -510,7 +511,7 @@ struct psd_cuda_rotary {
 
 /* Softmax of attention scores, in place, by the kernels attention_sums and attention_end. There is one row for each
  * position of each head of each sample; a row has one column for each position. Part p of a row has the columns p, p +
- * PSD_CUDA_PARTS, ... Indices: rows * PSD_CUDA_PARTS. */
+ * PSD_CUDA_PARTS, ... Kernel indices: rows * PSD_CUDA_PARTS. */
 struct psd_cuda_attention {
 	struct psd_cuda_values rows;
 	uint32_t positions;
@@ -532,7 +533,8 @@ struct psd_cuda_attention_back {
 
 /* ---- encoded values, of 16 bits each ---- */
 
-/* Searches for infinities and NaNs. Part p has the elements p, p + n_parts, p + 2 * n_parts, ... Indices: n_parts. */
+/* Searches for infinities and NaNs. Part p has the elements p, p + n_parts, p + 2 * n_parts, ... Kernel indices:
+ * n_parts. */
 struct psd_cuda_look {
 	const uint16_t *values;
 	uint64_t elements;
@@ -542,14 +544,14 @@ struct psd_cuda_look {
 };
 
 /* Combines the results of n_parts parts into n_groups results. Group g has the parts g, g + n_groups, ... reduced[g]
- * becomes 1 if found[p] is 1 for at least one part p of the group, otherwise 0. Indices: n_groups. */
+ * becomes 1 if found[p] is 1 for at least one part p of the group, otherwise 0. Kernel indices: n_groups. */
 struct psd_cuda_look_reduce {
 	const uint32_t *found;
 	uint32_t n_parts, n_groups;
 	uint32_t *reduced;
 };
 
-/* Overwrites all values by `nan` if *found is not 0 or `found` is NULL. Indices: elements. */
+/* Overwrites all values by `nan` if *found is not 0 or `found` is NULL. Kernel indices: elements. */
 struct psd_cuda_spoil {
 	uint16_t *values;
 	uint16_t nan;
@@ -558,8 +560,8 @@ struct psd_cuda_spoil {
 
 /* ---- updates ---- */
 
-/* Partial sums of the squares of one or two arrays. Part p has the elements p, p + n_parts, p + 2 * n_parts, ...
- * Indices: 2 * n_parts, or n_parts if only arrays[0] is needed. */
+/* Partial sums of the squares of one or two arrays. Part p has the elements p, p + n_parts, p + 2 * n_parts, ... Kernel
+ * indices: 2 * n_parts, or n_parts if only arrays[0] is needed. */
 struct psd_cuda_norms {
 	const float *arrays[2];
 	uint64_t elements;
@@ -567,14 +569,14 @@ struct psd_cuda_norms {
 	double *partial; /* partial sums of squares; shape (2, n_parts) */
 };
 
-/* Adds the n_parts partial sums of each array into n_groups sums. Indices: (number of arrays) * n_groups. */
+/* Adds the n_parts partial sums of each array into n_groups sums. Kernel indices: (number of arrays) * n_groups. */
 struct psd_cuda_norms_reduce {
 	const double *partial; /* partial sums of squares; shape (arrays, n_parts) */
 	uint32_t n_parts, n_groups;
 	double *reduced; /* sums of squares; shape (arrays, n_groups) */
 };
 
-/* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Indices: 1. */
+/* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Kernel indices: 1. */
 struct psd_cuda_trust {
 	/* Sums of squares: n_groups sums for the weight, then n_groups sums for the gradient. */
 	const double *reduced;
@@ -584,7 +586,7 @@ struct psd_cuda_trust {
 	float *own_rate;
 };
 
-/* Computes the clipping ratio as psd_clip_find() does. Indices: 1. */
+/* Computes the clipping ratio as psd_clip_find() does. Kernel indices: 1. */
 struct psd_cuda_clip {
 	const double *reduced; /* sums of squares, whose total is the squared norm; shape (n_groups) */
 	uint32_t n_groups;
@@ -592,7 +594,7 @@ struct psd_cuda_clip {
 	float *ratio;
 };
 
-/* Multiplies the values by *ratio, with the same bits as psd_clip_shrink(). Indices: elements. */
+/* Multiplies the values by *ratio, with the same bits as psd_clip_shrink(). Kernel indices: elements. */
 struct psd_cuda_shrunk {
 	float *values;
 	const float *ratio;
@@ -607,14 +609,14 @@ struct psd_cuda_step {
 	bool is_nesterov;
 };
 
-/* Update by SGD. Indices: elements. */
+/* Update by SGD. Kernel indices: elements. */
 struct psd_cuda_update {
 	struct psd_cuda_step step;
 	float *weight, *history;
 	const float *gradient;
 };
 
-/* Update by AdamW, with the same bits as psd_update_apply(). Indices: elements. */
+/* Update by AdamW, with the same bits as psd_update_apply(). Kernel indices: elements. */
 struct psd_cuda_adaptive {
 	float rate, weight_decay;
 	float beta1, beta2, epsilon, mean_ratio, root_ratio;
@@ -622,7 +624,7 @@ struct psd_cuda_adaptive {
 	const float *gradient;
 };
 
-/* difference = from - ratio * what, for each element. Indices: elements. */
+/* difference = from - ratio * what, for each element. Kernel indices: elements. */
 struct psd_cuda_difference {
 	float *difference;
 	const float *from, *what;
@@ -640,33 +642,33 @@ enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS 
 struct psd_cuda_span {
 	float *weight;	       /* address of the weight of the span's first element */
 	const float *gradient; /* address of the gradient of the span's first element */
-	uint64_t first;	       /* index of the span's first element in `residual` and `history` */
+	uint64_t first;	       /* index, in `residual` and `history`, of the first element that belongs to the span */
 	uint64_t first_chosen; /* index of the span's first element in `chosen` */
 	uint64_t elements;
 	struct psd_cuda_step step;
 	bool is_chosen;
 };
 
-/* Adjacent chunks that one launch handles, and their spans. Chunk c of the launch (from 0) has the spans spans[ends[c -
- * 1]] to spans[ends[c] - 1]; for c = 0 they begin with spans[0]. */
+/* Adjacent chunks that one launch of a kernel handles, and their spans. Chunk c of the launch (from 0) has the spans
+ * spans[ends[c - 1]] to spans[ends[c] - 1]; for c = 0 they begin with spans[0]. */
 struct psd_cuda_spans {
 	struct psd_cuda_span spans[PSD_CUDA_SPANS];
 	uint32_t ends[PSD_CUDA_CHUNKS];
 	uint32_t first_chunk, n_chunks;
-	bool is_continued; /* the first chunk also has spans that the previous launch handled */
+	bool is_continued; /* the first chunk also has spans that the previous launch of the kernel handled */
 	/* Partial sums of absolute values; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS). Chunk number c of the bucket
 	 * uses row c % PSD_CUDA_CHUNKS. */
 	double *partial;
 };
 
-/* Executes psd_chunks_gather() for the chunks of a launch. Indices: n_chunks * PSD_CUDA_CHUNK_PARTS. */
+/* Executes psd_chunks_gather() for the chunks of a launch. Kernel indices: n_chunks * PSD_CUDA_CHUNK_PARTS. */
 struct psd_cuda_gather {
 	struct psd_cuda_spans of;
 	float *residual, *chosen;
 	float kept_ratio;
 };
 
-/* Executes psd_chunks_apply() for the chunks of a launch. Indices: n_chunks * PSD_CUDA_CHUNK_PARTS. */
+/* Executes psd_chunks_apply() for the chunks of a launch. Kernel indices: n_chunks * PSD_CUDA_CHUNK_PARTS. */
 struct psd_cuda_apply_chunks {
 	struct psd_cuda_spans of;
 	float *history;
@@ -674,8 +676,8 @@ struct psd_cuda_apply_chunks {
 	bool is_skipped;
 };
 
-/* Norms of chunks: norms[first_chunk + i] = (sum of all groups of chunk i) / divisor, unless is_left_out[i]. Indices:
- * chunks of the launch. */
+/* Norms of chunks: norms[first_chunk + i] = (sum of all groups of chunk i) / divisor, unless is_left_out[i]. Kernel
+ * indices: chunks of the launch. */
 struct psd_cuda_chunk_norms {
 	const double *reduced; /* sums of absolute values; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	float *norms;
@@ -700,27 +702,32 @@ struct psd_cuda_block_span {
 	const float *weight;
 	uint64_t first; /* index of the span's first value in psd_cuda_blocks.residual */
 	uint64_t elements;
-	uint32_t end; /* 1 + number, in the launch, of the last block of the span */
+	/* number of the span's last block plus 1; the blocks of a kernel launch are numbered from 0 over all its spans
+	 * */
+	uint32_t end;
 	float weight_decay;
 };
 
-/* All compressed blocks of a launch, at most PSD_CUDA_BLOCKS. A kernel has one index for each block, for each of the
- * PSD_BLOCK_LANES lanes of each block, or for each lane of each unit (PSD_BLOCK_UNIT values) of each block. */
+/* All compressed blocks that one launch of a kernel handles, at most PSD_CUDA_BLOCKS. The kernel's comment says what
+ * one kernel index handles: a block, one of the PSD_BLOCK_LANES lanes of a block, or one lane of one unit of a block. A
+ * unit is PSD_BLOCK_UNIT consecutive values. */
 struct psd_cuda_blocks {
 	struct psd_cuda_block_span spans[PSD_CUDA_BLOCK_SPANS];
 	/* For a compressed block of full length: number of its values, number of values that it sends (top-k), and
 	 * number of its packed bytes. */
 	uint32_t elements, kept, packed_bytes;
-	float *residual; /* address of the residual of the first value of the launch's first compressed block */
-	/* Address of the velocity (momentum) of that value; NULL: no momentum is applied before compression. */
+	/* address of the residual of the first value in the first compressed block that this kernel launch handles */
+	float *residual;
+	/* Address of the velocity (momentum) of the first value in the first compressed block that this kernel launch
+	 * handles; NULL: no momentum is applied before compression. */
 	float *velocity;
-	char *packed; /* address of the launch's first compressed block */
+	char *packed; /* address of the first compressed block that this kernel launch handles */
 	float momentum;
 	bool is_nesterov;
 };
 
 /* First kernel of compression by one-bit: adds gradient or velocity to the residual, writes the sign bits of the
- * residual to `packed`, and computes sums. Indices: lanes of all compressed blocks. */
+ * residual to `packed`, and computes sums. Kernel indices: lanes of all compressed blocks. */
 struct psd_cuda_one_bit_look {
 	struct psd_cuda_blocks of;
 	/* For each lane, sum of its values below 0 (row 0) and sum of its other values (row 1); shape (2,
@@ -730,7 +737,7 @@ struct psd_cuda_one_bit_look {
 };
 
 /* Second kernel of compression by one-bit: for each compressed block, computes the mean of its values below 0 and the
- * mean of its other values, and writes both to `packed`. Indices: compressed blocks. */
+ * mean of its other values, and writes both to `packed`. Kernel indices: compressed blocks. */
 struct psd_cuda_one_bit_reduce {
 	struct psd_cuda_blocks of;
 	const float *sums;
@@ -738,7 +745,7 @@ struct psd_cuda_one_bit_reduce {
 };
 
 /* Decompresses values by one-bit: residual += ratio * value if is_to_residual, otherwise gradient = ratio * value.
- * Indices: lanes of all units. */
+ * Kernel indices: lanes of all units. */
 struct psd_cuda_one_bit_add {
 	struct psd_cuda_blocks of;
 	float ratio;
@@ -753,8 +760,9 @@ enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << 
 
 struct psd_cuda_keys {
 	struct psd_cuda_blocks of;
-	uint32_t shift; /* number of the current digit's lowest bit in a key, from 0 */
-	/* This launch counts the highest digit. Before that, it adds gradient or velocity to the residual. */
+	uint32_t shift; /* number of the lowest bit of the digit that is counted now, in a key, from 0 */
+	/* This launch of top_k_count counts the highest digit. Before that, it adds gradient or velocity to the
+	 * residual. */
 	bool is_first;
 	bool is_last; /* this launch is the last count, when all digits of the lowest selected key are known */
 	/* Lowest selected key of each compressed block; digits that are not known yet are 0; shape
@@ -786,11 +794,12 @@ struct psd_cuda_move_span {
 	float *to;
 	const float *from;
 	uint64_t elements;
-	uint32_t end; /* 1 + number, in the launch, of the last unit of the span */
+	/* number of the span's last unit plus 1; the units of a kernel launch are numbered from 0 over all its spans */
+	uint32_t end;
 	bool adds;
 };
 
-/* Copies or adds the values of several tensors. Indices: (units of all spans) * PSD_CUDA_PARTS. */
+/* Copies or adds the values of several tensors. Kernel indices: (units of all spans) * PSD_CUDA_PARTS. */
 struct psd_cuda_low_rank_move {
 	struct psd_cuda_move_span spans[PSD_CUDA_MOVE_SPANS];
 };
@@ -802,8 +811,12 @@ struct psd_cuda_matrix {
 	uint32_t number; /* number of the tensor in the graph */
 	/* Number of lanes; lane l adds the products of rows l, l + n_lanes, l + 2 * n_lanes, ... */
 	uint32_t n_lanes;
-	uint64_t parts_end; /* 1 + number, in the launch, of the matrix's last partial sum */
-	uint64_t rows_end;  /* 1 + number, in the launch, of the last row of the left factor */
+	/* number of the matrix's last partial sum plus 1; partial sums are numbered from 0 over all matrices of a
+	 * kernel launch */
+	uint64_t parts_end;
+	/* number of the left factor's last row plus 1; rows are numbered from 0 over all left factors of a kernel
+	 * launch */
+	uint64_t rows_end;
 };
 
 /* Low-rank factors that one launch handles. A pair is a pair of columns j and k (j <= k) of a left factor, whose inner
@@ -822,8 +835,8 @@ struct psd_cuda_matrices {
 	double *inverse;
 };
 
-/* Computes row `row` of the Cholesky factors of all matrices from the rows before it. Indices: n * (rank - row), one
- * for each element on or right of the diagonal. */
+/* Computes row `row` of the Cholesky factors of n matrices (rank x rank) from the rows above it. Kernel indices: n *
+ * (rank - row), one for each element of these rows on the diagonal or right of it. */
 struct psd_cuda_low_rank_factor {
 	struct psd_cuda_matrices of;
 	uint32_t row;

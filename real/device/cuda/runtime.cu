@@ -71,10 +71,10 @@ static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
 		return PSD_OK;
 	(void)cudaGetLastError();
 	if (status == cudaErrorStubLibrary)
-		return psd_error_set(
-			err, PSD_ERUN, nowhere,
-			"this machine's libcuda.so.1 is the toolkit's, for linking, must be a driver's (%s)",
-			cudaGetErrorName(status));
+		return psd_error_set(err, PSD_ERUN, nowhere,
+				     "libcuda.so.1 on this machine is the stub of the CUDA toolkit, must be the "
+				     "library of an NVIDIA driver (%s)",
+				     cudaGetErrorName(status));
 	if (status == cudaErrorInsufficientDriver || status == cudaErrorSystemDriverMismatch)
 		return refuse_driver(status, err);
 	if (status == cudaSuccess || status == cudaErrorNoDevice)

@@ -217,7 +217,7 @@ struct psd_spot {
 	uint32_t sample, channel, row, column;
 };
 
-/* Returns the position of the element at index i. */
+/* Returns the sample, channel, row and column of the element at index i in memory. */
 PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 {
 	struct psd_spot position;
@@ -238,7 +238,7 @@ PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 	return position;
 }
 
-/* Returns the index of the element at a position. */
+/* Returns the index in memory of the element at a position of a batch of maps. */
 PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 {
 	if (maps.is_channels_last)
@@ -273,10 +273,12 @@ struct psd_part {
 	uint32_t position, number;
 };
 
-/* Returns the part that index i of a kernel handles. Adjacent indices read adjacent elements. */
+/* Returns the part of a position's channels (struct psd_part) that index i of a kernel handles. Adjacent indices read
+ * adjacent elements. */
 PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
 {
-	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* number of indices for one sample */
+	/* number of kernel indices for one sample */
+	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS;
 	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
 
 	if (channel.inner > 1) { /* avoids slow 64-bit divisions */

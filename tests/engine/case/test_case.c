@@ -109,7 +109,7 @@ Test(workload, a_device_has_the_precision_and_a_profile_no_peak)
 	expect_refused("model: {" GRAPH ", batch_per_worker: 32, precision: bf16}\ncompute: {device: v100}",
 		       "a.yaml:1:8: 'precision' is 'bf16', must be fp32 or mixed on a 'v100'");
 	expect_refused("model: {" GRAPH ", batch_per_worker: 32}\ncompute: {profile: p.csv, mfu: 40%}",
-		       "a.yaml:1:8: 'mfu' needs 'device' beside it: a profile does not know a peak");
+		       "a.yaml:1:8: 'mfu' needs 'device', since a profile has no peak rate");
 }
 
 /* One run has one batch and one precision. */

@@ -63,7 +63,7 @@ Test(document, decorations_that_hide_content_are_refused)
 	refuses("%TAG ! x\n---\na: 1\n", "a.yaml:1:1: directives (lines that begin with '%') are not accepted");
 	refuses("a: 1\n%YAML 1.1\n", "a.yaml:2:1: directives (lines that begin with '%') are not accepted");
 	refuses("? [a]\n: 1\n", "a.yaml:1:3: a key must be plain text, not a list or mapping");
-	refuses("a: 1\n---\nb: 1\n", "a.yaml:2:1: a second document begins here, one is accepted");
+	refuses("a: 1\n---\nb: 1\n", "a.yaml:2:1: a second document begins here, a file must have one");
 }
 
 TEST_ROW(document, a_second_key_names_the_first_ones_line,
@@ -92,7 +92,7 @@ Test(document, nesting_of_32_is_accepted_and_33_is_not)
 
 	memset(text, '[', 33);
 	memset(text + 33, ']', 33);
-	refuses(text, "a.yaml:1:33: nested deeper than 32 levels");
+	refuses(text, "a.yaml:1:33: the value is nested deeper than 32 levels");
 	text[65] = '\0'; /* one bracket less at either end */
 	psd_document_free(parse(text + 1));
 }

@@ -427,7 +427,8 @@ Test(prototxt, unsupported_keys_are_refused)
 		      "n.prototxt:2:66: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { kernel_size: 2 "
 		      "ceil_mode: true\nround_mode: FLOOR } }",
-		      "n.prototxt:2:90: 'ceil_mode' and 'round_mode' (line 3) set the rounding, must be one of them");
+		      "n.prototxt:2:90: 'ceil_mode' and 'round_mode' (line 3) both set the rounding, must be only one "
+		      "of them");
 	refuses_layer("state { phase: TEST }", "n.prototxt:2:16: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("state { level: 1 }", "n.prototxt:2:16: 'level' is '1', must be a number from 0 to 0");
 	refuses_layer("state { stage: 'deploy' }",
@@ -457,7 +458,7 @@ Test(prototxt, unsupported_keys_are_refused)
 Test(prototxt, layers_that_do_not_fit_are_refused)
 {
 	refuses_layer("layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { coeff: 1 } }",
-		      "n.prototxt:2:7: layer 'e' has 1 'coeff' for 2 bottoms, must be a sum with one for each");
+		      "n.prototxt:2:7: layer 'e' has 1 'coeff' for 2 bottoms, must be a SUM with one for each bottom");
 	refuses_layer(
 		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 4 } }",
 		"n.prototxt:2:7: layer 's/1' takes 0 channels from 4 on, its input has 4");
@@ -839,5 +840,5 @@ Test(prototxt, nesting_is_bounded)
 
 	for (unsigned i = 0; i < 100; i++)
 		memcpy(text + 2 * i, "a{", 2);
-	refuses(text, "n.prototxt:1:66: nested deeper than 32 levels"); /* the 33rd brace */
+	refuses(text, "n.prototxt:1:66: the value is nested deeper than 32 levels"); /* the 33rd brace */
 }

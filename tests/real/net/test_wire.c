@@ -84,7 +84,7 @@ Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
 	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 15 of the protocol, this is version 14");
-	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
+	check_refused(6, PSD_WIRE_KINDS, "sent a message header with the unknown kind ");
 }
 
 /* One chunk holds PSD_WIRE_CHUNK_BYTES; one byte more needs two. */

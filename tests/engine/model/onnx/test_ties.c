@@ -219,5 +219,6 @@ Test(onnx_ties, open_axes_have_the_size_from_outside)
 	refuses(OPEN, &word,
 		"model.input: 'x=3xhigh' must have sizes behind '=', from 1 to 16777216, such as 3x224x224");
 	refuses(OPEN, &few, "m.onnx: the input 'x' has 2 sizes in 'input', must have 3 without the batch");
-	refuses(OPEN, &wrong, "m.onnx: axis 1 of the input 'x' has size 3 in the file, 'input' gives 4");
+	refuses(OPEN, &wrong,
+		"m.onnx: axis 1 of the input 'x' has size 3 in the file, 'input' must give the same, not 4");
 }
