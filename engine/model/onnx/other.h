@@ -23,6 +23,7 @@ struct psd_onnx_out {
 	bool reads_output;	/* the layer reads a value for each that it writes: rows of a table */
 	bool is_map;		/* the axes after the second are spatial */
 	bool is_recurrent;
+	bool is_product; /* a product of matrices or a convolution */
 };
 
 /* Append an axis. False: there are too many, or the size is 0. */
