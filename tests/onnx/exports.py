@@ -59,7 +59,8 @@ for _name, _exporter in [("alexnet", "torchscript"), ("vgg11_bn", "dynamo"), ("r
     network(_name, torchvision_model(_name), _exporter)
 # without the heads for training alone, which an export of eval() does not have
 network("googlenet", torchvision_model("googlenet", aux_logits=False, init_weights=False), "torchscript")
-network("inception_v3", torchvision_model("inception_v3", (3, 299, 299), aux_logits=False, init_weights=False), "dynamo")
+network("inception_v3",
+        torchvision_model("inception_v3", (3, 299, 299), aux_logits=False, init_weights=False), "dynamo")
 network("fcn_resnet50", torchvision_model("fcn_resnet50", weights_backbone=None), "torchscript")
 network("deeplabv3_mobilenet", torchvision_model("deeplabv3_mobilenet_v3_large", weights_backbone=None), "dynamo")
 network("lraspp_mobilenet", torchvision_model("lraspp_mobilenet_v3_large", weights_backbone=None), "torchscript")

@@ -575,18 +575,69 @@ static enum psd_status compute_gather_nd(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Replaces numbers, or rows of them, at the positions that the last axis of the indices lists. */
+static enum psd_status compute_scatter_nd(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
+	const struct psd_onnx_value *updates = psd_onnx_input(onnx, 2);
+	const uint64_t depth = indices->n_dims ? indices->dims[indices->n_dims - 1] : 0;
+	struct psd_onnx_value result = *of;
+	uint64_t inner = 1, n;
+	double *numbers;
+
+	PSD_TRY(read_inputs(onnx, 3));
+	if (!depth || depth > of->n_dims ||
+	    (psd_onnx_attribute(onnx->node, "reduction") && !psd_onnx_text_is(onnx, "reduction", "none")))
+		return psd_onnx_refuse(onnx, "has indices of %llu axes, must have 1 to %u and no 'reduction'",
+				       (unsigned long long)depth, of->n_dims);
+	for (unsigned d = (unsigned)depth; d < of->n_dims; d++)
+		inner *= of->dims[d];
+	n = psd_onnx_elements(indices) / depth;
+	if (psd_onnx_elements(updates) != n * inner)
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (uint64_t e = 0; e < n * depth; e++) {
+		const double dim = (double)of->dims[e % depth];
+
+		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
+			return psd_onnx_refuse(onnx, "changes position %g of an axis with %g", indices->numbers[e],
+					       dim);
+	}
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	memcpy(numbers, of->numbers, psd_onnx_elements(of) * sizeof(*numbers));
+	for (uint64_t e = 0; e < n; e++) {
+		uint64_t row = 0;
+
+		for (uint64_t k = 0; k < depth; k++) {
+			const double index = indices->numbers[e * depth + k];
+
+			row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
+		}
+		memcpy(numbers + row * inner, updates->numbers + e * inner, inner * sizeof(*numbers));
+	}
+	return PSD_OK;
+}
+
 static const struct {
 	const char *op;
 	enum psd_status (*compute)(struct psd_onnx *onnx);
 } others[] = {
-	{"ReduceMean", compute_reduce}, {"ReduceSum", compute_reduce},
-	{"ReduceMax", compute_reduce},	{"ReduceMin", compute_reduce},
-	{"Clip", compute_clip},		{"GatherND", compute_gather_nd},
-	{"Constant", compute_constant}, {"ConstantOfShape", compute_of_shape},
-	{"Range", compute_range},	{"Cast", compute_cast},
-	{"CastLike", compute_cast},	{"Where", compute_where},
-	{"Trilu", compute_trilu},	{"ReduceProd", compute_product},
-	{"Concat", compute_concat},	{"GatherElements", compute_gather},
+	{"ScatterND", compute_scatter_nd},
+	{"ReduceMean", compute_reduce},
+	{"ReduceSum", compute_reduce},
+	{"ReduceMax", compute_reduce},
+	{"ReduceMin", compute_reduce},
+	{"Clip", compute_clip},
+	{"GatherND", compute_gather_nd},
+	{"Constant", compute_constant},
+	{"ConstantOfShape", compute_of_shape},
+	{"Range", compute_range},
+	{"Cast", compute_cast},
+	{"CastLike", compute_cast},
+	{"Where", compute_where},
+	{"Trilu", compute_trilu},
+	{"ReduceProd", compute_product},
+	{"Concat", compute_concat},
+	{"GatherElements", compute_gather},
 	{"CumSum", compute_sums},
 };
 

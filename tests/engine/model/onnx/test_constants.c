@@ -124,6 +124,9 @@ Test(onnx_constants, operators_compute_as_ONNX_says)
 		{"m: f32[2,3] = 1 2 3 4 5 6\ni: i64[2,2] = 0 1 1 -1\ng = GatherND(m, i)\nj: i64[] = 1\nc = Gather(g, "
 		 "j)",
 		 6},
+		{"m: i64[2,2] = 1 2 3 4\ni: i64[1,1] = -1\nu: i64[1,2] = 7 8\ns = ScatterND(m, i, u)\nf: i64[1] = -1\n"
+		 "g = Reshape(s, f)\nj: i64[] = 3\nc = Gather(g, j)",
+		 8},
 		/* [[1, 2], [3, 4]] without what is above: row 1 is 3 4, column 1 is 0 4 */
 		{"m: f32[2,2] = 1 2 3 4\nt = Trilu(m) upper=0\ni: i64[] = 0\nr = Gather(t, i) axis=1\nj: i64[] = 1\n"
 		 "c = Gather(r, j)",
