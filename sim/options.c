@@ -22,16 +22,13 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_SHOW] = {"show", "SCENARIO.yaml", true, "Shows the scenario with all values that take effect."},
 	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true,
 			      "Shows the cluster of the scenario's first point as SimGrid XML."},
-	[PSD_SIM_ASK] =
-		{"ask", "SCENARIO.yaml", true,
-		 "Answers questions in words: efficiency, best system, break-evens; with `job` also hours, costs "
-		 "and failures."},
+	[PSD_SIM_ASK] = {"ask", "SCENARIO.yaml", true,
+			 "Answers questions in words: efficiency, best system, hours, costs, memory."},
 	[PSD_SIM_STACKS] = {"stacks", "[NAME]", true,
 			    "Shows software stacks: constants, published values and errors of predictions.", true},
 	[PSD_SIM_MERGE] = {"merge", "PART.csv", true, "Joins CSV files of --shard to that of the whole sweep."},
 	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
-			    "Makes a profile (seconds of each layer) from a trace: JSON of PyTorch's profiler, also "
-			    "compressed by gzip, or SQLite of Nsight Systems."},
+			    "Makes a profile of layers from a trace of PyTorch's profiler or Nsight Systems."},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
@@ -56,8 +53,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead of simulating: a row takes microseconds"),
 	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT) | OF(ASK)},
-	{OPTION("--every-node", NULL,
-		"simulate every node, all-reduce and iteration. Default: equal ones are simulated once"),
+	{OPTION("--every-node", NULL, "simulate every node and iteration. Default: equal ones are simulated once"),
 	 .kind = PSD_OPTION_FLAG, AT(is_every_node), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW) | OF(ASK)},

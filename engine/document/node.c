@@ -226,7 +226,7 @@ enum psd_status psd_node_choice(const struct psd_node *node, const char *const n
 
 	if (is_scalar && psd_spelling_find(node->text, names, index))
 		return PSD_OK;
-	nearest = is_scalar ? psd_spelling_nearest(node->text, names) : NULL;
+	nearest = is_scalar && names[0] && names[1] ? psd_spelling_nearest(node->text, names) : NULL;
 	join(names, all, sizeof(all));
 	snprintf(accepted, sizeof(accepted), "one of: %s%s%s%s", all, nearest ? "; did you mean " : "",
 		 nearest ? nearest : "", nearest ? "?" : "");

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/base/saturate.h"
+#include "engine/model/layer.h"
+
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e)
 {
 	const uint32_t side = tensor->dims[3];
@@ -61,4 +64,23 @@ uint64_t psd_graph_tokens(const struct psd_graph *graph)
 	const struct psd_shape shape = graph->layers[0].shape;
 
 	return graph->vocabulary > 0 ? (uint64_t)shape.height * shape.width : 0;
+}
+
+uint64_t psd_graph_product_flops(const struct psd_graph *graph)
+{
+	uint64_t all = 0;
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+		const uint64_t positions = (uint64_t)layer->shape.height * layer->shape.width;
+
+		if (layer->kind == &psd_layer_attention)
+			all = psd_saturated_add(all,
+						psd_saturated_mul(4 * positions, positions * layer->shape.channels));
+		else if (layer->kind == &psd_layer_conv || layer->kind == &psd_layer_deconv ||
+			 layer->kind == &psd_layer_inner_product ||
+			 (layer->kind == &psd_layer_other && layer->settings.other.is_product))
+			all = psd_saturated_add(all, layer->forward_flops);
+	}
+	return all;
 }

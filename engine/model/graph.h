@@ -116,6 +116,8 @@ struct psd_graph_share {
 	double parameters_ratio; /* parameters of these layers, divided by the graph's parameters */
 	const char *first;	 /* name of the first of these layers or inputs; NULL: none. Borrowed */
 };
+/* FLOPs of forward in products of matrices and convolutions, which are all that PyTorch's counter knows. */
+uint64_t psd_graph_product_flops(const struct psd_graph *graph);
 struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph);
 
 /* Returns the initial value of element e of a tensor that does bilinear interpolation: the weight of the element's

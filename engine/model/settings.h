@@ -93,13 +93,14 @@ struct psd_attention_settings {
 	double rotary_base; /* base of the angles of rotary position encoding; 0: none */
 };
 
-#define PSD_OTHER_TENSORS_MAX 4
+#define PSD_OTHER_TENSORS_MAX 8
 
 struct psd_other_settings {
 	struct psd_shape shape;			    /* shape of the output */
 	uint64_t forward_flops;			    /* for one sample, as in struct psd_layer */
 	uint64_t parameters[PSD_OTHER_TENSORS_MAX]; /* number of values of each tensor; 0: no tensor */
 	uint64_t read_values; /* number of values that forward reads; 0: all of the inputs and parameters */
+	bool is_product;      /* a product of matrices or a convolution */
 };
 
 /* Settings of a layer. The member with the name of the layer's kind is valid, or the member whose comment names the

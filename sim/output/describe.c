@@ -97,6 +97,16 @@ static void write_totals(FILE *out, const struct psd_graph *graph)
 		psd_units_write_bytes(graph->activation_bytes, activations));
 }
 
+/* For a comparison with PyTorch's counter, where the two differ by more than a twentieth. */
+static void write_products(FILE *out, const struct psd_graph *graph)
+{
+	const double products = (double)psd_graph_product_flops(graph);
+	char text[PSD_UNITS_TEXT_MAX];
+
+	if ((double)graph->forward_flops > 1.05 * products)
+		fprintf(out, "products and convolutions alone: forward %s\n", psd_units_write_flops(products, text));
+}
+
 static void write_predicted_only(FILE *out, const struct psd_graph *graph)
 {
 	const struct psd_graph_share share = psd_graph_predicted_only(graph);
@@ -128,6 +138,7 @@ void psd_describe(FILE *out, const struct psd_graph *graph)
 		write_layer(out, &graph->layers[i], widths);
 	write_rule(out, widths);
 	write_totals(out, graph);
+	write_products(out, graph);
 	write_predicted_only(out, graph);
 	write_lines(out, graph->remarks, "");
 	write_lines(out, graph->doubts, "open: ");

@@ -30,7 +30,8 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
 
 static bool declare(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in)
 {
-	static const char *const names[PSD_OTHER_TENSORS_MAX] = {"weight", "weight2", "weight3", "weight4"};
+	static const char *const names[PSD_OTHER_TENSORS_MAX] = {"weight",  "weight2", "weight3", "weight4",
+								 "weight5", "weight6", "weight7", "weight8"};
 
 	(void)in;
 	for (unsigned i = 0; i < PSD_OTHER_TENSORS_MAX; i++) {

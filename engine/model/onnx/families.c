@@ -227,6 +227,7 @@ static bool conv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    weight->dims[1] * (uint64_t)groups != dim(data, 1) || !read_window(onnx, weight, &window) ||
 	    !add_of(out, data, 0) || !psd_onnx_out_add(out, weight->dims[0]) || !slide(onnx, out, &window))
 		return false;
+	out->is_product = true;
 	out->flops = psd_saturated_mul(2 * weight->dims[1],
 				       psd_saturated_mul(psd_onnx_out_values(out), product(window.kernel, window.n)));
 	return true;
@@ -259,6 +260,7 @@ static bool deconv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	}
 	for (unsigned a = 1; a < data->view.n_axes; a++)
 		values = psd_saturated_mul(values, psd_onnx_view_values(&data->view, a));
+	out->is_product = true;
 	out->flops =
 		psd_saturated_mul(2 * weight->dims[1], psd_saturated_mul(values, product(window.kernel, window.n)));
 	return true;
@@ -339,6 +341,7 @@ bool psd_onnx_out_product(struct psd_onnx_out *out, const struct psd_onnx_view *
 	}
 	if (!psd_onnx_out_add_of(out, left, left->n_axes - 2) || !psd_onnx_out_add_of(out, right, right->n_axes - 1))
 		return false;
+	out->is_product = true;
 	out->flops = psd_saturated_mul(2 * depth, psd_onnx_out_values(out));
 	return true;
 }
@@ -370,6 +373,7 @@ static bool gemm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	if (n_axes(left) != 2 || n_axes(right) != 2 || dim(left, !is_left_turned) != dim(right, is_right_turned) ||
 	    !add_of(out, left, is_left_turned) || !add_of(out, right, !is_right_turned))
 		return false;
+	out->is_product = true;
 	out->flops = psd_saturated_mul(2 * dim(left, !is_left_turned), psd_onnx_out_values(out));
 	return true;
 }
@@ -388,6 +392,7 @@ static bool attention(struct psd_onnx *onnx, struct psd_onnx_out *out)
 			return false;
 	if (!psd_onnx_out_add(out, n == 4 ? dim(values, 3) : dim(queries, 2)))
 		return false;
+	out->is_product = true;
 	out->flops = psd_saturated_mul(4 * dim(keys, n - 2), psd_onnx_out_values(out));
 	return true;
 }
@@ -406,7 +411,12 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    !add_of(out, data, 1) || !psd_onnx_out_add(out, (uint64_t)hidden))
 		return false;
 	out->is_recurrent = true;
+	out->no_parameters = 1u << 4;	 /* lengths of the sequences */
+	for (unsigned i = 5; i < 7; i++) /* the first states, unless they are learned */
+		if (!psd_onnx_is_parameter(psd_onnx_input(onnx, i)) || is_filled(onnx, psd_onnx_input(onnx, i), 0))
+			out->no_parameters |= 1u << i;
 	weights = psd_saturated_mul(gates * (uint64_t)hidden, dim(data, 2) + (uint64_t)hidden);
+	out->is_product = true;
 	out->flops = psd_saturated_mul(2 * dim(weight, 0), psd_saturated_mul(dim(data, 0), weights));
 	return true;
 }
@@ -459,6 +469,130 @@ static bool gather(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	}
 	out->no_parameters = 1u << 1;
 	out->reads_output = true;
+	return true;
+}
+
+/* Rows at the positions that the last axis of the indices lists. The batch must stay an axis, or be 1. */
+static bool gather_nd(struct psd_onnx *onnx, struct psd_onnx_out *out)
+{
+	const struct psd_onnx_value *from = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
+	const unsigned n = n_axes(indices);
+	const uint64_t depth = n ? dim(indices, n - 1) : 0;
+
+	if (!depth || depth > n_axes(from) || psd_onnx_integer(onnx, "batch_dims", 0))
+		return false;
+	for (unsigned a = 0; a + 1 < n; a++)
+		if (!add_of(out, indices, a))
+			return false;
+	for (unsigned a = 0; a < n_axes(from); a++)
+		if (a < depth ? has_batch(from, a) && dim(from, a) > 1 : !add_of(out, from, a))
+			return false;
+	out->no_parameters = 1u << 1;
+	out->reads_output = true;
+	return true;
+}
+
+/* A part of each axis that the node names. */
+static bool slice(struct psd_onnx *onnx, struct psd_onnx_out *out)
+{
+	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	int64_t starts[PSD_ONNX_AXES_MAX], ends[PSD_ONNX_AXES_MAX], axes[PSD_ONNX_AXES_MAX], steps[PSD_ONNX_AXES_MAX];
+	uint64_t sizes[PSD_ONNX_AXES_MAX];
+	unsigned n, n_ends, n_named, n_steps;
+
+	if (data->kind != PSD_ONNX_DATA || !read_list(onnx, "starts", 1, starts, PSD_ONNX_AXES_MAX, &n) ||
+	    !read_list(onnx, "ends", 2, ends, PSD_ONNX_AXES_MAX, &n_ends) ||
+	    !read_list(onnx, "axes", 3, axes, PSD_ONNX_AXES_MAX, &n_named) ||
+	    !read_list(onnx, "steps", 4, steps, PSD_ONNX_AXES_MAX, &n_steps) || n_ends != n ||
+	    (n_named && n_named != n) || (n_steps && n_steps != n))
+		return false;
+	for (unsigned a = 0; a < data->view.n_axes; a++)
+		sizes[a] = dim(data, a);
+	for (unsigned i = 0; i < n; i++) {
+		const int64_t step = n_steps ? steps[i] : 1;
+		int64_t first, end;
+		unsigned axis;
+
+		if (step < 1 || !read_axis(onnx, n_named ? axes[i] : i, data->view.n_axes, &axis))
+			return false;
+		first = psd_onnx_clamp(starts[i], (int64_t)dim(data, axis));
+		end = psd_onnx_clamp(ends[i], (int64_t)dim(data, axis));
+		if (end <= first)
+			return false;
+		sizes[axis] = (uint64_t)((end - first - 1) / step + 1);
+	}
+	for (unsigned a = 0; a < data->view.n_axes; a++)
+		if (sizes[a] == dim(data, a) ? !add_of(out, data, a)
+					     : has_batch(data, a) || !psd_onnx_out_add(out, sizes[a]))
+			return false;
+	out->has_parameters = false;
+	return true;
+}
+
+enum { LETTERS = 128, TERM_MAX = 3 * PSD_ONNX_AXES_MAX };
+
+/* The term of an equation that begins at *at, without blanks, up to ',', "->" or the end. */
+static bool read_term(const char **at, const char *end, char term[TERM_MAX + 1])
+{
+	unsigned n = 0;
+
+	for (; *at < end && **at != ',' && **at != '-'; ++*at) {
+		if (**at == ' ')
+			continue;
+		if (n == PSD_ONNX_AXES_MAX || **at == '.' || **at < 'A' || **at > 'z')
+			return false;
+		term[n++] = **at;
+	}
+	term[n] = '\0';
+	return true;
+}
+
+/* A product of matrices with named axes: "bik,bkj->bij". Every name is a factor of the work. */
+static bool einsum(struct psd_onnx *onnx, struct psd_onnx_out *out)
+{
+	const Onnx__Attribute *equation = psd_onnx_attribute(onnx->node, "equation");
+	const struct psd_onnx_value *of[LETTERS] = {NULL};
+	unsigned axes[LETTERS] = {0};
+	const char *at, *end;
+	char term[TERM_MAX + 1];
+	uint64_t work = 2;
+
+	if (!equation || !equation->has_s)
+		return false;
+	at = (const char *)equation->s.data;
+	end = at + equation->s.len;
+	for (unsigned i = 0; i < onnx->node->n_input; i++) {
+		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
+
+		if (!read_term(&at, end, term) || strlen(term) != n_axes(value) ||
+		    (i + 1 < onnx->node->n_input && (at == end || *at++ != ',')))
+			return false;
+		for (unsigned a = 0; a < n_axes(value); a++) {
+			const unsigned char name = (unsigned char)term[a];
+
+			if (of[name] && dim(of[name], axes[name]) != dim(value, a))
+				return false;
+			if (of[name] && (has_batch(of[name], axes[name]) || !has_batch(value, a)))
+				continue;
+			of[name] = value;
+			axes[name] = a;
+		}
+	}
+	if (end - at < 2 || at[0] != '-' || at[1] != '>')
+		return false;
+	at += 2;
+	if (!read_term(&at, end, term) || at != end)
+		return false;
+	for (const char *name = term; *name; name++)
+		if (!of[(unsigned char)*name] || !add_of(out, of[(unsigned char)*name], axes[(unsigned char)*name]))
+			return false;
+	for (unsigned name = 0; name < LETTERS; name++)
+		if (of[name])
+			work = psd_saturated_mul(work, of[name]->kind == PSD_ONNX_DATA
+							       ? psd_onnx_view_values(&of[name]->view, axes[name])
+							       : dim(of[name], axes[name]));
+	out->is_product = true;
+	out->flops = work;
 	return true;
 }
 
@@ -657,6 +791,9 @@ static const struct family {
 	 " ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
 	 "ReduceSumSquare ArgMax ArgMin "},
 	{gather, 0, " Gather "},
+	{gather_nd, 0, " GatherND "},
+	{slice, 0, " Slice "},
+	{einsum, 0, " Einsum "},
 	{like_indices, 0, " GatherElements "},
 	{concat, 0, " Concat "},
 	{pad, 0, " Pad "},

@@ -1,5 +1,6 @@
 /* Constant folding: computes nodes whose inputs are constants, in doubles. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/saturate.h"
@@ -435,15 +436,208 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+enum psd_status psd_onnx_slice_numbers(struct psd_onnx *onnx, const int64_t starts[], const int64_t ends[],
+				       const int64_t axes[], const int64_t steps[], unsigned n)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
+	int64_t first[PSD_ONNX_AXES_MAX] = {0}, step[PSD_ONNX_AXES_MAX];
+	double *numbers;
+
+	for (unsigned d = 0; d < PSD_ONNX_AXES_MAX; d++)
+		step[d] = 1;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned axis;
+		int64_t dim, end, room;
+
+		PSD_TRY(psd_onnx_axis(onnx, axes ? axes[i] : i, of->n_dims, &axis));
+		dim = (int64_t)of->dims[axis];
+		if (steps[i] == 0 || steps[i] < -dim - 1 || steps[i] > dim + 1)
+			return psd_onnx_refuse(onnx, "takes positions in steps of %lld, from an axis of %lld",
+					       (long long)steps[i], (long long)dim);
+		step[axis] = steps[i];
+		first[axis] = psd_onnx_clamp(starts[i], dim);
+		end = psd_onnx_clamp(ends[i], dim);
+		if (step[axis] < 0) { /* backwards an end of -dim - 1 or less is in front of the first position */
+			first[axis] = first[axis] < dim ? first[axis] : dim - 1;
+			end = ends[i] < -dim ? -1 : end < dim ? end : dim - 1;
+		}
+		room = step[axis] < 0 ? first[axis] - end : end - first[axis];
+		result.dims[axis] = room > 0 ? (uint64_t)((room - 1) / llabs(step[axis]) + 1) : 0;
+	}
+	PSD_TRY(psd_onnx_read_numbers(onnx, of));
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
+		uint64_t rest = e, offset = 0, stride = 1;
+
+		for (unsigned d = of->n_dims; d-- > 0; rest /= result.dims[d], stride *= of->dims[d])
+			offset += stride * (uint64_t)(first[d] + step[d] * (int64_t)(rest % result.dims[d]));
+		numbers[e] = of->numbers[offset];
+	}
+	return PSD_OK;
+}
+
+/* Means, sums, largest and smallest numbers along axes. */
+static enum psd_status compute_reduce(struct psd_onnx *onnx)
+{
+	const char *op = onnx->node->op_type + strlen("Reduce");
+	const bool is_mean = !strcmp(op, "Mean"), is_max = !strcmp(op, "Max"), is_min = !strcmp(op, "Min");
+	const bool keeps = psd_onnx_integer(onnx, "keepdims", 1) != 0;
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = {.n_dims = 0};
+	bool is_reduced[PSD_ONNX_AXES_MAX];
+	uint64_t n = 1, strides[PSD_ONNX_AXES_MAX], stride = 1;
+	double *numbers;
+	unsigned n_axes;
+
+	if (psd_onnx_is_learned(of) && !psd_onnx_allows_other(onnx)) /* training would lose the parameter */
+		return psd_onnx_check_data(onnx, of);
+	PSD_TRY(psd_onnx_mark_axes(onnx, of->n_dims, false, is_reduced, &n_axes));
+	if (!n_axes && psd_onnx_integer(onnx, "noop_with_empty_axes", 0))
+		return psd_onnx_refuse(onnx, "has no axes, must have one");
+	for (unsigned d = 0; d < of->n_dims; d++) {
+		is_reduced[d] = is_reduced[d] || !n_axes;
+		n *= is_reduced[d] ? of->dims[d] : 1;
+		if (!is_reduced[d] || keeps)
+			result.dims[result.n_dims++] = is_reduced[d] ? 1 : of->dims[d];
+	}
+	for (unsigned d = of->n_dims; d-- > 0;) {
+		strides[d] = is_reduced[d] ? 0 : stride;
+		stride *= is_reduced[d] ? 1 : of->dims[d];
+	}
+	PSD_TRY(psd_onnx_read_numbers(onnx, of));
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
+		numbers[e] = is_max ? -INFINITY : is_min ? INFINITY : 0;
+	for (uint64_t e = 0; e < psd_onnx_elements(of); e++) {
+		uint64_t rest = e, offset = 0;
+
+		for (unsigned d = of->n_dims; d-- > 0; rest /= of->dims[d])
+			offset += strides[d] * (rest % of->dims[d]);
+		numbers[offset] = is_max   ? fmax(numbers[offset], of->numbers[e])
+				  : is_min ? fmin(numbers[offset], of->numbers[e])
+					   : numbers[offset] + of->numbers[e];
+	}
+	for (uint64_t e = 0; is_mean && n && e < psd_onnx_elements(&result); e++)
+		numbers[e] /= (double)n;
+	return PSD_OK;
+}
+
+static enum psd_status compute_clip(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
+	double least = psd_onnx_number(onnx, "min", -INFINITY), most = psd_onnx_number(onnx, "max", INFINITY), *numbers;
+
+	PSD_TRY(read_inputs(onnx, 1));
+	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &least);
+	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 2), &most);
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
+		numbers[e] = fmin(fmax(of->numbers[e], least), most);
+	return PSD_OK;
+}
+
+/* Numbers, or rows of them, at the positions that the last axis of the indices lists. */
+static enum psd_status compute_gather_nd(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
+	const uint64_t depth = indices->n_dims ? indices->dims[indices->n_dims - 1] : 0;
+	struct psd_onnx_value result = {.n_dims = 0};
+	uint64_t inner = 1;
+	double *numbers;
+
+	PSD_TRY(read_inputs(onnx, 2));
+	if (!depth || depth > of->n_dims || indices->n_dims - 1 + of->n_dims - depth > PSD_ONNX_AXES_MAX ||
+	    psd_onnx_integer(onnx, "batch_dims", 0))
+		return psd_onnx_refuse(onnx, "has indices of %llu axes, must have 1 to %u and no 'batch_dims'",
+				       (unsigned long long)depth, of->n_dims);
+	for (unsigned d = 0; d + 1 < indices->n_dims; d++)
+		result.dims[result.n_dims++] = indices->dims[d];
+	for (unsigned d = (unsigned)depth; d < of->n_dims; d++) {
+		result.dims[result.n_dims++] = of->dims[d];
+		inner *= of->dims[d];
+	}
+	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++) {
+		const double dim = (double)of->dims[e % depth];
+
+		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
+			return psd_onnx_refuse(onnx, "takes position %g of an axis with %g", indices->numbers[e], dim);
+	}
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; inner && e < psd_onnx_elements(&result) / inner; e++) {
+		uint64_t row = 0;
+
+		for (uint64_t k = 0; k < depth; k++) {
+			const double index = indices->numbers[e * depth + k];
+
+			row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
+		}
+		memcpy(numbers + e * inner, of->numbers + row * inner, inner * sizeof(*numbers));
+	}
+	return PSD_OK;
+}
+
+/* Replaces numbers, or rows of them, at the positions that the last axis of the indices lists. */
+static enum psd_status compute_scatter_nd(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
+	const struct psd_onnx_value *updates = psd_onnx_input(onnx, 2);
+	const uint64_t depth = indices->n_dims ? indices->dims[indices->n_dims - 1] : 0;
+	struct psd_onnx_value result = *of;
+	uint64_t inner = 1, n;
+	double *numbers;
+
+	PSD_TRY(read_inputs(onnx, 3));
+	if (!depth || depth > of->n_dims ||
+	    (psd_onnx_attribute(onnx->node, "reduction") && !psd_onnx_text_is(onnx, "reduction", "none")))
+		return psd_onnx_refuse(onnx, "has indices of %llu axes, must have 1 to %u and no 'reduction'",
+				       (unsigned long long)depth, of->n_dims);
+	for (unsigned d = (unsigned)depth; d < of->n_dims; d++)
+		inner *= of->dims[d];
+	n = psd_onnx_elements(indices) / depth;
+	if (psd_onnx_elements(updates) != n * inner)
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (uint64_t e = 0; e < n * depth; e++) {
+		const double dim = (double)of->dims[e % depth];
+
+		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
+			return psd_onnx_refuse(onnx, "changes position %g of an axis with %g", indices->numbers[e],
+					       dim);
+	}
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	memcpy(numbers, of->numbers, psd_onnx_elements(of) * sizeof(*numbers));
+	for (uint64_t e = 0; e < n; e++) {
+		uint64_t row = 0;
+
+		for (uint64_t k = 0; k < depth; k++) {
+			const double index = indices->numbers[e * depth + k];
+
+			row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
+		}
+		memcpy(numbers + row * inner, updates->numbers + e * inner, inner * sizeof(*numbers));
+	}
+	return PSD_OK;
+}
+
 static const struct {
 	const char *op;
 	enum psd_status (*compute)(struct psd_onnx *onnx);
 } others[] = {
-	{"Constant", compute_constant}, {"ConstantOfShape", compute_of_shape},
-	{"Range", compute_range},	{"Cast", compute_cast},
-	{"CastLike", compute_cast},	{"Where", compute_where},
-	{"Trilu", compute_trilu},	{"ReduceProd", compute_product},
-	{"Concat", compute_concat},	{"GatherElements", compute_gather},
+	{"ScatterND", compute_scatter_nd},
+	{"ReduceMean", compute_reduce},
+	{"ReduceSum", compute_reduce},
+	{"ReduceMax", compute_reduce},
+	{"ReduceMin", compute_reduce},
+	{"Clip", compute_clip},
+	{"GatherND", compute_gather_nd},
+	{"Constant", compute_constant},
+	{"ConstantOfShape", compute_of_shape},
+	{"Range", compute_range},
+	{"Cast", compute_cast},
+	{"CastLike", compute_cast},
+	{"Where", compute_where},
+	{"Trilu", compute_trilu},
+	{"ReduceProd", compute_product},
+	{"Concat", compute_concat},
+	{"GatherElements", compute_gather},
 	{"CumSum", compute_sums},
 };
 

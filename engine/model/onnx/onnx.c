@@ -597,6 +597,7 @@ static void release(struct psd_onnx_file *file)
 	psd_graph_build_release(&file->onnx.build);
 	psd_names_release(&file->onnx.names);
 	psd_names_release(&file->onnx.owners);
+	psd_names_release(&file->onnx.modules);
 	psd_names_release(&file->onnx.repeats);
 	psd_text_release(&file->onnx.remarks);
 	psd_text_release(&file->onnx.doubts);

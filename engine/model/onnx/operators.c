@@ -1,5 +1,6 @@
 /* Table of operators; operators of normalisation, concatenation and losses. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/model/layer.h"
@@ -14,20 +15,51 @@ static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, st
 	return psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
 }
 
+/* Finds the layer of the same module, if the module is called for the second time: its tensors are those of the file
+ * that the node reads. Equal vectors of several modules are no reason, since exporters write them once. */
+static enum psd_status find_call(struct psd_onnx *onnx, struct psd_layer_spec *spec, unsigned number, bool *is_second)
+{
+	const struct psd_onnx_value *scale = psd_onnx_input(onnx, 1), *shift = psd_onnx_input(onnx, 2);
+	char module[PSD_GRAPH_NAME_MAX + 1], key[PSD_GRAPH_NAME_MAX + 40];
+	const char *kept;
+
+	*is_second = false;
+	psd_onnx_module_of(onnx, module);
+	if (!*module || !spec->settings.affine.has_scale)
+		return PSD_OK;
+	snprintf(key, sizeof(key), "%s %s", spec->kind->name, module);
+	if (psd_names_find(&onnx->modules, key, &spec->owner)) {
+		const struct psd_layer *owner = &onnx->build.graph.layers[spec->owner];
+
+		*is_second =
+			psd_onnx_is_bound(onnx, spec->owner, "weight", scale, NULL) &&
+			owner->settings.affine.has_shift == spec->settings.affine.has_shift &&
+			(!spec->settings.affine.has_shift || psd_onnx_is_bound(onnx, spec->owner, "bias", shift, NULL));
+		return PSD_OK;
+	}
+	kept = psd_arena_copy(&onnx->arena, key, strlen(key));
+	return kept && psd_names_put(&onnx->modules, kept, number) ? PSD_OK : psd_onnx_no_memory(onnx);
+}
+
 /* Adds a normalisation with `axis` as channels; its first tensors and states are the inputs after the first. */
 static enum psd_status put_norm(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				union psd_layer_settings settings, unsigned axis, unsigned n_tensors)
 {
 	static const char *const roles[] = {"weight", "bias", "running_mean", "running_variance"};
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	struct psd_layer_spec spec = {.kind = kind, .n_inputs = 1};
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), result;
 
 	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	PSD_TRY(check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine));
-	PSD_TRY(psd_onnx_put_layer(onnx, data, kind, &settings, psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1))));
+	spec.settings = settings;
+	spec.inputs[0] = data->view.layer;
+	PSD_TRY(find_call(onnx, &spec, onnx->build.graph.n_layers, &spec.is_sharing));
+	result = *data;
+	PSD_TRY(psd_onnx_add(onnx, &spec, psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)), &result.view.layer));
+	*psd_onnx_output(onnx, 0) = result;
 	for (unsigned i = 0; i < n_tensors; i++)
-		PSD_TRY(psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i], psd_onnx_input(onnx, i + 1),
-				      NULL));
+		PSD_TRY(psd_onnx_bind(onnx, result.view.layer, roles[i], psd_onnx_input(onnx, i + 1), NULL));
 	return PSD_OK;
 }
 

@@ -124,6 +124,23 @@ static enum psd_status settle_scores(struct psd_onnx *onnx, struct psd_onnx_valu
 	return PSD_OK;
 }
 
+/* Applies the value's function. If the value repeats numbers, the function is applied before they are repeated. */
+static enum psd_status apply(struct psd_onnx *onnx, struct psd_onnx_value *value)
+{
+	struct psd_onnx_value once = *value;
+	struct psd_onnx_view before;
+
+	before = once.view = psd_onnx_view_without(&value->view, 0);
+	if (psd_onnx_view_digits(&before) == psd_onnx_view_digits(&value->view))
+		return psd_onnx_materialize(onnx, value);
+	PSD_TRY(psd_onnx_materialize(onnx, &once));
+	if (!psd_onnx_view_is_same(&before, &once.view))
+		return psd_onnx_refuse(onnx, "repeats values, which no layer can do");
+	value->view.layer = once.view.layer;
+	value->expr = once.expr;
+	return PSD_OK;
+}
+
 /* Makes all inputs constants or outputs of layers. */
 static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_done)
 {
@@ -139,7 +156,7 @@ static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_done)
 			continue;
 		if (value->kind == PSD_ONNX_DATA) {
 			value->rotary_base = 0; /* rotating a part of each head is not counted */
-			PSD_TRY(psd_onnx_materialize(onnx, value));
+			PSD_TRY(apply(onnx, value));
 		}
 		*is_done = value->kind == PSD_ONNX_DATA;
 		n_data += *is_done;
@@ -179,6 +196,7 @@ enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_
 
 	*is_done = false;
 	settings->forward_flops = out->flops < PSD_LAYER_FIGURE_MAX ? out->flops : PSD_LAYER_FIGURE_MAX - 1;
+	settings->is_product = out->is_product;
 	if (!fold_shape(onnx, out, &settings->shape))
 		return PSD_OK;
 	for (unsigned i = 0; i < n_data && spec.n_inputs < PSD_LAYER_INPUTS_MAX; i++)

@@ -25,6 +25,7 @@ struct psd_onnx_out {
 	bool reads_output;
 	bool is_map; /* the output is a map: its axes after the second are spatial */
 	bool is_recurrent;
+	bool is_product; /* a product of matrices or a convolution */
 };
 
 /* Append an axis to the output: one of size `size`, or a copy of axis `axis` of the view. False: the output has too

@@ -114,6 +114,8 @@ struct psd_onnx {
 	/* Map from a layer name that several layers would get to the highest number that was appended to it: 3 for
 	 * "name-3". */
 	struct psd_names repeats;
+	/* map from kind and module of a normalisation to the number of the module's first layer */
+	struct psd_names modules;
 	const struct psd_onnx_weight *weights;
 	/* Layers that were added to put the values of another layer in another order, each with the view that needed
 	 * it. They are recorded so that each is added only once. An entry of the array is the head of a linked list. */
@@ -237,6 +239,11 @@ bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *
 
 /* Tries to compute all outputs of the node as constants; this way fits nodes with only constant inputs. */
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_fold;
+
+/* Sets the node's output to a part of a constant's numbers, in any order along its axes: n starts, ends and steps.
+ * axes: NULL for the first n. */
+enum psd_status psd_onnx_slice_numbers(struct psd_onnx *onnx, const int64_t starts[], const int64_t ends[],
+				       const int64_t axes[], const int64_t steps[], unsigned n) PSD_MUST_CHECK;
 
 /* ---- shapes (shapes.c) ---- */
 

@@ -144,6 +144,129 @@ static uint64_t add_folded(struct psd_onnx *onnx)
 	return channels;
 }
 
+/* ---- values of 0 ---- */
+
+static const char *metadata(const Onnx__Node *node, const char *key)
+{
+	for (size_t i = 0; i < node->n_metadata; i++)
+		if (node->metadata[i]->key && node->metadata[i]->value && !strcmp(node->metadata[i]->key, key))
+			return node->metadata[i]->value;
+	return "";
+}
+
+/* Outputs of a product; 0: not known. */
+static uint64_t outputs_of(const struct psd_onnx *onnx, const Onnx__Node *node)
+{
+	const struct psd_onnx_value *weight = psd_onnx_named(onnx, node->n_input > 1 ? node->input[1] : "");
+	const Onnx__Attribute *is_turned = psd_onnx_attribute(node, "transB");
+
+	if (weight->kind != PSD_ONNX_CONSTANT || weight->n_dims < 2)
+		return 0;
+	return strcmp(node->op_type, "Gemm") != 0 || (is_turned && is_turned->i) ? weight->dims[0] : weight->dims[1];
+}
+
+/* True if the node's text in PyTorch's newer exporter has two parameters: "(%x, %p_layer_weight, %p_layer_bias)". */
+static bool had_bias(const Onnx__Node *node)
+{
+	const char *first = strstr(metadata(node, "pkg.torch.onnx.fx_node"), "%p_");
+
+	return first && strstr(first + 1, "%p_");
+}
+
+/* Exporters leave out a bias of 0 and a norm that changes nothing but the weight, and PyTorch's newer one says so.
+ * Returns the number of their parameters. */
+static uint64_t add_zeros(struct psd_onnx *onnx)
+{
+	uint64_t all = 0;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < onnx->graph->n_node; i++) {
+		const Onnx__Node *node = onnx->graph->node[i];
+		const char *rules = metadata(node, "pkg.onnxscript.rewriter.rule_name");
+		const char *norm = strstr(rules, "FuseBatchNorm"), *bias = strstr(rules, "RemoveOptionalBias");
+		const bool is_without = node->n_input < 3 || !*node->input[2];
+		const unsigned vectors = norm ? 2 : bias && had_bias(node) ? 1 : 0;
+
+		if (!vectors || !is_without || !strcmp(node->op_type, "ConvTranspose"))
+			continue;
+		all += vectors * outputs_of(onnx, node);
+		n++;
+	}
+	if (n)
+		psd_text_add(&onnx->remarks, "values of 0: %u layers lost a bias or norm with %llu parameters\n", n,
+			     (unsigned long long)all);
+	return all;
+}
+
+/* True if the node's text in PyTorch's newer exporter has the tensor as a buffer: "%b_layer_mask" for "layer.mask". */
+static bool is_buffer(const Onnx__Node *node, const char *tensor)
+{
+	const char *text = metadata(node, "pkg.torch.onnx.fx_node");
+
+	while ((text = strstr(text, "%b_")) != NULL) {
+		size_t n = 0;
+
+		for (text += 3; tensor[n] && (text[n] == tensor[n] || (text[n] == '_' && tensor[n] == '.')); n++)
+			;
+		if (n && !tensor[n] && !strchr("_0123456789abcdefghijklmnopqrstuvwxyz", text[n]))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the number of values of buffers, which PyTorch does not train and psd does. */
+static uint64_t add_buffers(struct psd_onnx *onnx)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < onnx->graph->n_node; i++) {
+		const Onnx__Node *node = onnx->graph->node[i];
+
+		for (size_t k = 0; k < node->n_input; k++) {
+			const unsigned number = psd_onnx_number_of(onnx, node->input[k]);
+
+			if (!number || onnx->producers[number] || !onnx->used[number] || is_statistics(node, k) ||
+			    !onnx->values[number].origin || !is_learned(onnx->values[number].origin) ||
+			    !is_buffer(node, node->input[k]))
+				continue;
+			all += onnx->used[number];
+			onnx->used[number] = 0; /* further readers do not count it again */
+		}
+	}
+	if (all)
+		psd_text_add(&onnx->remarks, "buffers: %llu values that PyTorch does not train count as parameters\n",
+			     (unsigned long long)all);
+	return all;
+}
+
+/* True for a tensor of a module, such as 'layer.scale'. */
+static bool is_module_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && dot[1] && !strpbrk(name, ":/") && !strpbrk(dot, "0123456789");
+}
+
+/* Parameters of one value act as constants here. */
+static uint64_t add_single(struct psd_onnx *onnx)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < onnx->graph->n_initializer; i++) {
+		const Onnx__Tensor *tensor = onnx->graph->initializer[i];
+		const char *name = tensor->name ? tensor->name : "";
+		const unsigned number = psd_onnx_number_of(onnx, name);
+
+		if (psd_onnx_is_real(tensor->data_type) && count(tensor) == 1 && is_module_name(name) &&
+		    onnx->n_consumers[number] && !onnx->used[number])
+			all++;
+	}
+	if (all)
+		psd_text_add(&onnx->remarks, "single values: %llu parameters are constants here\n",
+			     (unsigned long long)all);
+	return all;
+}
+
 /* ---- ties ---- */
 
 static void add_ties(struct psd_onnx *onnx)
@@ -175,13 +298,16 @@ static void add_ties(struct psd_onnx *onnx)
 void psd_onnx_add_remarks(struct psd_onnx *onnx)
 {
 	const uint64_t parameters = onnx->build.graph.parameters;
-	uint64_t more;
+	uint64_t more, fewer;
 
 	add_ties(onnx);
 	more = add_folded(onnx);
+	more += add_zeros(onnx);
+	more += add_single(onnx);
 	more += add_rows(onnx);
 	more += add_left_out(onnx);
-	if (more)
+	fewer = add_buffers(onnx);
+	if (more || fewer)
 		psd_text_add(&onnx->remarks, "PyTorch counts %llu parameters\n",
-			     (unsigned long long)(parameters + more));
+			     (unsigned long long)(parameters + more - fewer));
 }

@@ -52,6 +52,8 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 		end = psd_onnx_clamp(ends[i], dim);
 		if (step >= 1 && end <= first && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
 			return put_empty(onnx, axis);
+		if (step < 0 && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
+			return psd_onnx_slice_numbers(onnx, starts, ends, n_axes ? axes : NULL, steps, n);
 		if (step < 1 || end <= first)
 			return psd_onnx_refuse(
 				onnx, "takes positions from %lld to before %lld in steps of %lld, from an axis of %lld",

@@ -250,6 +250,17 @@ static const struct psd_onnx_matrix *find_table(struct psd_onnx *onnx, const str
 	return NULL;
 }
 
+/* The first layer of the same module with equal values: a module that is called twice, whose transposed matrix an
+ * exporter wrote for each call. NULL: none. */
+static const struct psd_onnx_matrix *find_call(struct psd_onnx *onnx, const struct psd_onnx_matrix *matrix)
+{
+	for (unsigned m = 0; *matrix->module && m < onnx->n_matrices; m++)
+		if (!strcmp(onnx->matrices[m]->module, matrix->module) &&
+		    compare(onnx, &matrix->value, &onnx->matrices[m]->value) == ARE_EQUAL)
+			return onnx->matrices[m];
+	return NULL;
+}
+
 bool psd_onnx_is_kept(struct psd_onnx *onnx, const struct psd_onnx_value *value)
 {
 	static const unsigned turned[] = {1, 0};
@@ -271,6 +282,8 @@ static enum psd_status choose(struct psd_onnx *onnx, const struct psd_onnx_matri
 	*owner = NULL;
 	if (!found && !matrix->is_table)
 		found = find_table(onnx, matrix);
+	if (!found)
+		found = find_call(onnx, matrix);
 	if (!found)
 		return PSD_OK;
 	(void)are_siblings(matrix->module, found->module, &are_one);

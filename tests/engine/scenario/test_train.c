@@ -365,7 +365,7 @@ Test(train, values_are_checked)
 		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly, "
 		"cosine");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adam}",
-		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars, adamw");
+		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars, adamw; did you mean adamw?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 1}",
 		"dir/a.yaml:12:25: 'momentum' is '1', must be a number from 0 to 0.9999");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, beta1: 1}",

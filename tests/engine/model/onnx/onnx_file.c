@@ -245,12 +245,12 @@ static void take_value(const char **at, Onnx__Attribute *attribute)
 	}
 }
 
-static void take_scopes(const char **at, Onnx__Node *node)
+static void take_metadata(const char **at, Onnx__Node *node, const char *key)
 {
 	Onnx__Entry *entry = new_entry();
-	const size_t length = strcspn(*at, "\n");
+	const size_t length = strcspn(*at, "@\n");
 
-	entry->key = copy_of("pkg.torch.onnx.name_scopes", 26);
+	entry->key = copy_of(key, strlen(key));
 	entry->value = copy_of(*at, length);
 	*at += length;
 	APPEND(node, metadata, entry);
@@ -273,7 +273,11 @@ static void take_node(const char **at, Onnx__Node *node)
 		} else if (take(at, "@domain=")) {
 			node->domain = take_word(at, "\n");
 		} else if (take(at, "@scopes=")) {
-			take_scopes(at, node);
+			take_metadata(at, node, "pkg.torch.onnx.name_scopes");
+		} else if (take(at, "@fx=")) {
+			take_metadata(at, node, "pkg.torch.onnx.fx_node");
+		} else if (take(at, "@rules=")) {
+			take_metadata(at, node, "pkg.onnxscript.rewriter.rule_name");
 		} else {
 			attribute = new_attribute();
 			attribute->name = take_word(at, "=");

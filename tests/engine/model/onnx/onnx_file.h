@@ -9,7 +9,8 @@
  *   y, z = Op(x, , w) axis=-1 alpha=0.5 pads=[1,1] scales=[1.,2.] mode="tanh" value=f32[1]{1} @name=n @domain=d
  *   output y                              else the last node's first output
  *
- * After a node, @scopes=... to the end of the line is what PyTorch says of modules. */
+ * After a node, @scopes=... to the next @ or the end of the line is what PyTorch says of modules, @fx=... of the call,
+ * @rules=... of the rules that changed it. */
 #ifndef PSD_TESTS_ONNX_FILE_H
 #define PSD_TESTS_ONNX_FILE_H
 

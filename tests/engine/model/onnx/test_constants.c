@@ -106,6 +106,27 @@ Test(onnx_constants, operators_compute_as_ONNX_says)
 		{"s: i64[1] = 1\nc = ConstantOfShape(s) value=f32[1]{2.5}", 2.5},
 		/* 10, 7, 4: the last of them */
 		{"a: i64[] = 10\nb: i64[] = 2\nd: i64[] = -3\nr = Range(a, b, d)\ni: i64[] = -1\nc = Gather(r, i)", 4},
+		/* backwards, from the last: 4, 3, 2; of 5, 2, 3, 4 from the third in steps of 2: 3, 5 */
+		{"r: i64[4] = 1 2 3 4\na: i64[1] = -1\nb: i64[1] = -9223372036854775807\nz: i64[1] = 0\n"
+		 "s = Slice(r, a, b, z, a)\nj: i64[] = 1\nc = Gather(s, j)",
+		 3},
+		{"r: i64[4] = 5 2 3 4\na: i64[1] = 2\nb: i64[1] = -9\nz: i64[1] = 0\nd: i64[1] = -2\n"
+		 "s = Slice(r, a, b, z, d)\nj: i64[] = 1\nc = Gather(s, j)",
+		 5},
+		/* means of rows, 2 and 5, largest of columns, 4 5 6; between 3 and 5 */
+		{"m: i64[2,3] = 1 2 3 4 5 6\na: i64[1] = 1\nr = ReduceMean(m, a) keepdims=0\nj: i64[] = 1\n"
+		 "c = Gather(r, j)",
+		 5},
+		{"m: i64[2,3] = 1 2 3 4 5 6\na: i64[1] = 0\nr = ReduceMax(m, a) keepdims=0\nl: f32[] = 3\nh: f32[] = "
+		 "5\n"
+		 "k = Clip(r, l, h)\nj: i64[] = 2\nc = Gather(k, j)",
+		 5},
+		{"m: f32[2,3] = 1 2 3 4 5 6\ni: i64[2,2] = 0 1 1 -1\ng = GatherND(m, i)\nj: i64[] = 1\nc = Gather(g, "
+		 "j)",
+		 6},
+		{"m: i64[2,2] = 1 2 3 4\ni: i64[1,1] = -1\nu: i64[1,2] = 7 8\ns = ScatterND(m, i, u)\nf: i64[1] = -1\n"
+		 "g = Reshape(s, f)\nj: i64[] = 3\nc = Gather(g, j)",
+		 8},
 		/* [[1, 2], [3, 4]] without what is above: row 1 is 3 4, column 1 is 0 4 */
 		{"m: f32[2,2] = 1 2 3 4\nt = Trilu(m) upper=0\ni: i64[] = 0\nr = Gather(t, i) axis=1\nj: i64[] = 1\n"
 		 "c = Gather(r, j)",

@@ -118,6 +118,30 @@ Test(onnx_other, operators_of_other_domains_count_as_bytes_with_a_doubt)
 	psd_graph_release(&graph);
 }
 
+Test(onnx_other, parts_and_named_axes)
+{
+	/* 6 x 5 x 4 x 3 products; the matrix of 3 x 4 counts */
+	becomes(MAPS "w: f32[3,4]\ny = Einsum(x, w) equation=\"bchw,kc->bkhw\"\n", "3x6x5 720 12");
+	/* positions 3 to the end, then those before: a part of what lies in two pieces */
+	becomes(MAPS "a: i64[1] = 3\nm: i64[1] = 9\nz: i64[1] = 0\nd: i64[1] = 2\nu = Slice(x, a, m, d)\n"
+		     "v = Slice(x, z, a, d)\nc = Concat(u, v) axis=2\nt = Transpose(c) perm=[0,2,3,1]\n"
+		     "k: i64[3] = 1 30 4\nr = Reshape(t, k)\nl: i64[1] = 1\nn: i64[1] = 7\nq = Slice(r, l, n, l)\n"
+		     "y = ReduceMax(q) keepdims=0 axes=[1]\n",
+		"4x1x1 24 0");
+	becomes(MAPS "i: i64[2,2] = 0 1 0 3\ny = GatherND(x, i)\n", "2x5x6 0 0");
+	/* a factor of each map, which is repeated before the product */
+	becomes(MAPS "g = GlobalAveragePool(x)\ns = Sigmoid(g)\nk: i64[4] = 1 4 6 5\nu = Expand(s, k)\ny = Mul(x, u)\n",
+		"4x6x5 120 0");
+}
+
+/* The first states of 0 are no parameters. */
+Test(onnx_other, first_states_of_recurrent_layers)
+{
+	becomes(TOKENS "w: f32[1,20,4]\nr: f32[1,20,5]\nv: f32[1,40]\nh: f32[1,1,5] = 0 0 0 0 0\n"
+		       "u = Transpose(e) perm=[1,0,2]\ny = LSTM(u, w, r, v, , h, h) hidden_size=5\n",
+		"6x5x1 2160 220");
+}
+
 /* Shapes that contradict each other, and shapes that depend on values, stay refused with psd-run's words. */
 Test(onnx_other, wrong_files_stay_refused)
 {

@@ -175,6 +175,49 @@ Test(onnx_ties, folded_norms_and_rows_are_said)
 	       "rows: p has 9 rows, 4 are read: 10 parameters are left out\nPyTorch counts 28 parameters\n");
 }
 
+#define MAPS "input x f32[b,4,3,3]\nw: f32[2,4,1,1]\n"
+
+/* An exporter that optimises leaves out zeros, and says in its metadata what it changed. */
+Test(onnx_ties, biases_and_norms_of_0_are_said)
+{
+	counts(MAPS "y = Conv(x, w) @rules=FuseBatchNormIntoConv, RemoveOptionalBiasFromConv\n", NULL, 8, 0,
+	       "values of 0: 1 layers lost a bias or norm with 4 parameters\nPyTorch counts 12 parameters\n");
+	counts(MAPS
+	       "y = Conv(x, w) @fx=conv2d(args = (%x, %p_c_weight, %p_c_bias)) @rules=RemoveOptionalBiasFromConv\n",
+	       NULL, 8, 0,
+	       "values of 0: 1 layers lost a bias or norm with 2 parameters\nPyTorch counts 10 parameters\n");
+	/* the exporter had made the bias itself */
+	counts(MAPS "y = Conv(x, w) @fx=conv2d(args = (%x, %p_c_weight)) @rules=RemoveOptionalBiasFromConv\n", NULL, 8,
+	       0, "");
+}
+
+Test(onnx_ties, buffers_and_single_values_are_said)
+{
+	counts(MAPS "c.mask: f32[2,1,1]\nr = Conv(x, w)\ny = Add(r, c.mask) @fx=add(args = (%conv2d, %b_c_mask))\n",
+	       NULL, 8 + 2, 0,
+	       "buffers: 2 values that PyTorch does not train count as parameters\nPyTorch counts 8 parameters\n");
+	counts(MAPS "c.masks: f32[2,1,1]\nr = Conv(x, w)\ny = Add(r, c.masks) @fx=add(args = (%conv2d, %b_c_mask))\n",
+	       NULL, 8 + 2, 0, "");
+	counts(MAPS "c.scale: f32[] = 2\nr = Conv(x, w)\ny = Mul(r, c.scale)\n", NULL, 8, 0,
+	       "single values: 1 parameters are constants here\nPyTorch counts 9 parameters\n");
+	counts(MAPS "val_2: f32[] = 2\nr = Conv(x, w)\ny = Mul(r, val_2)\n", NULL, 8, 0, "");
+}
+
+#define CALL  "@scopes=['', 'block', 'block.f', 'linear']\n"
+#define NORM  "@scopes=['', 'block', 'block.n', 'norm']\n"
+#define OTHER "@scopes=['', 'block', 'block.m', 'norm']\n"
+
+/* A module that is called twice: an exporter writes its transposed matrix for each call. */
+Test(onnx_ties, a_module_that_is_called_twice_counts_once)
+{
+	const char *const text =
+		"input x f32[b,2]\nv: f32[2,2] = 1 2 3 4\nw: f32[2,2] = 1 2 3 4\ns: f32[2]\nh: f32[2]\n"
+		"a = MatMul(x, v) " CALL "b = LayerNormalization(a, s, h) " NORM "c = Relu(b)\nd = MatMul(c, w) " CALL
+		"e = LayerNormalization(d, s, h) " NORM "y = LayerNormalization(e, s, h) " OTHER;
+
+	counts(text, NULL, 4 + 4 + 4, 2, "tied: block.f-2 has the matrix of block.f, 4 parameters\n");
+}
+
 /* ---- sizes from outside ---- */
 
 #define OPEN "input x f32[b,3,height,width]\nw: f32[2,3,1,1]\ny = Conv(x, w)\n"
