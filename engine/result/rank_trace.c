@@ -1,5 +1,5 @@
-/* Names and keys are those of Kineto and NCCL. HolisticTraceAnalysis tells kinds of kernels by their names, and steps by
- * the launches' times. */
+/* Names and keys are those of Kineto and NCCL. HolisticTraceAnalysis finds the kind of a kernel by its name, and its
+ * step by the time of its launch. */
 #include "engine/result/rank_trace.h"
 
 #include <ctype.h>

@@ -405,8 +405,9 @@ FOLDER_TEST(tensor_file, must_have_a_header_that_fits, scratch_folder_make())
 		{"{\"w\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'dtype'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'shape'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[4]}}", "1:6: tensor 'w' has no 'data_offsets'"},
-		{W("\"F31\"", "[4]", "[0,16]"), "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, "
-						"F8_E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL"},
+		{W("\"F31\"", "[4]", "[0,16]"),
+		 "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, "
+		 "F8_E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL; did you mean F32?"},
 		{W("[1]", "[4]", "[0,16]"), "1:15: 'dtype' of tensor 'w' must be a text"},
 		{W("\"F32\"", "4", "[0,16]"), "1:29: 'shape' of tensor 'w' must be a list of whole numbers"},
 		{W("\"F32\"", "[-4]", "[0,16]"),

@@ -220,8 +220,8 @@ static void check_seed(unsigned seed)
 	(void)check_text(text);
 }
 
-/* Hosts are alike where each sends to all others on a link that it has to itself. Parts of a tensor differ by an element
- * from host to host, and hosts that own none of it send more. */
+/* Hosts are alike where each sends to all others on a link that it has to itself. Parts of a tensor differ by an
+ * element from host to host, and hosts that own none of it send more. */
 Test(classes, exchanges_of_all_hosts_with_and_without_classes)
 {
 	static const char *const systems[] = {
