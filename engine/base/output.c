@@ -357,6 +357,12 @@ static bool is_written(const struct output *output)
 	return !fflush(output->out) && !ferror(output->out) && (!output->place || !fsync(fileno(output->out)));
 }
 
+void psd_output_write(FILE *out, const void *bytes, size_t n_bytes)
+{
+	if (n_bytes)
+		fwrite(bytes, 1, n_bytes, out);
+}
+
 enum psd_status psd_outputs_commit(struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;

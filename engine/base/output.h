@@ -27,6 +27,9 @@ enum psd_status psd_output_reserve(const char *folder, const char *name, struct 
  * that it replaces. PSD_EINVAL: the file is an input (inputs.h) or another output of this process. PSD_EFILE: it cannot
  * be written. PSD_ENOMEM. */
 enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Writes bytes to a file of psd_output_open(). psd_outputs_commit() finds errors of writing. Other code of the engine
+ * does not write. */
+void psd_output_write(FILE *out, const void *bytes, size_t n_bytes);
 /* If all open files were written without an error, moves them to their paths, the last opened one first. PSD_ERUN: one
  * could not be written or moved; then all are discarded, except those that were already moved. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;

@@ -81,7 +81,7 @@ enum psd_status psd_trace_files_open(struct psd_trace_files *files, const char *
 
 static void write_text(struct psd_trace_files *files, unsigned f)
 {
-	fwrite(files->text.bytes, 1, files->text.length, files->files[f]);
+	psd_output_write(files->files[f], files->text.bytes, files->text.length);
 	psd_text_clear(&files->text);
 }
 
