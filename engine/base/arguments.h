@@ -64,7 +64,7 @@ struct psd_command {
 /* Hint for a user who tries an option or command of another program. */
 struct psd_hint {
 	const char *tried;   /* option or first word that the user may have tried */
-	const char *instead; /* words for the message: the option or command to use instead */
+	const char *instead; /* option or command that the message recommends in place of `tried` */
 };
 
 struct psd_command_table {
@@ -87,8 +87,9 @@ struct psd_arguments {
 	/* arguments of the command without options, n_operands entries; the array is owned */
 	const char **operands;
 	unsigned n_operands;
-	bool is_last;	   /* an option with psd_option.is_last was given, such as --help */
-	const char *topic; /* value of that option, such as the topic of the help; NULL: it has none */
+	bool is_last; /* an option with psd_option.is_last was given, such as --help */
+	/* value of the option with psd_option.is_last, such as the topic of the help; NULL: no value */
+	const char *topic;
 };
 
 /* Reads the whole command line; -h means --help. Options may be in front of the command's name. target: the program's

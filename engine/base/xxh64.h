@@ -12,7 +12,7 @@ enum { PSD_XXH64_LANES = 4, PSD_XXH64_STRIPE_BYTES = 32 };
 struct psd_xxh64 {
 	uint64_t lanes[PSD_XXH64_LANES];
 	uint64_t n_bytes;		      /* number of bytes that were added so far */
-	uint8_t rest[PSD_XXH64_STRIPE_BYTES]; /* the last n_bytes % PSD_XXH64_STRIPE_BYTES of these bytes */
+	uint8_t rest[PSD_XXH64_STRIPE_BYTES]; /* the last n_bytes % PSD_XXH64_STRIPE_BYTES of the added bytes */
 };
 
 /* All functions are pure, any thread. */

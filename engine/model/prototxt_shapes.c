@@ -391,9 +391,10 @@ enum psd_status psd_caffe_build_permute(struct psd_caffe_draft *draft, struct ps
 	for (unsigned i = 1; i < DIMS_MAX; i++)
 		axes |= 1u << (order[i - 1] = (unsigned)numbers[i]);
 	if (numbers[0] != 0 || (n_read && n_read != n_dims) || axes != 0x1e)
-		return psd_error_set(err, PSD_EINVAL, draft->message->at,
-				     "layer '%.80s' must name %u axes once and leave axis 0, the batch, where it is",
-				     draft->spec->name, n_dims);
+		return psd_error_set(
+			err, PSD_EINVAL, draft->message->at,
+			"layer '%.80s' must name each of %u axes once and leave axis 0, the batch, where it is",
+			draft->spec->name, n_dims);
 	if (n_dims == DIMS_MAX)
 		return permute_four(draft, order, err);
 	memcpy(draft->spec->settings.permute.order, order, sizeof(draft->spec->settings.permute.order));

@@ -166,7 +166,8 @@ struct psd_layers {
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
 /* Returns the largest number of processor cores that an operation can use. It is machine->threads for layers and other
- * device work, 1 for sums and fixed work, 0 for copies and transfers. */
+ * device work, 1 for sums and for work of a fixed duration, 0 for copies and
+ * transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
 /* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn

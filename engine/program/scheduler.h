@@ -74,7 +74,7 @@ struct psd_scheduler {
 	/* Number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN. Shape
 	 * (program->window, n_ops); iteration i uses row i % window. */
 	uint32_t *waiting;
-	uint32_t *n_left; /* number of operations that have not ended; one entry per row of `waiting` */
+	uint32_t *n_left; /* number of operations of an iteration that have not ended; one entry per row of `waiting` */
 	/* duties->waits or duties->local_waits, depending on whether workers exchange in the iteration; one entry per
 	 * row of `waiting` */
 	const uint32_t **row_waits;

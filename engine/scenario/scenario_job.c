@@ -20,8 +20,8 @@ static const struct psd_key keys[] = {
 	{JOB("budget", NUMBER, budget), .lowest = 0, .highest = 1e15,
 	 .help = "most money that the training may cost. Needs `job.price`. Default: no bound"},
 	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
-	 .help = "smallest accepted efficiency: samples per second of N workers, divided by N times those of a worker "
-		 "that only computes"},
+	 .help = "efficiency that a cluster must keep, for answers about the number of nodes. Efficiency: samples per "
+		 "second of N workers, divided by N times those of a worker that only computes"},
 	{JOB("memory", BYTES, memory_bytes), .help = "memory of a worker's device. Default: memory is not answered"},
 	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
 	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},

@@ -152,10 +152,10 @@ static const struct psd_key local_keys[] = {
 		 "`systems.local_sgd.window` it is the length of the first periods, and psd-run shortens later ones. "
 		 "Predictions and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "number of iterations (a window) after which psd-run chooses the length of the next periods by the "
-		 "mean loss: the lower the loss, the shorter the periods. The first periods have the length "
-		 "`systems.local_sgd.steps`; a window must be at least as long. Predictions use this length for all "
-		 "periods. Default: all periods have this length"},
+	 .help = "number of iterations (a window) after which psd-run chooses anew how many iterations lie between two "
+		 "averagings (a period): the lower the mean loss, the fewer. Periods begin with "
+		 "`systems.local_sgd.steps` iterations, and a window must have at least as many. Predictions use "
+		 "`systems.local_sgd.steps` for all periods. Default: so does psd-run"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "largest allowed rise of the loss, relative: the mean loss of a window may exceed the lowest mean "
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
@@ -223,8 +223,8 @@ static const struct psd_key keys[] = {
 		 "node has a shard"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
 	 .help = "smallest part of a tensor that one worker exchanges with one shard (the parameters on one server) at "
-		 "a time. A tensor with less than this for each shard is exchanged as a whole, divided evenly between "
-		 "the shards"},
+		 "a time. A tensor with less than this for each shard is exchanged in one part for each shard, all of "
+		 "equal size"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
 	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. It must be at "
 		 "least `systems.pair`. If it is smaller than `systems.pair` times the number of shards, it is raised "

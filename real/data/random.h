@@ -8,7 +8,7 @@
 /* Purpose of a random number. It is part of the key, so numbers with different purposes are independent. */
 enum psd_random_purpose {
 	PSD_RANDOM_ORDER = 1, /* order of the samples in an epoch */
-	PSD_RANDOM_CROP,      /* crop and mirror of a packed image */
+	PSD_RANDOM_CROP,      /* crop of a packed image, and whether it is mirrored */
 	PSD_RANDOM_PATTERN,   /* pattern of a class of synthetic samples */
 	PSD_RANDOM_NOISE,     /* noise that is added to a synthetic sample */
 	PSD_RANDOM_PARAMETER, /* start value of a parameter */

@@ -75,8 +75,8 @@ unsigned psd_old_checkpoint_root(const struct psd_old_checkpoint *old, unsigned 
  * or if the tensor belongs to no item. */
 bool psd_old_checkpoint_keeps(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor);
 /* Reads a range of a tensor's elements from a buffer into `to`. If one host has all elements of the tensor's item
- * (bucket), they are read from the file of `host`. If they are distributed over shards, they are read from the files of
- * the shards. PSD_EINVAL: a file lacks the buffer; PSD_ERUN: a file was shortened. */
+ * (bucket), they are read from the file of host number `host`. If they are distributed over shards, they are read from
+ * the files of the shards. PSD_EINVAL: a file lacks the buffer; PSD_ERUN: a file was shortened. */
 enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					unsigned tensor, struct psd_range range, float *to,
 					struct psd_error *err) PSD_MUST_CHECK;

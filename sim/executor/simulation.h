@@ -110,7 +110,7 @@ struct psd_simulation {
 	struct psd_interpreter interpreter;
 	enum psd_detail detail;
 	/* Hosts of the layout that the interpreter executes, n_hosts entries in ascending order; NULL: all hosts of the
-	 * layout. The interpreter numbers them from 0, and so do the tags of their work. */
+	 * layout. The interpreter numbers them from 0; tags of PSD_WAKE_WORK have these numbers. */
 	unsigned *hosts;
 	unsigned n_hosts, host_room;
 	struct psd_alone alone;

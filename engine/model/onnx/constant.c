@@ -304,8 +304,7 @@ bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
 	return true;
 }
 
-/* Are all numbers of the constant equal to this one? */
-static bool is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
+bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
 {
 	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read_numbers(onnx, value))
 		return false;
@@ -334,7 +333,7 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 
 	*is_learned = psd_onnx_is_parameter(value) || psd_onnx_is_made(onnx, value);
 	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
-			: value->kind == PSD_ONNX_ABSENT || is_filled(onnx, value, neutral))
+			: value->kind == PSD_ONNX_ABSENT || psd_onnx_is_filled(onnx, value, neutral))
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "has a computed scale or shift, must be %llu values of the file",
 			       (unsigned long long)channels);

@@ -105,24 +105,14 @@ static bool same(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	return true;
 }
 
-/* True if all numbers of a constant are this one. */
-static bool is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
-{
-	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read_numbers(onnx, value))
-		return false;
-	for (uint64_t e = 0; e < psd_onnx_elements(value); e++)
-		if (value->numbers[e] != number)
-			return false;
-	return true;
-}
-
 /* Exporters spell a norm of groups as one of instances between two reshapes, whose scale is 1 and whose shift is 0. */
 static bool instance_norm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const unsigned producer = onnx->producers[psd_onnx_input(onnx, 0) - onnx->values];
 	const bool is_reshaped = producer && !strcmp(onnx->graph->node[producer - 1]->op_type, "Reshape");
 
-	if (is_reshaped && is_filled(onnx, psd_onnx_input(onnx, 1), 1) && is_filled(onnx, psd_onnx_input(onnx, 2), 0))
+	if (is_reshaped && psd_onnx_is_filled(onnx, psd_onnx_input(onnx, 1), 1) &&
+	    psd_onnx_is_filled(onnx, psd_onnx_input(onnx, 2), 0))
 		out->has_parameters = false;
 	return same(onnx, out);
 }
@@ -413,7 +403,8 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	out->is_recurrent = true;
 	out->no_parameters = 1u << 4;	 /* lengths of the sequences */
 	for (unsigned i = 5; i < 7; i++) /* the first states, unless they are learned */
-		if (!psd_onnx_is_parameter(psd_onnx_input(onnx, i)) || is_filled(onnx, psd_onnx_input(onnx, i), 0))
+		if (!psd_onnx_is_parameter(psd_onnx_input(onnx, i)) ||
+		    psd_onnx_is_filled(onnx, psd_onnx_input(onnx, i), 0))
 			out->no_parameters |= 1u << i;
 	weights = psd_saturated_mul(gates * (uint64_t)hidden, dim(data, 2) + (uint64_t)hidden);
 	out->is_product = true;

@@ -535,6 +535,33 @@ static enum psd_status compute_clip(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Checks that the positions in the indices' last axis are inside the first `depth` axes. */
+static enum psd_status check_positions(struct psd_onnx *onnx, const struct psd_onnx_value *of,
+				       const struct psd_onnx_value *indices, uint64_t depth)
+{
+	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++) {
+		const double dim = (double)of->dims[e % depth];
+
+		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
+			return psd_onnx_refuse(onnx, "takes position %g of an axis with %g", indices->numbers[e], dim);
+	}
+	return PSD_OK;
+}
+
+/* Returns the number of the row that entry e of the indices names. Negative positions count from the end. */
+static uint64_t row_at(const struct psd_onnx_value *of, const struct psd_onnx_value *indices, uint64_t depth,
+		       uint64_t e)
+{
+	uint64_t row = 0;
+
+	for (uint64_t k = 0; k < depth; k++) {
+		const double index = indices->numbers[e * depth + k];
+
+		row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
+	}
+	return row;
+}
+
 /* Numbers, or rows of them, at the positions that the last axis of the indices lists. */
 static enum psd_status compute_gather_nd(struct psd_onnx *onnx)
 {
@@ -555,23 +582,11 @@ static enum psd_status compute_gather_nd(struct psd_onnx *onnx)
 		result.dims[result.n_dims++] = of->dims[d];
 		inner *= of->dims[d];
 	}
-	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++) {
-		const double dim = (double)of->dims[e % depth];
-
-		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
-			return psd_onnx_refuse(onnx, "takes position %g of an axis with %g", indices->numbers[e], dim);
-	}
+	PSD_TRY(check_positions(onnx, of, indices, depth));
 	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
-	for (uint64_t e = 0; inner && e < psd_onnx_elements(&result) / inner; e++) {
-		uint64_t row = 0;
-
-		for (uint64_t k = 0; k < depth; k++) {
-			const double index = indices->numbers[e * depth + k];
-
-			row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
-		}
-		memcpy(numbers + e * inner, of->numbers + row * inner, inner * sizeof(*numbers));
-	}
+	for (uint64_t e = 0; inner && e < psd_onnx_elements(&result) / inner; e++)
+		memcpy(numbers + e * inner, of->numbers + row_at(of, indices, depth, e) * inner,
+		       inner * sizeof(*numbers));
 	return PSD_OK;
 }
 
@@ -594,26 +609,13 @@ static enum psd_status compute_scatter_nd(struct psd_onnx *onnx)
 		inner *= of->dims[d];
 	n = psd_onnx_elements(indices) / depth;
 	if (psd_onnx_elements(updates) != n * inner)
-		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	for (uint64_t e = 0; e < n * depth; e++) {
-		const double dim = (double)of->dims[e % depth];
-
-		if (!(indices->numbers[e] >= -dim && indices->numbers[e] < dim))
-			return psd_onnx_refuse(onnx, "changes position %g of an axis with %g", indices->numbers[e],
-					       dim);
-	}
+		return psd_onnx_refuse_shapes(onnx, "have as many updates as the indices name");
+	PSD_TRY(check_positions(onnx, of, indices, depth));
 	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	memcpy(numbers, of->numbers, psd_onnx_elements(of) * sizeof(*numbers));
-	for (uint64_t e = 0; e < n; e++) {
-		uint64_t row = 0;
-
-		for (uint64_t k = 0; k < depth; k++) {
-			const double index = indices->numbers[e * depth + k];
-
-			row = row * of->dims[k] + (uint64_t)(index < 0 ? index + (double)of->dims[k] : index);
-		}
-		memcpy(numbers + row * inner, updates->numbers + e * inner, inner * sizeof(*numbers));
-	}
+	for (uint64_t e = 0; e < n; e++)
+		memcpy(numbers + row_at(of, indices, depth, e) * inner, updates->numbers + e * inner,
+		       inner * sizeof(*numbers));
 	return PSD_OK;
 }
 

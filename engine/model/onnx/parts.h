@@ -223,6 +223,8 @@ void psd_onnx_source_close(struct psd_onnx_source *source);
  * PSD_EINVAL. */
 enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor) PSD_MUST_CHECK;
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
+/* True if the value is a constant, and all its numbers are this one. */
+bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number);
 /* Checks a scale or shift of a layer. It must be a parameter with one value for each channel (*is_learned becomes
  * true), or be absent, or have the value `neutral` everywhere (*is_learned becomes false). */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,

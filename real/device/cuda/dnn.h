@@ -14,7 +14,8 @@ bool psd_cuda_dnn_refuses(int status);
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-int psd_cuda_dnn_type_of(const struct psd_device *device); /* cuDNN's number of the blobs' number format */
+int psd_cuda_dnn_type_of(
+	const struct psd_device *device); /* cuDNN's constant (cudnnDataType_t) for the number format of the blobs */
 
 /* Some cuDNN operations cannot add to their output. If several layers read an input, such an operation writes its
  * gradient of the input to separate memory, after the operation's workspace, and a kernel adds it. This function

@@ -480,7 +480,7 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		      "n.prototxt:2:7: layer 'r' cannot reshape 4x9x9 (324 values) to 5x64x1 (320)");
 	refuses_layer(
 		"layer { name: 'p' type: 'Permute' bottom: 'data' top: 'p' permute_param { order: [1, 0, 2, 3] } }",
-		"n.prototxt:2:73: layer 'p' must name 4 axes once and leave axis 0, the batch, where it is");
+		"n.prototxt:2:73: layer 'p' must name each of 4 axes once and leave axis 0, the batch, where it is");
 	refuses_layer("layer { name: 's' type: 'ShuffleChannel' bottom: 'data' shuffle_channel_param { group: 3 } }",
 		      "n.prototxt:2:7: layer 's' has 3 groups, must divide its 4 channels");
 	refuses_layer("layer { name: 'c' type: 'Clip' bottom: 'data' top: 'c' clip_param { min: 1 max: 1 } }",
@@ -538,8 +538,9 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 	refuses_layer(FIVE "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' }",
 		      "n.prototxt:3:7: layer 'r' (ReLU) reads a blob of 5 dimensions, which only Reshape, Permute, "
 		      "Flatten and Split can");
-	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 1, 3] } }",
-		      "n.prototxt:3:61: layer 'r' must name 5 axes once and leave axis 0, the batch, where it is");
+	refuses_layer(
+		FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 1, 3] } }",
+		"n.prototxt:3:61: layer 'r' must name each of 5 axes once and leave axis 0, the batch, where it is");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 4, 1, 3] } }",
 		      "n.prototxt:3:61: layer 'r' separates all four axes, at most three can move apart");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: "
