@@ -103,8 +103,8 @@ struct psd_host_costs {
 	/* share of a worker's device that an all-reduce occupies while it runs, 0 to less than 1 */
 	double device_share_ratio;
 	double share_ratio; /* largest share of a link's rate that the software reaches; 0: the whole rate */
-	/* Share of a link's rate that several streams reach together. Their rate is this share, or transport_bps if that
-	 * is higher. 0: transport_bps. */
+	/* Share of a link's rate that several streams reach together. Their rate is this share, or transport_bps if
+	 * that is higher. 0: transport_bps. */
 	double streams_ratio;
 	/* Rate at which a device reads and writes bytes when it casts or compresses values, bits per second; 0:
 	 * update_bps. */
