@@ -46,8 +46,8 @@ struct psd_case {
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* True if psd_case_move() can move the case to this model, system and point: it is another rate of a node's link at
- * most, and neither buckets nor methods depend on it. Pure. */
+/* True if psd_case_move() can move the case to this model, system and point. They may differ from the case's in the
+ * rate of a node's link, if neither buckets nor methods of the system depend on it. Pure. */
 bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,
 		      const struct psd_system *system, struct psd_point point);
 /* Moves the case to a point that it reaches. The program stays as it is, and so do estimators of it. */

@@ -304,7 +304,7 @@ double psd_payload_local_elements(const struct psd_payload *payload, const struc
 struct psd_inside {
 	double worker_elements, switch_elements;
 };
-/* Returns these numbers for a payload. Only for layouts in which nodes have switches. */
+/* Returns the numbers of struct psd_inside for a payload. Only for layouts in which nodes have switches. */
 struct psd_inside psd_payload_inside(const struct psd_payload *payload, const struct psd_layout *layout);
 
 /* ---- numbers of hosts and nodes ---- */
