@@ -57,7 +57,8 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_FLAG, AT(is_every_node), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "detail of the simulation: flow, or message (each one). Default: the scenario's"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW) | OF(ASK)},
-	{OPTION("--set", "KEY=VALUE", "set a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
+	{OPTION("--set", "KEY=VALUE",
+		"set a value, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'; KEY= removes the key"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS | OF(DESCRIBE)},
 	{OPTION("--input", "NAME=SIZES",
 		"set sizes of a model's input or open axis, as in data=3x224x224. Short for --set "

@@ -149,6 +149,33 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 	return PSD_OK;
 }
 
+/* Removes the child that the last step names from the mapping *node, a private copy. */
+static enum psd_status remove_key(const struct setting *setting, struct psd_node *node)
+{
+	const char *step = setting->steps[setting->n_steps - 1];
+	const struct psd_node *child = node->first;
+	struct psd_node *last = NULL;
+
+	if (node->kind != PSD_NODE_MAPPING || !psd_node_child(node, step))
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+				     "an empty value removes a key, but there is no key '%s' here", step);
+	node->first = NULL;
+	node->n_children = 0;
+	for (; child; child = child->next) {
+		struct psd_node *twin;
+
+		if (!strcmp(child->key, step))
+			continue;
+		twin = psd_arena_take(setting->arena, sizeof(*twin));
+		if (!twin)
+			return psd_out_of_memory(setting->err);
+		*twin = *child;
+		twin->next = NULL;
+		psd_node_hang(node, &last, twin);
+	}
+	return PSD_OK;
+}
+
 /* Adds the text from first to end, without blanks around it, to the list. */
 static enum psd_status add_entry(const struct setting *setting, struct psd_node *list, struct psd_node **last,
 				 const char *first, const char *end)
@@ -194,15 +221,17 @@ enum psd_status psd_overlay_set_at(const struct psd_node **root, const char *tex
 {
 	struct setting setting = {.arena = arena, .err = err};
 	struct psd_node *top, *node;
+	bool is_removal;
 
 	PSD_TRY(take_apart(&setting, text, at));
 	top = node = psd_arena_take(arena, sizeof(*top));
 	if (!top)
 		return psd_out_of_memory(err);
 	*top = **root;
-	for (unsigned i = 0; i < setting.n_steps; i++)
+	is_removal = !at && !*setting.value;
+	for (unsigned i = 0; i + is_removal < setting.n_steps; i++)
 		PSD_TRY(go_down(&setting, i, &node));
-	PSD_TRY(become_value(node, &setting));
+	PSD_TRY(is_removal ? remove_key(&setting, node) : become_value(node, &setting));
 	*root = top;
 	return PSD_OK;
 }

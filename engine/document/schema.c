@@ -185,8 +185,8 @@ static enum psd_status check_key(const struct psd_schema_reader *reader, const v
 				     key->rival ? "' or '" : "", key->rival ? key->rival : "");
 	if (node && rival)
 		return psd_error_set(reader->err, PSD_EINVAL, node->key_at,
-				     "'%s' cannot be used together with '%s', must be one of them", key->name,
-				     key->rival);
+				     "'%s' cannot be used together with '%s', must be one of them%s", key->name,
+				     key->rival, psd_node_is_set(node) ? "; '--set KEY=' removes a key" : "");
 	if (!key->when.key)
 		return PSD_OK;
 	if (node && !has_choice(base, section, key, key->when.choices, &chooser, &position)) {

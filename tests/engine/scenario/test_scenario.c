@@ -469,6 +469,23 @@ Test(scenario, published_values_do_not_stand_beside_another_bandwidth)
 	psd_scenario_release(&scenario);
 }
 
+Test(scenario, an_empty_setting_removes_a_key)
+{
+	static const char *const settings[] = {"compute.device=", "compute.profile=p.csv", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, MORE, "seed: 1", settings, &err), PSD_OK, "%s", err.text);
+	cr_expect_null(scenario.device_name);
+	cr_expect_not_null(scenario.profile_path);
+	psd_scenario_release(&scenario);
+	expect_setting_error("compute.device=", "dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
+	expect_setting_error("compute.profile=", "--set compute.profile: an empty value removes a key, but there is no "
+						 "key 'profile' here");
+	expect_setting_error("compute.profile=p.csv", "--set compute.profile: 'profile' cannot be used together with "
+						      "'device', must be one of them; '--set KEY=' removes a key");
+}
+
 Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
 {
 	static const char *const settings[] = {"cluster.nodes=4", NULL};
