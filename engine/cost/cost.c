@@ -106,7 +106,7 @@ static void take_larger(struct psd_traffic *most, struct psd_traffic traffic)
 		traffic.received_bytes > most->received_bytes ? traffic.received_bytes : most->received_bytes;
 }
 
-static double traffic_sec(struct psd_traffic traffic, double out_bps, double in_bps)
+double psd_cost_traffic_sec(struct psd_traffic traffic, double out_bps, double in_bps)
 {
 	return fmax(8.0 * (double)traffic.sent_bytes / out_bps, 8.0 * (double)traffic.received_bytes / in_bps);
 }
@@ -181,12 +181,13 @@ double psd_cost_loads_sec(const struct psd_loads *loads, const struct psd_layout
 					 ? bits * fmax(loads->inside.worker_elements / rates->local_bps,
 						       loads->inside.switch_elements / rates->between_bps)
 					 : bits * loads->inside.worker_elements / rates->local_bps;
-	const double node_sec = traffic_sec(loads->node, rates->send_bps, rates->receive_bps);
+	const double node_sec = psd_cost_traffic_sec(loads->node, rates->send_bps, rates->receive_bps);
 
 	if (layout->nodes_per_rack == 0)
 		return fmax(local_sec, node_sec);
-	return fmax(fmax(local_sec, node_sec), traffic_sec(loads->rack, psd_cost_rack_bps(layout, rates, false),
-							   psd_cost_rack_bps(layout, rates, true)));
+	return fmax(fmax(local_sec, node_sec),
+		    psd_cost_traffic_sec(loads->rack, psd_cost_rack_bps(layout, rates, false),
+					 psd_cost_rack_bps(layout, rates, true)));
 }
 
 static struct psd_loads loads_at(const struct psd_payload *payload, const struct psd_layout *layout,

@@ -86,6 +86,9 @@ struct psd_loads {
 	unsigned value_bytes;	  /* bytes of one element */
 };
 
+/* Returns the seconds of a node's or rack's traffic over links with these rates, bits per second, out of it and into
+ * it. Pure. */
+double psd_cost_traffic_sec(struct psd_traffic traffic, double out_bps, double in_bps);
 /* Returns the loads of a payload. has_local_rate: workers' links inside a node have a rate; false: the elements on
  * them need no time and are not counted. Pure. */
 struct psd_loads psd_cost_loads(const struct psd_payload *payload, const struct psd_layout *layout,

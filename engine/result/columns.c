@@ -143,10 +143,12 @@ static const struct column {
 		    "prediction; `no` for other published values; empty without one. In JSON true, false and null"},
 	[LIMIT] =
 		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
-		 "resource that limits a prediction: `device`; `link`; `stack` (host.transport, host.incast); "
-		 "`servers` (their processors); `copies` (between device and host); two of them that work alternately, "
-		 "as in `device+link`; `waiting` (latency, or stages that cannot overlap); `cores`; `jitter` (also "
-		 "spread, tail); a slow node (`node 3`) or its link (`link of node 3`). Empty in a real run"},
+		 "resource that limits a prediction: `device`; `link`; `uplinks` (of racks); `stack` (host.transport, "
+		 "host.incast); `servers` (their processors); `copies` (between device and host); two of them that "
+		 "work "
+		 "alternately, as in `device+link`; `waiting` (latency, or stages that cannot overlap); `cores`; "
+		 "`jitter` (also spread, tail); a slow node (`node 3`) or its link (`link of node 3`). Empty in a real "
+		 "run"},
 	[TOKENS] = {"tokens_per_sec", "", "tokens/s", SHOW_IMAGES, VALUE, AT(tokens_per_sec), SEC_DIGITS, "1/s",
 		    "tokens per second that all workers together train on; empty if the input is not a sequence"},
 #define PERCENTILE(name, p, percent)                                                                                   \

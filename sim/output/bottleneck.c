@@ -5,6 +5,7 @@
 
 #include "engine/base/units.h"
 #include "engine/case/case.h"
+#include "engine/cost/prices.h"
 #include "engine/program/jitter.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
@@ -46,27 +47,55 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Rate at which the software stack moves data, bits per second, if it is below the link's rate; otherwise 0. */
-struct stack {
-	double bps, link_bps;
-	bool is_incast; /* the limit holds for many senders only */
+/* Part of the path between nodes that is slower than a node's link: the software stack or the uplinks of racks. */
+struct narrow {
+	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's */
+	double link_bps;
+	bool is_incast; /* the stack's rate holds for many senders only */
+	bool has_uplinks;
 };
 
-static struct stack stack_of(const struct psd_costed_model *costed, const struct psd_result *result)
+/* Tells whether the transfers of an iteration need more time on the uplinks of the busiest rack than on the link of the
+ * busiest node. Only of transfers that send all at once: stepwise ones cross few uplinks. */
+static bool fill_uplinks(const struct psd_case *made)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	const struct psd_rates *rates = &made->plan.rates;
+	struct psd_prices prices = {NULL, 0, 0};
+	double node_sec = 0.0, rack_sec = 0.0;
+
+	for (uint32_t i = 0; i < made->program.n_ops && layout->nodes_per_rack > 0; i++) {
+		const struct psd_op *op = &made->program.ops[i];
+		const struct psd_price *price =
+			op->kind == PSD_OP_SEND ? psd_prices_of(&prices, &op->payload, layout, rates) : NULL;
+		if (!price)
+			continue;
+		node_sec += psd_cost_traffic_sec(price->loads.node, rates->send_bps, rates->receive_bps);
+		rack_sec += psd_cost_traffic_sec(price->loads.rack, psd_cost_rack_bps(layout, rates, false),
+						 psd_cost_rack_bps(layout, rates, true));
+	}
+	psd_prices_release(&prices);
+	return rack_sec > node_sec;
+}
+
+static struct narrow narrow_of(const struct psd_costed_model *costed, const struct psd_result *result)
 {
 	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
-	struct stack stack = {0.0, 0.0, false};
+	const enum psd_topology topology = costed->scenario->network.topology;
+	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
+	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
 	struct psd_case made;
 	struct psd_error err;
 
-	if (link_bps == 0.0 || result->system->host.transport_bps == 0.0 ||
+	if (link_bps == 0.0 || (result->system->host.transport_bps == 0.0 && !has_racks) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
-		return stack;
+		return narrow;
+	narrow.has_uplinks = fill_uplinks(&made);
+	narrow.is_incast = made.plan.rates.receive_bps < made.plan.rates.send_bps;
 	if (made.plan.rates.receive_bps < link_bps)
-		stack = (struct stack){made.plan.rates.receive_bps, result->point.bandwidth_bps,
-				       made.plan.rates.receive_bps < made.plan.rates.send_bps};
+		narrow.stack_bps = made.plan.rates.receive_bps;
 	psd_case_release(&made);
-	return stack;
+	return narrow;
 }
 
 /* ---- slower nodes ---- */
@@ -99,18 +128,20 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 static void add_network(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result)
 {
 	const struct psd_machine *machine = &psd_report_costed(report, result)->scenario->machine;
-	const struct stack stack = stack_of(psd_report_costed(report, result), result);
+	const struct narrow narrow = narrow_of(psd_report_costed(report, result), result);
 	const struct slow slow = slowest(report, result, true);
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
 	if (slow.ratio < 1.0)
 		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.node, 100.0 * slow.ratio);
-	else if (stack.bps > 0.0)
+	else if (narrow.has_uplinks)
+		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
+	else if (narrow.stack_bps > 0.0)
 		psd_text_add(sentence, "the software stack, which %s %s%s where the link has %s (%s)",
-			     stack.is_incast ? "receives" : "moves", psd_units_write_rate(stack.bps, rate),
-			     stack.is_incast ? " from many senders at once" : "",
-			     psd_units_write_rate(stack.link_bps, link),
-			     stack.is_incast ? "host.incast" : "host.transport");
+			     narrow.is_incast ? "receives" : "moves", psd_units_write_rate(narrow.stack_bps, rate),
+			     narrow.is_incast ? " from many senders at once" : "",
+			     psd_units_write_rate(narrow.link_bps, link),
+			     narrow.is_incast ? "host.incast" : "host.transport");
 	else
 		psd_text_add(sentence, "the network%s",
 			     machine->bytes_bps > 0.0 || machine->message_sec > 0.0 ? " with the cores that serve it"
@@ -234,13 +265,15 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 	static const char *const words[PSD_RESOURCES] = {"device", "copies", "copies", "servers", "link"};
 	const struct slow slow = slowest(report, result, resource == PSD_RESOURCE_NIC);
 	const bool may_be_slow = resource == PSD_RESOURCE_NIC || resource == PSD_RESOURCE_DEVICE;
+	struct narrow narrow = {.stack_bps = 0.0};
 
-	if (may_be_slow && slow.ratio < 1.0)
+	if (may_be_slow && slow.ratio < 1.0) {
 		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of node %u" : "node %u", slow.node);
-	else if (resource == PSD_RESOURCE_NIC && stack_of(psd_report_costed(report, result), result).bps > 0.0)
-		snprintf(text, room, "stack");
-	else
-		snprintf(text, room, "%s", words[resource]);
+		return;
+	}
+	if (resource == PSD_RESOURCE_NIC)
+		narrow = narrow_of(psd_report_costed(report, result), result);
+	snprintf(text, room, "%s", narrow.has_uplinks ? "uplinks" : narrow.stack_bps > 0 ? "stack" : words[resource]);
 }
 
 /* Reasons to wait for others: a slower node, a slower link, cores, uneven iterations. */

@@ -637,6 +637,26 @@ FIXTURE_TEST(a_stack_that_moves_less_than_the_link_is_named)
 			  "once where the link has 1\n  Gb/s (host.incast), busy for 95 % of");
 }
 
+/* Four workers in two racks send n bytes each to one server. Its link of rate L receives 4 n in 4 n / L. Half of them
+ * come from the other rack, by uplinks of 2 L / oversubscription together: in 2 n / L with 2, and in 8 n / L with 8. */
+FIXTURE_TEST(uplinks_that_take_longer_than_links_are_named)
+{
+	static const struct {
+		double oversubscription_ratio;
+		const char *limit;
+	} cases[] = {{2.0, "link"}, {8.0, "uplinks"}};
+
+	fixture->scenario.network.topology = PSD_TOPOLOGY_RACKS;
+	fixture->scenario.network.nodes_per_rack = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		fixture->scenario.network.oversubscription_ratio = cases[i].oversubscription_ratio;
+		psd_output_find_limits(&fixture->report);
+		cr_expect_str_eq(fixture->results[0].limit, cases[i].limit);
+	}
+	expect_bottleneck(&fixture->report,
+			  "first at 4 nodes: bound by the uplinks of the racks (network.oversubscription), busy for");
+}
+
 FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
