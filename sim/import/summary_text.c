@@ -81,7 +81,7 @@ static void add_scenario(struct psd_text *text, const struct psd_import *import)
 	const double rest_sec = idle_sec + import->role_sec[PSD_ROLE_DATA] + import->role_sec[PSD_ROLE_NONE];
 	const double update_sec = import->role_sec[PSD_ROLE_OPTIMIZER];
 
-	psd_text_add(text, "\nFor a scenario:\n  model: {graph: ");
+	psd_text_add(text, "\nFor a scenario in the working directory:\n  model: {graph: ");
 	psd_text_add_plain(text, has_model ? import->settings.model_path : import->settings.graph_path);
 	psd_text_add(text, ", batch_per_worker: %u}\n  compute: {profile: ", import->batch);
 	psd_text_add_plain(text, import->settings.profile_path);

@@ -10,7 +10,7 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-enum { MOST_CASES_NAMED = 6 };
+enum { MOST_CASES_NAMED = 6, LEAST_FOR_P99 = 100 };
 
 #define MOST_SPREAD_RATIO 0.15 /* highest spread of a calibration without a warning */
 
@@ -22,13 +22,19 @@ static bool may_take_steps(const struct psd_report *report)
 	return false;
 }
 
-/* Tells whether links change their capacity during a run. */
-static bool has_changing_links(const struct psd_scenario *scenario)
+/* Tells whether links change their capacity during a run, in any variant of a sweep. */
+static bool has_changing_links(const struct psd_report *report)
 {
-	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
-		if (scenario->slowdowns[i].link_ratio != 1.0)
+	for (unsigned r = 0; r < report->n_systems * report->n_points; r++) {
+		const struct psd_scenario *scenario = psd_report_costed(report, &report->results[r])->scenario;
+
+		for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+			if (scenario->slowdowns[i].link_ratio != 1.0)
+				return true;
+		if (scenario->n_backgrounds > 0)
 			return true;
-	return scenario->n_backgrounds > 0;
+	}
+	return false;
 }
 
 /* Names the keys of the scenario that an estimate ignores and a simulation takes into account. */
@@ -144,6 +150,21 @@ static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
 			"on "
 			"a quiet machine\n",
 			100.0 * spread_ratio);
+}
+
+/* Warns that a percentile of few iterations is the slowest of them. */
+static void write_percentiles_note(FILE *out, const struct psd_report *report)
+{
+	for (unsigned r = 0; r < report->n_systems * report->n_points; r++) {
+		const struct psd_result *result = &report->results[r];
+
+		if (result->is_refused || !result->outcome.has_percentiles ||
+		    result->outcome.n_iterations >= LEAST_FOR_P99)
+			continue;
+		fprintf(out, "note: p99 of %u iterations is the slowest of them: 'iterations: 1000' measures it\n",
+			result->outcome.n_iterations);
+		return;
+	}
 }
 
 static bool has_system(const struct psd_scenario *scenario, const char *name)
@@ -274,7 +295,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 
 	if (report->is_estimate)
 		write_estimate_note(out, scenario);
-	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) && has_changing_links(scenario))
+	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) && has_changing_links(report))
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
@@ -286,5 +307,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_transport_note(out, report);
 	write_host_note(out, report);
 	write_spread_note(out, scenario);
+	write_percentiles_note(out, report);
 	write_strangers(out, report);
 }

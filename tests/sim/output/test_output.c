@@ -567,6 +567,18 @@ Test(output, bottleneck_follows_the_largest_part)
 	}
 }
 
+FIXTURE_TEST(a_percentile_of_few_iterations_is_said_to_be_the_slowest)
+{
+	for (unsigned r = 0; r < 2; r++) {
+		fixture->results[r].outcome.has_percentiles = true;
+		fixture->results[r].outcome.n_iterations = 100;
+	}
+	expect_notes(&fixture->report, "");
+	fixture->results[1].outcome.n_iterations = 99;
+	expect_notes(&fixture->report,
+		     "note: p99 of 99 iterations is the slowest of them: 'iterations: 1000' measures it\n");
+}
+
 /* Workers that wait for others do so for their uneven iterations, if anything is drawn. */
 Test(output, draws_limit_workers_that_wait_for_others)
 {
