@@ -516,8 +516,10 @@ stacks: deps ## predict published values again; write the record of stacks, and 
 break-even: $(BUILD)/psd-sim ## the bandwidths from which compression of gradients pays no more
 	@tests/break-even.sh $(BUILD)
 
-docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
+docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options, outputs, pictures
 	@tests/docs.sh write $(BUILD)
+	@tests/pages.sh write $(BUILD)
+	@tests/gallery.sh write $(BUILD)
 
 # With CUDA=1 too where there is a compiler for it.
 check-static: deps ## psd-run of STATIC=1 starts with the C library alone
@@ -560,6 +562,8 @@ check-budget: ## no part of the tree has more lines than tests/budget.txt gives 
 check-references: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current
 	@tests/check-docs.sh .
 	@tests/docs.sh check $(BUILD)
+	@tests/pages.sh check $(BUILD)
+	@tests/gallery.sh check $(BUILD)
 
 check-docs: check-references ## the same, and every command in a README runs
 	@tests/readme-commands.sh $(BUILD)

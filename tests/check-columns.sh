@@ -6,7 +6,7 @@ set -u
 export LC_ALL=C
 cd "$1" || exit 1
 
-find engine sim real plots tests scenarios traces .ci Makefile README.md CONTRIBUTING.md CHANGELOG.md \
+find docs engine sim real plots tests scenarios traces .ci Makefile README.md CONTRIBUTING.md CHANGELOG.md \
 	-type f 2>/dev/null |
 	grep -vE '\.(csv|gz|json|onnx|prototxt|svg|txt)$|^tests/fuzz/corpus/' | sort | awk '
 		function columns_of(line,    n, i, part, columns) {

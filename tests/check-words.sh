@@ -42,7 +42,7 @@ case ${1:-} in
 	;;
 esac
 [ $# -eq 0 ] || is_whole=
-[ $# -gt 0 ] || set -- engine sim real plots tests scenarios traces .ci Makefile ./*.md
+[ $# -gt 0 ] || set -- docs engine sim real plots tests scenarios traces .ci Makefile ./*.md
 
 # In a clone, files that git knows or that are new; elsewhere all.
 files() {

@@ -262,6 +262,28 @@ must_reject "a reference that is old" "scenarios/README.md: 'keys' is not what i
 sed 's/| fp16 | [0-9.]* ms/| fp16 | 9 ms/' scenarios/README.md >"$work/docs/scenarios/README.md"
 must_reject "a table of compression that is old" "scenarios/README.md: 'break-even' is not what is printed now" \
 	env DOCS="$work/docs" tests/docs.sh check "$build"
+mkdir -p "$work/pages/docs"
+# shellcheck disable=SC2016 # no expansion
+printf '```sh\necho 12\n```\n<!-- prints -->\n```\n13\n```\n' >"$work/pages/docs/a.md"
+must_reject "a page with an output that is old" "docs/a.md: not what its commands print now" \
+	env DOCS="$work/pages" tests/pages.sh check "$build" docs/a.md
+# shellcheck disable=SC2016 # no expansion
+printf '```sh\necho 12\n```\n<!-- prints -->\n```\n12\n```\nThese are 13.\n' >"$work/pages/docs/a.md"
+must_reject "a page with a number that no command prints" "docs/a.md:8: no block has the number 13" \
+	env DOCS="$work/pages" tests/pages.sh check "$build" docs/a.md
+# shellcheck disable=SC2016 # no expansion
+printf '```sh\nfalse\n```\n<!-- prints -->\n```\n```\n' >"$work/pages/docs/a.md"
+must_reject "a page with a command that fails" "docs/a.md:3: a command above fails" \
+	env DOCS="$work/pages" tests/pages.sh check "$build" docs/a.md
+printf "%s\n" "one: One" "    echo 1 >build/one.csv" "    cp build/one.csv build/one.svg" "Text." \
+	>"$work/pages/docs/gallery.txt"
+printf '%s\n' '<!-- gallery -->' '<!-- end of gallery -->' >"$work/pages/docs/gallery.md"
+must_reject "a picture that is not drawn" "docs/pictures/one.svg is not there" \
+	env DOCS="$work/pages" tests/gallery.sh check "$build"
+mkdir "$work/pages/docs/pictures"
+echo 2 >"$work/pages/docs/pictures/one.svg"
+must_reject "a gallery that is old" "docs/gallery.md is not what" \
+	env DOCS="$work/pages" tests/gallery.sh check "$build"
 echo '/* as in engine/gone.h */' >"$work/tree/real/a.c"
 must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.h'" tests/check-docs.sh "$work/tree"
 

@@ -84,7 +84,7 @@ struct psd_caffe_draft {
 	/* message with the layer's parameters, such as convolution_param; NULL if absent */
 	const struct psd_node *message;
 	unsigned n_tops;
-	bool allows_other; /* for a prediction: a pooling may have its mask as a second top */
+	bool allows_other; /* only for predictions: a pooling layer may have a second top, its mask */
 	unsigned result;   /* number, in the graph, of the layer whose output is the first top (output) */
 	/* top i is the output of graph layer result + i; false: all tops are the output of `result` */
 	bool is_one_each;

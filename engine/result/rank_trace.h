@@ -33,7 +33,7 @@ enum psd_status psd_rank_trace_init(struct psd_rank_trace *trace, const struct p
 				    bool is_predicted, struct psd_error *err) PSD_MUST_CHECK;
 void psd_rank_trace_release(struct psd_rank_trace *trace);
 
-/* The next three functions append the begin of a worker's file, a span of this worker, and the end of the file. Spans
+/* These three functions append the parts of a worker's file: its beginning, a span of this worker, and its end. Spans
  * of a device must be added in the order of their times. */
 void psd_rank_trace_add_head(const struct psd_rank_trace *trace, struct psd_text *text, const struct psd_case *traced,
 			     const char *executor);

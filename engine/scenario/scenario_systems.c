@@ -84,8 +84,8 @@ static const struct psd_key sparse_keys[] = {
 		 "`systems.sparse.sparsity`. Predictions are for later iterations"},
 	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "error feedback: amount that is added to the next gradient for a gradient that was not sent. "
-		 "momentum: that gradient times `train.optimiser.momentum`, as published; full: the whole gradient"},
+	 .help = "error feedback: share of a gradient that is added to the next one if it was not sent. "
+		 "momentum: `train.optimiser.momentum` times the gradient, as published; full: the whole gradient"},
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
@@ -155,7 +155,7 @@ static const struct psd_key local_keys[] = {
 	 .help = "number of iterations (a window) after which psd-run chooses anew how many iterations lie between two "
 		 "averagings (a period): the lower the mean loss, the fewer. Periods begin with "
 		 "`systems.local_sgd.steps` iterations, and a window must have at least as many. Predictions use "
-		 "`systems.local_sgd.steps` for all periods. Default: so does psd-run"},
+		 "`systems.local_sgd.steps` for all periods. Default: psd-run uses it for all periods, too"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "largest allowed rise of the loss, relative: the mean loss of a window may exceed the lowest mean "
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "

@@ -145,8 +145,8 @@ static const struct psd_key optimiser_keys[] = {
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
 	 .help = "largest norm of all gradients, taken as one vector; a longer vector is scaled down to this norm. "
 		 "Gradients are then applied by workers, not by servers, after the last one is summed. Not allowed "
-		 "with sync adam, `systems.sparse`, `systems.local_sgd`, or `systems.compress.momentum` of the value "
-		 "before. Default: no limit"},
+		 "with sync adam, `systems.sparse`, `systems.local_sgd`, or with before as "
+		 "`systems.compress.momentum`. Default: no limit"},
 	{.name = NULL},
 };
 

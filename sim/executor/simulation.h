@@ -39,7 +39,7 @@ enum psd_wake {
 /* A send operation that a host executes now. */
 struct psd_sending {
 	struct psd_task task;
-	/* numbers of receiving hosts: on other nodes [0], on the sender's node [1]; 0: not counted yet */
+	/* counts of receiving hosts: [0] on other nodes, [1] on the sender's node; 0: not counted yet */
 	unsigned n_receivers[2];
 	unsigned n_flows_left; /* number of the operation's flows that have not ended */
 	double start_sec;      /* time at which the operation began, seconds of the simulation */

@@ -203,8 +203,8 @@ struct psd_taken {
 	uint32_t n_equal;
 };
 
-/* Returns the progress of a lane before its first value. A block sends `kept` values. These are all values whose keys
- * are above the lowest selected key, and the first values whose key equals it. */
+/* Returns the progress with which a lane begins, when all earlier lanes have written their values. A block sends `kept`
+ * values: all whose keys are above the lowest selected key, and the first of those whose keys equal it. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {

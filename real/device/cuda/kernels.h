@@ -210,7 +210,7 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_CLIP,	 /* x, limited to the range 0 to beta */
 	PSD_CUDA_LINEAR, /* alpha * x + beta */
 	PSD_CUDA_EXP,
-	/* In psd_cuda_function_back.known, the functions below have their input, those above their output. */
+	/* psd_cuda_function_back.known is the output of the functions above, and the input of those below. */
 	PSD_CUDA_ABS,
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
