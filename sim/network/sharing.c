@@ -19,6 +19,7 @@ void psd_sharing_release(struct psd_sharing *sharing)
 {
 	free(sharing->links);
 	free(sharing->flows);
+	free(sharing->ended);
 	free(sharing->of_links);
 	free(sharing->open);
 	*sharing = (struct psd_sharing){.links = NULL};
@@ -32,6 +33,14 @@ bool psd_sharing_add(struct psd_sharing *sharing, const struct psd_sharing_flow 
 	if (!grown)
 		return false;
 	sharing->flows = grown;
+	if (sharing->ended_room < sharing->room) {
+		struct psd_sharing_flow *ended = realloc(sharing->ended, sharing->room * sizeof(*ended));
+
+		if (!ended)
+			return false;
+		sharing->ended = ended;
+		sharing->ended_room = sharing->room;
+	}
 	grown[sharing->n_flows] = *flow;
 	grown[sharing->n_flows].rate = 0.0;
 	grown[sharing->n_flows].end_sec = INFINITY;
@@ -44,22 +53,43 @@ bool psd_sharing_is_due(const struct psd_sharing *sharing, double now_sec)
 	return sharing->next_sec - now_sec < simgrid_precision_sec;
 }
 
+static int compare(const void *left, const void *right)
+{
+	const struct psd_sharing_flow *a = left, *b = right;
+
+	return a->number < b->number ? -1 : 1;
+}
+
+/* Moves the flows that are due to `ended`, in the order in which they began. */
+static void end_due(struct psd_sharing *sharing, double now_sec)
+{
+	uint32_t n_kept = 0;
+
+	sharing->n_ended = sharing->next_ended = 0;
+	sharing->next_sec = INFINITY;
+	for (uint32_t f = 0; f < sharing->n_flows; f++) {
+		const struct psd_sharing_flow *flow = &sharing->flows[f];
+
+		if (flow->end_sec - now_sec < simgrid_precision_sec) {
+			sharing->ended[sharing->n_ended++] = *flow;
+			continue;
+		}
+		sharing->next_sec = fmin(sharing->next_sec, flow->end_sec);
+		if (f != n_kept)
+			sharing->flows[n_kept] = *flow;
+		n_kept++;
+	}
+	sharing->n_flows = n_kept;
+	qsort(sharing->ended, sharing->n_ended, sizeof(*sharing->ended), compare);
+}
+
 bool psd_sharing_take_ended(struct psd_sharing *sharing, double now_sec, struct psd_sharing_flow *ended)
 {
-	uint32_t first = UINT32_MAX;
-
-	if (!psd_sharing_is_due(sharing, now_sec))
+	if (sharing->next_ended == sharing->n_ended && psd_sharing_is_due(sharing, now_sec))
+		end_due(sharing, now_sec);
+	if (sharing->next_ended == sharing->n_ended)
 		return false;
-	for (uint32_t f = 0; f < sharing->n_flows; f++)
-		if (sharing->flows[f].end_sec - now_sec < simgrid_precision_sec &&
-		    (first == UINT32_MAX || sharing->flows[f].number < sharing->flows[first].number))
-			first = f;
-	if (first == UINT32_MAX) {
-		sharing->next_sec = INFINITY;
-		return false;
-	}
-	*ended = sharing->flows[first];
-	sharing->flows[first] = sharing->flows[--sharing->n_flows];
+	*ended = sharing->ended[sharing->next_ended++];
 	return true;
 }
 

@@ -38,6 +38,9 @@ struct psd_sharing {
 	unsigned n_links;
 	struct psd_sharing_flow *flows; /* flows that have not ended, n_flows entries */
 	uint32_t n_flows, room;
+	/* flows that have ended, n_ended entries; entries from next_ended on were not taken yet */
+	struct psd_sharing_flow *ended;
+	uint32_t n_ended, next_ended, ended_room;
 	uint32_t *of_links; /* scratch memory: indices of the flows of each link */
 	uint32_t of_room;
 	uint32_t *open; /* scratch memory: links that have flows whose rate is not known yet */
