@@ -13,11 +13,6 @@ struct work {
 	uint64_t *hosts, *nodes, *racks; /* kinds */
 	unsigned *class_of;		 /* class of each host */
 	unsigned *class_of_node, *class_of_rack;
-	unsigned *rack_hosts;	   /* hosts in the order of their racks */
-	unsigned *first_in_rack;   /* index in rack_hosts of the first host of each rack, and one entry more */
-	unsigned *n_near, *n_far;  /* number of hosts of each class on a node, and on other nodes of a rack */
-	unsigned *near, *far;	   /* one of these hosts */
-	unsigned *first, *outside; /* first host of each class, and first one outside the rack of that */
 };
 
 static uint64_t mixed(uint64_t value)
@@ -159,26 +154,9 @@ static bool number_all(struct psd_host_classes *classes, struct work *work)
 	return classes->of && classes->n_nodes > 0 && classes->n_racks > 0;
 }
 
-/* ---- peers ---- */
+/* ---- representatives ---- */
 
-/* Sorts the hosts by their racks. */
-static void sort_by_racks(struct work *work)
-{
-	for (unsigned h = 0; h < work->n_hosts; h++)
-		work->first_in_rack[rack_of(work->layout, psd_layout_node(work->layout, h)) + 1]++;
-	for (unsigned r = 0; r < work->n_racks; r++)
-		work->first_in_rack[r + 1] += work->first_in_rack[r];
-	for (unsigned h = work->n_hosts; h-- > 0;) {
-		const unsigned rack = rack_of(work->layout, psd_layout_node(work->layout, h));
-
-		work->rack_hosts[--work->first_in_rack[rack + 1]] = h;
-	}
-	for (unsigned r = 0; r < work->n_racks; r++) /* each entry was moved to the begin of its rack */
-		work->first_in_rack[r] = work->first_in_rack[r + 1];
-	work->first_in_rack[work->n_racks] = work->n_hosts;
-}
-
-static void find_representatives(struct psd_host_classes *classes, struct work *work)
+static void find_representatives(struct psd_host_classes *classes, const struct work *work)
 {
 	for (unsigned h = work->n_hosts; h-- > 0;) {
 		const unsigned node = psd_layout_node(work->layout, h), c = work->class_of[h];
@@ -186,98 +164,62 @@ static void find_representatives(struct psd_host_classes *classes, struct work *
 		classes->of[c].representative = h;
 		classes->of[c].node = work->class_of_node[node];
 		classes->of[c].rack = work->class_of_rack[rack_of(work->layout, node)];
-		work->first[c] = h;
-	}
-	for (unsigned h = work->n_hosts; h-- > 0;) {
-		const unsigned c = work->class_of[h], first = psd_layout_node(work->layout, work->first[c]);
-
-		if (rack_of(work->layout, psd_layout_node(work->layout, h)) != rack_of(work->layout, first))
-			work->outside[c] = h;
+		classes->rack_of_node[classes->of[c].node] = classes->of[c].rack;
 	}
 }
 
-static bool add_peers(struct psd_host_classes *classes, uint32_t *n, uint32_t *room, struct psd_host_peers peers)
+static bool add_peer(struct psd_host_classes *classes, uint32_t first, uint32_t *n, uint32_t *room,
+		     struct psd_host_peers peer)
 {
 	struct psd_host_peers *grown;
 
-	if (peers.n == 0)
-		return true;
+	for (uint32_t p = first; p < *n; p++)
+		if (classes->peers[p].to == peer.to) {
+			classes->peers[p].n++;
+			return true;
+		}
 	grown = psd_grown(classes->peers, *n, room, sizeof(*grown));
 	if (!grown)
 		return false;
 	classes->peers = grown;
-	grown[(*n)++] = peers;
+	grown[(*n)++] = peer;
 	return true;
 }
 
-/* Counts the hosts on the node and in the rack of a representative. */
-static void count_beside(struct work *work, unsigned host)
-{
-	const unsigned node = psd_layout_node(work->layout, host), rack = rack_of(work->layout, node);
-
-	for (unsigned i = work->first_in_rack[rack]; i < work->first_in_rack[rack + 1]; i++) {
-		const unsigned other = work->rack_hosts[i], c = work->class_of[other];
-
-		if (psd_layout_node(work->layout, other) != node) {
-			work->n_far[c]++;
-			work->far[c] = other;
-		} else if (other != host) {
-			work->n_near[c]++;
-			work->near[c] = other;
-		}
-	}
-}
-
-static bool add_all_peers(struct psd_host_classes *classes, struct work *work, unsigned from, uint32_t *n,
-			  uint32_t *room)
-{
-	const unsigned host = classes->of[from].representative;
-	const unsigned rack = rack_of(work->layout, psd_layout_node(work->layout, host));
-	bool has_memory = true;
-
-	memset(work->n_near, 0, classes->n * sizeof(*work->n_near));
-	memset(work->n_far, 0, classes->n * sizeof(*work->n_far));
-	count_beside(work, host);
-	classes->of[from].n_here = work->n_near[from] + 1;
-	for (unsigned c = 0; c < classes->n && has_memory; c++) {
-		const unsigned n_beyond =
-			classes->of[c].n_members - work->n_near[c] - work->n_far[c] - (c == from ? 1 : 0);
-		const unsigned first_rack = rack_of(work->layout, psd_layout_node(work->layout, work->first[c]));
-		const unsigned beyond = first_rack != rack ? work->first[c] : work->outside[c];
-
-		has_memory = add_peers(classes, n, room, (struct psd_host_peers){c, work->near[c], work->n_near[c]}) &&
-			     add_peers(classes, n, room, (struct psd_host_peers){c, work->far[c], work->n_far[c]}) &&
-			     add_peers(classes, n, room, (struct psd_host_peers){c, beyond, n_beyond});
-	}
-	return has_memory;
-}
-
-static bool find_peers(struct psd_host_classes *classes, struct work *work)
+/* Lists the hosts on the node of each representative. */
+static bool find_peers(struct psd_host_classes *classes, const struct work *work)
 {
 	uint32_t n = 0, room = 0;
-	unsigned *const scratch = calloc((size_t)classes->n * 6, sizeof(*scratch));
 	bool has_memory = true;
 
-	classes->first_peers = calloc(classes->n + 1, sizeof(*classes->first_peers));
-	if (!scratch || !classes->first_peers) {
-		free(scratch);
-		return false;
-	}
-	work->n_near = scratch;
-	work->n_far = scratch + classes->n;
-	work->near = scratch + 2 * (size_t)classes->n;
-	work->far = scratch + 3 * (size_t)classes->n;
-	work->first = scratch + 4 * (size_t)classes->n;
-	work->outside = scratch + 5 * (size_t)classes->n;
-	sort_by_racks(work);
-	find_representatives(classes, work);
 	for (unsigned c = 0; c < classes->n && has_memory; c++) {
+		const unsigned host = classes->of[c].representative, node = psd_layout_node(work->layout, host);
+		const bool is_worker = psd_layout_is_worker(work->layout, host);
+		const unsigned first = is_worker ? node * work->layout->workers_per_node : host;
+		const unsigned end = first + (is_worker ? psd_layout_workers_on(work->layout, node) : 1);
+
 		classes->first_peers[c] = n;
-		has_memory = add_all_peers(classes, work, c, &n, &room);
+		classes->of[c].n_here = 1;
+		for (unsigned h = first; h < end && has_memory; h++) {
+			if (h == host)
+				continue;
+			classes->of[c].n_here += work->class_of[h] == c;
+			has_memory = add_peer(classes, classes->first_peers[c], &n, &room,
+					      (struct psd_host_peers){work->class_of[h], h, 1});
+		}
 	}
 	classes->first_peers[classes->n] = n;
-	free(scratch);
 	return has_memory;
+}
+
+static bool fill(struct psd_host_classes *classes, const struct work *work)
+{
+	classes->first_peers = calloc(classes->n + 1, sizeof(*classes->first_peers));
+	classes->rack_of_node = calloc(classes->n_nodes, sizeof(*classes->rack_of_node));
+	if (!classes->first_peers || !classes->rack_of_node)
+		return false;
+	find_representatives(classes, work);
+	return find_peers(classes, work);
 }
 
 /* ---- all of it ---- */
@@ -290,10 +232,8 @@ static bool open_work(struct work *work)
 	work->class_of = calloc(work->n_hosts, sizeof(*work->class_of));
 	work->class_of_node = calloc(work->n_nodes, sizeof(*work->class_of_node));
 	work->class_of_rack = calloc(work->n_racks, sizeof(*work->class_of_rack));
-	work->rack_hosts = calloc(work->n_hosts, sizeof(*work->rack_hosts));
-	work->first_in_rack = calloc(work->n_racks + 1, sizeof(*work->first_in_rack));
 	return work->hosts && work->nodes && work->racks && work->class_of && work->class_of_node &&
-	       work->class_of_rack && work->rack_hosts && work->first_in_rack;
+	       work->class_of_rack;
 }
 
 static void close_work(struct work *work)
@@ -304,8 +244,6 @@ static void close_work(struct work *work)
 	free(work->class_of);
 	free(work->class_of_node);
 	free(work->class_of_rack);
-	free(work->rack_hosts);
-	free(work->first_in_rack);
 }
 
 enum psd_status psd_host_classes_find(struct psd_host_classes *classes, const struct psd_case *simulated,
@@ -327,7 +265,7 @@ enum psd_status psd_host_classes_find(struct psd_host_classes *classes, const st
 	if (has_memory) {
 		find_kinds(&work);
 		*has_classes = number_all(classes, &work);
-		has_memory = !*has_classes || find_peers(classes, &work);
+		has_memory = !*has_classes || fill(classes, &work);
 	}
 	close_work(&work);
 	if (!has_memory || !*has_classes)
@@ -340,6 +278,7 @@ void psd_host_classes_release(struct psd_host_classes *classes)
 	free(classes->of);
 	free(classes->nodes_in);
 	free(classes->racks_in);
+	free(classes->rack_of_node);
 	free(classes->peers);
 	free(classes->first_peers);
 	*classes = (struct psd_host_classes){.of = NULL};

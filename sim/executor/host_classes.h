@@ -18,7 +18,7 @@ struct psd_host_kind {
 	unsigned node, rack;	 /* class of the representative's node, and of its rack */
 };
 
-/* Hosts of one class at one distance from the representative of another class. */
+/* Hosts of one class on the node of the representative of another class. */
 struct psd_host_peers {
 	unsigned to;   /* class of the peers */
 	unsigned host; /* number of one of the peers */
@@ -30,6 +30,7 @@ struct psd_host_classes {
 	uint32_t n, room;
 	unsigned n_nodes, n_racks;     /* numbers of classes of nodes, and of racks; without racks each node is one */
 	unsigned *nodes_in, *racks_in; /* number of nodes, and of racks, in each class */
+	unsigned *rack_of_node;	       /* class of the rack of each class of nodes */
 	/* peers of all classes; those of class c are entries first_peers[c] to first_peers[c + 1] - 1 */
 	struct psd_host_peers *peers;
 	uint32_t *first_peers;
