@@ -175,7 +175,7 @@ static bool add_targets(struct psd_simulation *sim, struct op_targets *of_op, ui
 		return false;
 	of_op->of = grown;
 	grown[of_op->n].bytes = bytes;
-	return psd_fans_add_targets(&sim->exchange->fans, bits, &grown[of_op->n++].targets);
+	return psd_fans_keep_targets(&sim->exchange->fans, bits, &grown[of_op->n++].targets);
 }
 
 /* Finds the classes that receive equally many bytes from each sender, as sets of targets. Where the sender's shard

@@ -43,7 +43,7 @@ static bool init_sums(struct psd_fan_sums *sums, const struct psd_host_classes *
 	return sums->in_rack && sums->on_node;
 }
 
-static bool init_targets(struct psd_fan_targets *targets, const struct psd_fans *fans, const uint64_t *bits)
+static bool init_targets(struct psd_fan_targets *targets, const struct psd_fans *fans)
 {
 	const struct psd_host_classes *classes = fans->classes;
 	bool has_memory = true;
@@ -56,9 +56,19 @@ static bool init_targets(struct psd_fan_targets *targets, const struct psd_fans 
 	for (unsigned r = 0; r < PSD_FAN_REACHES; r++)
 		has_memory =
 			init_sums(&targets->open[r], classes) && init_sums(&targets->known[r], classes) && has_memory;
-	if (!has_memory || !targets->bits || !targets->on_node || !targets->in_rack)
-		return false;
+	return has_memory && targets->bits && targets->on_node && targets->in_rack;
+}
+
+static void set_bits(struct psd_fan_targets *targets, const struct psd_fans *fans, const uint64_t *bits, uint64_t hash)
+{
+	const struct psd_host_classes *classes = fans->classes;
+
 	memcpy(targets->bits, bits, fans->n_words * sizeof(*bits));
+	memset(targets->on_node, 0, classes->n_nodes * sizeof(*targets->on_node));
+	memset(targets->in_rack, 0, classes->n_racks * sizeof(*targets->in_rack));
+	targets->n = 0.0;
+	targets->hash = hash;
+	targets->is_kept = false;
 	for (unsigned c = 0; c < classes->n; c++) {
 		const struct psd_host_kind *kind = &classes->of[c];
 
@@ -68,7 +78,6 @@ static bool init_targets(struct psd_fan_targets *targets, const struct psd_fans 
 		targets->on_node[kind->node] += kind->n_here;
 		targets->in_rack[kind->rack] += (double)kind->n_members / classes->racks_in[kind->rack];
 	}
-	return true;
 }
 
 static void release_targets(struct psd_fan_targets *targets)
@@ -84,18 +93,58 @@ static void release_targets(struct psd_fan_targets *targets)
 	}
 }
 
-bool psd_fans_add_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index)
+/* Makes an unused entry at the end of `live`. */
+static bool add_unused(struct psd_fans *fans)
 {
-	struct psd_fan_targets *grown;
+	struct psd_fan_targets *grown = psd_grown(fans->targets, fans->n_targets, &fans->target_room, sizeof(*grown));
+	uint32_t *live;
 
-	for (*index = 0; *index < fans->n_targets; ++*index)
-		if (memcmp(fans->targets[*index].bits, bits, fans->n_words * sizeof(*bits)) == 0)
-			return true;
-	grown = psd_grown(fans->targets, fans->n_targets, &fans->target_room, sizeof(*grown));
 	if (!grown)
 		return false;
 	fans->targets = grown;
-	return init_targets(&grown[fans->n_targets++], fans, bits);
+	live = psd_grown(fans->live, fans->n_targets, &fans->live_room, sizeof(*live));
+	if (!live)
+		return false;
+	fans->live = live;
+	live[fans->n_targets] = fans->n_targets;
+	return init_targets(&grown[fans->n_targets++], fans);
+}
+
+static uint64_t hash_of(const uint64_t *bits, unsigned n)
+{
+	uint64_t hash = 0;
+
+	for (unsigned w = 0; w < n; w++) {
+		hash = (hash ^ bits[w]) * 0x9e3779b97f4a7c15U;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* Finds or adds the targets with these bits, and sets their index. False: out of memory. */
+static bool add_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index)
+{
+	const uint64_t hash = hash_of(bits, fans->n_words);
+
+	for (uint32_t i = 0; i < fans->n_live; i++) {
+		*index = fans->live[i];
+		if (fans->targets[*index].hash == hash &&
+		    memcmp(fans->targets[*index].bits, bits, fans->n_words * sizeof(*bits)) == 0)
+			return true;
+	}
+	if (fans->n_live == fans->n_targets && !add_unused(fans))
+		return false;
+	*index = fans->live[fans->n_live++];
+	set_bits(&fans->targets[*index], fans, bits, hash);
+	return true;
+}
+
+bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index)
+{
+	if (!add_targets(fans, bits, index))
+		return false;
+	fans->targets[*index].is_kept = true;
+	return true;
 }
 
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t index, enum psd_fan_reach reach)
@@ -131,7 +180,9 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	fans->n_of_class = calloc(classes->n, sizeof(*fans->n_of_class));
 	fans->first_of_node = calloc(classes->n_nodes + 1, sizeof(*fans->first_of_node));
 	fans->cut = calloc((size_t)fans->n_words * PSD_FAN_REACHES + fans->n_words, sizeof(*fans->cut));
-	return fans->links && fans->n_of_class && fans->first_of_node && fans->cut;
+	fans->heap = calloc(fans->n_links, sizeof(*fans->heap));
+	fans->tied = calloc(fans->n_links, sizeof(*fans->tied));
+	return fans->heap && fans->tied && fans->links && fans->n_of_class && fans->first_of_node && fans->cut;
 }
 
 void psd_fans_release(struct psd_fans *fans)
@@ -144,6 +195,9 @@ void psd_fans_release(struct psd_fans *fans)
 	free(fans->n_of_class);
 	free(fans->links);
 	free(fans->in_use);
+	free(fans->live);
+	free(fans->heap);
+	free(fans->tied);
 	free(fans->of_node);
 	free(fans->first_of_node);
 	free(fans->cut);
@@ -286,20 +340,67 @@ static void set_share_of(struct psd_fans *fans, unsigned link)
 		set_share(fans, PSD_FAN_DOWN, link - 2 * n_nodes - n_racks);
 }
 
-/* Returns the link with the smallest share. Shares only grow while rates become known, so that an old one is a lower
- * bound. */
-static unsigned smallest(struct psd_fans *fans)
-{
-	for (;;) {
-		unsigned found = 0;
+/* ---- heap of links ---- */
 
-		for (unsigned l = 1; l < fans->n_links; l++)
-			if (fans->links[l].share < fans->links[found].share)
-				found = l;
-		if (fans->links[found].at == fans->version || isinf(fans->links[found].share))
-			return found;
-		set_share_of(fans, found);
+static double share_at(const struct psd_fans *fans, unsigned i)
+{
+	return fans->links[fans->heap[i]].share;
+}
+
+static void push(struct psd_fans *fans, unsigned link)
+{
+	unsigned at = fans->n_heap++;
+
+	for (; at > 0 && share_at(fans, (at - 1) / 2) > fans->links[link].share; at = (at - 1) / 2)
+		fans->heap[at] = fans->heap[(at - 1) / 2];
+	fans->heap[at] = link;
+}
+
+/* Moves the first link to its place. */
+static void sink(struct psd_fans *fans)
+{
+	const unsigned link = fans->heap[0];
+	unsigned at = 0;
+
+	for (;;) {
+		unsigned child = 2 * at + 1;
+
+		if (child + 1 < fans->n_heap && share_at(fans, child + 1) < share_at(fans, child))
+			child++;
+		if (child >= fans->n_heap || share_at(fans, child) >= fans->links[link].share)
+			break;
+		fans->heap[at] = fans->heap[child];
+		at = child;
 	}
+	fans->heap[at] = link;
+}
+
+static unsigned pop(struct psd_fans *fans)
+{
+	const unsigned link = fans->heap[0];
+
+	fans->heap[0] = fans->heap[--fans->n_heap];
+	if (fans->n_heap > 0)
+		sink(fans);
+	return link;
+}
+
+/* Brings the link with the smallest share to the front. Shares only grow while rates become known, so that an old one
+ * is a lower bound. False: no link has a share. */
+static bool find_smallest(struct psd_fans *fans)
+{
+	while (fans->n_heap > 0) {
+		struct psd_fan_link *link = &fans->links[fans->heap[0]];
+
+		if (link->at == fans->version)
+			return true;
+		set_share_of(fans, fans->heap[0]);
+		if (isinf(link->share))
+			(void)pop(fans);
+		else
+			sink(fans);
+	}
+	return false;
 }
 
 static void add_to(struct psd_fan_sums *sums, const struct psd_host_classes *classes, unsigned from, double factor)
@@ -344,7 +445,7 @@ static bool use(struct psd_fans *fans, uint32_t index)
 	for (uint32_t i = 0; i < fans->n_in_use; i++)
 		if (fans->in_use[i] == index)
 			return true;
-	uint32_t *grown = realloc(fans->in_use, (fans->n_in_use + 1) * sizeof(*grown));
+	uint32_t *grown = psd_grown(fans->in_use, fans->n_in_use, &fans->in_use_room, sizeof(*grown));
 
 	if (!grown)
 		return false;
@@ -353,6 +454,27 @@ static bool use(struct psd_fans *fans, uint32_t index)
 	for (unsigned r = 0; r < PSD_FAN_REACHES; r++) {
 		clear(&fans->targets[index].open[r], fans->classes);
 		clear(&fans->targets[index].known[r], fans->classes);
+	}
+	return true;
+}
+
+/* Lists the targets that have fans, and forgets those that are not kept and have none. */
+static bool use_all(struct psd_fans *fans)
+{
+	fans->n_in_use = 0;
+	for (uint32_t i = 0; i < fans->n_live;) {
+		const uint32_t index = fans->live[i];
+		const struct psd_fan_targets *targets = &fans->targets[index];
+		const bool has_fans = targets->n_fans[PSD_FAN_IN_RACK] + targets->n_fans[PSD_FAN_BEYOND] > 0;
+
+		if (!has_fans && !targets->is_kept) {
+			fans->live[i] = fans->live[--fans->n_live];
+			fans->live[fans->n_live] = index;
+			continue;
+		}
+		if (has_fans && !use(fans, index))
+			return false;
+		i++;
 	}
 	return true;
 }
@@ -371,10 +493,8 @@ static bool open_fans(struct psd_fans *fans)
 		fans->of_node = grown;
 		fans->of_node_room = fans->room;
 	}
-	fans->n_in_use = 0;
-	for (uint32_t t = 0; t < fans->n_targets; t++)
-		if (fans->targets[t].n_fans[0] + fans->targets[t].n_fans[1] > 0 && !use(fans, t))
-			return false;
+	if (!use_all(fans))
+		return false;
 	memset(first, 0, (classes->n_nodes + 1) * sizeof(*first));
 	for (uint32_t f = 0; f < fans->n_fans; f++) {
 		struct psd_fan *fan = &fans->fans[f];
@@ -391,8 +511,12 @@ static bool open_fans(struct psd_fans *fans)
 		first[n] = first[n + 1];
 	first[classes->n_nodes] = fans->n_fans;
 	fans->version++;
-	for (unsigned l = 0; l < fans->n_links; l++)
+	fans->n_heap = 0;
+	for (unsigned l = 0; l < fans->n_links; l++) {
 		set_share_of(fans, l);
+		if (isfinite(fans->links[l].share))
+			push(fans, l);
+	}
 	return true;
 }
 
@@ -452,7 +576,7 @@ static bool find_part(struct psd_fans *fans, uint32_t index, enum psd_fan_reach 
 
 	for (unsigned w = 0; w < fans->n_words; w++)
 		bits[w] = fans->targets[index].bits[w] & (is_inside ? cut[w] : ~cut[w]);
-	return psd_fans_add_targets(fans, bits, part) && use(fans, *part);
+	return add_targets(fans, bits, part) && use(fans, *part);
 }
 
 /* Fixes the flows of a fan that pass the cut. If others do not, they become a fan of their own. */
@@ -501,38 +625,38 @@ static bool fix_receivers(struct psd_fans *fans, double rate)
 	return true;
 }
 
-/* Brings the shares of receivers' links up to date that may be tied with the smallest share. Returns a tied link of
- * senders; n_links: there is none. */
-static unsigned find_ties(struct psd_fans *fans, double rate)
+/* Brings the shares of all links up to date that are tied with the smallest share. Returns a tied link of senders, or
+ * else the first link. */
+static unsigned find_ties(struct psd_fans *fans)
 {
-	for (unsigned l = 0; l < fans->n_links; l++) {
-		if (fans->links[l].share > rate * tie)
-			continue;
-		if (fans->links[l].at != fans->version)
-			set_share_of(fans, l);
-		if (!is_of_receiver(fans, l) && fans->links[l].share <= rate * tie)
-			return l;
+	const unsigned first = fans->heap[0];
+	const double rate = fans->links[first].share;
+	unsigned n_tied = 0, found = first;
+
+	while (find_smallest(fans) && fans->links[fans->heap[0]].share <= rate * tie)
+		fans->tied[n_tied++] = pop(fans);
+	for (unsigned i = 0; i < n_tied; i++) {
+		push(fans, fans->tied[i]);
+		if (!is_of_receiver(fans, fans->tied[i]))
+			found = fans->tied[i];
 	}
-	return fans->n_links;
+	return found;
 }
 
 static bool fill(struct psd_fans *fans)
 {
-	for (;;) {
-		const unsigned least = smallest(fans);
-		const double rate = fans->links[least].share;
-
-		if (isinf(rate))
-			return true;
-		const unsigned of_sender = is_of_receiver(fans, least) ? find_ties(fans, rate) : least;
+	while (find_smallest(fans)) {
+		const double rate = fans->links[fans->heap[0]].share;
+		const unsigned link = is_of_receiver(fans, fans->heap[0]) ? find_ties(fans) : fans->heap[0];
 
 		fans->n_visits += fans->n_in_use;
-		if (of_sender < fans->n_links)
-			fix_senders(fans, of_sender, rate);
+		if (!is_of_receiver(fans, link))
+			fix_senders(fans, link, rate);
 		else if (!fix_receivers(fans, rate))
 			return false;
 		fans->version++;
 	}
+	return true;
 }
 
 bool psd_fans_solve(struct psd_fans *fans, double now_sec)

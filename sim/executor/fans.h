@@ -25,10 +25,12 @@ struct psd_fan_sums {
 /* Set of classes of hosts. */
 struct psd_fan_targets {
 	uint64_t *bits;			  /* one bit for each class of hosts */
+	uint64_t hash;			  /* of the bits */
 	double *on_node;		  /* number of targets on a node of each class */
 	double *in_rack;		  /* number of targets in a rack of each class */
 	double n;			  /* number of all targets */
 	unsigned n_fans[PSD_FAN_REACHES]; /* numbers of fans with these targets */
+	bool is_kept;			  /* kept without fans */
 	/* at each reach, of fans whose rate is not known yet: hosts; of fans whose rate is known: rates */
 	struct psd_fan_sums open[PSD_FAN_REACHES], known[PSD_FAN_REACHES];
 };
@@ -56,6 +58,9 @@ struct psd_fans {
 	unsigned n_words; /* number of words of a set */
 	struct psd_fan_targets *targets;
 	uint32_t n_targets, target_room;
+	/* indices of targets: first n_live ones that are kept or have fans, then unused ones */
+	uint32_t *live;
+	uint32_t n_live, live_room;
 	struct psd_fan *fans; /* fans that have not ended */
 	uint32_t n_fans, room;
 	struct psd_fan *ended; /* fans that have ended; those from next_ended on were not taken yet */
@@ -64,8 +69,11 @@ struct psd_fans {
 	/* links: out of nodes, up from racks, into nodes, down to racks; the number of each kind is that of classes */
 	struct psd_fan_link *links;
 	unsigned n_links;
+	unsigned *heap; /* scratch memory: links, n_heap entries, of which the first has the smallest share */
+	unsigned n_heap;
+	unsigned *tied;	  /* scratch memory: links */
 	uint32_t *in_use; /* scratch memory: indices of targets that have fans */
-	uint32_t n_in_use;
+	uint32_t n_in_use, in_use_room;
 	uint32_t *of_node, *first_of_node; /* scratch memory: fans by the class of their node */
 	uint32_t of_node_room;
 	uint64_t *cut; /* scratch memory: set of n_words words, for each reach */
@@ -82,8 +90,8 @@ void psd_fans_release(struct psd_fans *fans);
 /* Sets the rates of links, bytes per second; link: see enum psd_fan_link_kind, class: class of nodes, or of racks. */
 enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
 void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
-/* Finds or adds the targets with these bits, and sets their index. False: out of memory. */
-bool psd_fans_add_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
+/* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
+bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
 /* Returns the number of targets that one host of class `from` has at this reach. */
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t targets, enum psd_fan_reach reach);
 /* Returns the number of hosts of class `from` of which each host of class `to`, a target, is one at this reach. */
