@@ -315,6 +315,11 @@ void psd_interpreter_departed(struct psd_interpreter *in)
 	psd_account_depart(&in->account, now_sec(in));
 }
 
+void psd_interpreter_passed(struct psd_interpreter *in)
+{
+	psd_account_arrive(&in->account, now_sec(in));
+}
+
 void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double work_sec)
 {
 	psd_account_worked(&in->account, host, work_sec);

@@ -108,6 +108,8 @@ void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host
 /* Records that a message is on its way that no host of this interpreter is sending now. It comes from a host of
  * another interpreter, or it has left its sender but has not arrived. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);
+/* Records that a message on its way has arrived at a host that this interpreter does not execute. */
+void psd_interpreter_passed(struct psd_interpreter *interpreter);
 /* Records that a message of send operation `send` has arrived at `host`, and starts the operations that become
  * ready. */
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);

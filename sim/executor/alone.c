@@ -20,7 +20,7 @@ static bool changes_link(const struct psd_slowdown *slowdown)
 	return slowdown->link_ratio != 1.0 && (slowdown->from_sec > 0.0 || isfinite(slowdown->until_sec));
 }
 
-static bool has_calm_links(const struct psd_scenario *scenario)
+bool psd_sim_has_calm_links(const struct psd_scenario *scenario)
 {
 	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
 		if (changes_link(&scenario->slowdowns[i]))
@@ -35,7 +35,7 @@ static bool is_of_all(const struct psd_simulation *sim, const struct psd_op *op)
 
 static bool is_alone(const struct psd_simulation *sim)
 {
-	if (sim->detail == PSD_DETAIL_ALL || psd_sim_has_processors(sim) || !has_calm_links(sim->scenario))
+	if (sim->detail == PSD_DETAIL_ALL || psd_sim_has_processors(sim) || !psd_sim_has_calm_links(sim->scenario))
 		return false;
 	for (uint32_t i = 0; i < sim->program->n_ops; i++) {
 		const struct psd_op *op = &sim->program->ops[i];

@@ -47,16 +47,24 @@ static void stop_when_complete(struct psd_simulation *sim)
 		psd_network_stop();
 }
 
+/* Returns the number of events so far, with the work for rates of flows. */
+static uint64_t n_events(const struct psd_simulation *sim)
+{
+	return sim->n_events + psd_network_work() + psd_sim_exchange_work(sim);
+}
+
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
 	const unsigned host = psd_event_tag_host(value);
 	const enum psd_wake kind = (enum psd_wake)psd_event_tag_kind(value);
 
 	sim->n_events += kind != PSD_WAKE_WORK; /* the ends of operations were counted by check_length() already */
-	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
+	if (n_events(sim) > sim->scenario->most_events) {
 		psd_network_stop();
 		return;
 	}
+	if (sim->exchange)
+		psd_sim_exchange_look(sim, value);
 	switch (kind) {
 	case PSD_WAKE_WORK:
 		if (psd_sim_work_ends(sim, host, (enum psd_resource)psd_event_tag_rest(value)))
@@ -75,6 +83,8 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	case PSD_WAKE_BACKGROUND_SENT: psd_sim_background_sent(sim, host); break;
 	case PSD_WAKE_BACKGROUND_DUE: psd_sim_background_due(sim, host); break;
 	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
+	case PSD_WAKE_EXCHANGE: psd_sim_exchange_wake(sim, value); break;
+	case PSD_WAKE_PASSED: psd_interpreter_passed(&sim->interpreter); break;
 	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, (unsigned)psd_event_tag_rest(value)); break;
 	}
 	if (psd_repeat_is_due(&sim->repeat, &sim->interpreter))
@@ -258,6 +268,7 @@ static void release(struct psd_simulation *sim)
 	psd_interpreter_release(&sim->interpreter);
 	psd_sim_close_processors(sim);
 	psd_sim_alone_release(sim);
+	psd_sim_exchange_release(sim);
 	psd_sim_repeat_release(sim);
 	free(sim->device_shares);
 	free(sim->crossings);
@@ -280,7 +291,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.iteration_sec = psd_interpreter_iteration_sec(&sim->interpreter, length.first_measured),
 		.parts = psd_interpreter_parts(&sim->interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
-		.n_events = sim->n_events + psd_network_work(),
+		.n_events = n_events(sim),
 		.takes_factors = psd_outcome_takes_factors(sim->program),
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
@@ -332,6 +343,8 @@ static enum psd_status open_network(struct psd_simulation *sim, const struct psd
 {
 	if (sim->alone.is_on && sim->alone.has_classes)
 		return psd_network_open_classes(platform, sim->alone.most_flows, sim->alone.most_links, wake, sim, err);
+	if (sim->exchange)
+		return psd_network_open_classes(platform, 0, 0, wake, sim, err);
 	return psd_network_open(platform, wake, sim, err);
 }
 
@@ -366,6 +379,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, enum psd_detail d
 	if (status == PSD_OK)
 		status = psd_sim_alone_prepare(&sim, &platform, err);
 	if (status == PSD_OK)
+		status = psd_sim_exchange_prepare(&sim, &platform, err);
+	if (status == PSD_OK)
 		status = psd_sim_find_alike(&sim, err);
 	if (status == PSD_OK)
 		status = check_length(&sim, length, err);
@@ -381,14 +396,14 @@ enum psd_status psd_simulate(const struct psd_case *simulated, enum psd_detail d
 		status = psd_sim_repeat_prepare(&sim, length, err);
 	if (status == PSD_OK) {
 		psd_sim_steps_find_latency(&sim);
-		if (!sim.alone.is_on || !sim.alone.has_classes)
+		if (!sim.exchange && (!sim.alone.is_on || !sim.alone.has_classes))
 			psd_sim_start_disturbances(&sim);
 		psd_interpreter_begin(&sim.interpreter);
 		status = psd_network_run(err);
 	}
 	if (status == PSD_OK && sim.is_out_of_memory)
 		status = out_of_memory(&sim, err);
-	if (status == PSD_OK && sim.n_events + psd_network_work() > scenario->most_events)
+	if (status == PSD_OK && n_events(&sim) > scenario->most_events)
 		status = refuse_length(&sim, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);

@@ -34,6 +34,8 @@ enum psd_wake {
 	PSD_WAKE_POOL,		  /* some work on a pool of processor cores may have ended; tag: pool */
 	/* One of the three parts of a crossing (struct psd_crossing) has ended; tag: index of the crossing. */
 	PSD_WAKE_CROSSING,
+	PSD_WAKE_EXCHANGE, /* flows of classes end or change their rates; tag: see exchange.c */
+	PSD_WAKE_PASSED,   /* messages of classes that left together have arrived */
 };
 
 /* A send operation that a host executes now. */
@@ -102,6 +104,8 @@ struct psd_alone {
 	unsigned most_flows, most_links;
 };
 
+struct psd_exchange;
+
 struct psd_simulation {
 	const struct psd_case *simulated;
 	const struct psd_scenario *scenario;
@@ -114,6 +118,7 @@ struct psd_simulation {
 	unsigned *hosts;
 	unsigned n_hosts, host_room;
 	struct psd_alone alone;
+	struct psd_exchange *exchange; /* classes of hosts, see exchange.c; NULL: there are none */
 	struct psd_repeat repeat;
 	/* Values at the last end of an iteration that `repeat` has compared: bytes that each node has sent and
 	 * received, and number of begun all-reduces of each kind. NULL: repeated iterations are not searched. */
@@ -187,11 +192,34 @@ void psd_sim_count_skipped(const struct psd_simulation *sim, struct psd_outcome 
 /* Returns the bytes per iteration of the node that sends most, and of the node that receives most. */
 struct psd_traffic psd_sim_alone_traffic(const struct psd_simulation *sim, uint32_t n_iterations);
 
+/* True if a node's links keep their speeds, and nothing else is on the network. */
+bool psd_sim_has_calm_links(const struct psd_scenario *scenario);
+
+/* ---- exchange.c: transfers between classes of hosts ---- */
+
+/* Sets sim->exchange and sim->hosts if hosts have classes. PSD_ENOMEM. */
+enum psd_status psd_sim_exchange_prepare(struct psd_simulation *sim, const struct psd_platform *platform,
+					 struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_exchange_release(struct psd_simulation *sim);
+/* Returns the cost of simulating an operation's flows, in events. */
+double psd_sim_exchange_events(const struct psd_simulation *sim);
+/* Returns a measure of the time spent on the rates of flows so far, in events. */
+uint64_t psd_sim_exchange_work(const struct psd_simulation *sim);
+/* Starts all messages of a send operation of a class. Returns false if there are none. */
+bool psd_sim_exchange_send(struct psd_simulation *sim, unsigned from, struct psd_task task);
+/* Handles PSD_WAKE_EXCHANGE. */
+void psd_sim_exchange_wake(struct psd_simulation *sim, uint64_t tag);
+/* Called at each event: flows that are due end after the other events of the present time, as in SimGrid. tag: the
+ * event's tag. */
+void psd_sim_exchange_look(struct psd_simulation *sim, uint64_t tag);
+
 /* ---- transfers.c: transfers that send all messages at once ---- */
 
 /* Returns the largest number of flows by which one host's messages are simulated in an exchange of all hosts with all
  * hosts, in flow fidelity. If a host has more messages, several of them share a flow. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
+/* True if flows carry several messages of the payload. */
+bool psd_sim_is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload);
 /* Sets sim->hosts if some hosts stand for others that exchange with all hosts as they do. PSD_ENOMEM. */
 enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the number of arrivals for which a receive operation waits. It is the psd_arrivals_fn of the simulation. */

@@ -27,7 +27,7 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 }
 
 /* Flows carry several messages only where every host is worker and shard, and has more peers than flows. */
-static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
+bool psd_sim_is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
 	return !sim->is_message_fidelity && !payload->collective->has_root && !layout->has_separate_servers &&
@@ -38,8 +38,10 @@ static bool is_aggregated(const struct psd_simulation *sim, const struct psd_pay
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
 	const struct psd_simulation *sim = context;
-	if (is_aggregated(sim, &receive->payload))
+	if (psd_sim_is_aggregated(sim, &receive->payload))
 		return 1; /* end_shift_flow() reports one arrival for all senders together */
+	if (sim->exchange)
+		return psd_payload_senders(&receive->payload, sim->layout, host) > 0;
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
@@ -49,7 +51,7 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
  * has the flows of one sender alone, one at a time, and hosts that send equally many bytes do so at the same times. */
 static bool has_own_links(const struct psd_simulation *sim)
 {
-	if (sim->detail != PSD_DETAIL_CLASSES || sim->alone.is_on || sim->n_shift_flows > 1 ||
+	if (sim->detail != PSD_DETAIL_CLASSES || sim->alone.is_on || sim->exchange || sim->n_shift_flows > 1 ||
 	    psd_sim_has_processors(sim) || psd_jitter_is_drawn(sim->scenario))
 		return false;
 	for (uint32_t i = 0; i < sim->program->n_ops; i++) {
@@ -57,7 +59,7 @@ static bool has_own_links(const struct psd_simulation *sim)
 
 		if (op->kind == PSD_OP_COLLECTIVE || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
 			return false;
-		if (op->kind == PSD_OP_SEND && !is_aggregated(sim, &op->payload))
+		if (op->kind == PSD_OP_SEND && !psd_sim_is_aggregated(sim, &op->payload))
 			return false;
 	}
 	return true;
@@ -141,9 +143,11 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
+	if (sim->exchange)
+		return op->kind == PSD_OP_SEND ? psd_sim_exchange_events(sim) : 0.0;
 	if (op->kind == PSD_OP_COLLECTIVE && psd_sim_walks_steps(sim, payload))
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
-	if (op->kind != PSD_OP_SEND || payload->collective->has_root || is_aggregated(sim, payload))
+	if (op->kind != PSD_OP_SEND || payload->collective->has_root || psd_sim_is_aggregated(sim, payload))
 		return 0.0;
 	const double n_messages = n_hosts * larger(psd_payload_receivers(payload, sim->layout, 0),
 						   psd_payload_receivers(payload, sim->layout, n_hosts - 1));
@@ -189,7 +193,7 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 {
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned index = sim->free_crossing;
-	const bool stands_for_several = is_aggregated(sim, payload);
+	const bool stands_for_several = psd_sim_is_aggregated(sim, payload);
 	const unsigned n_receivers = stands_for_several ? sim->n_shift_flows : count_receivers(sim, from, to);
 	const unsigned n_senders =
 		stands_for_several ? sim->n_shift_flows : psd_payload_senders_beside(payload, sim->layout, from, to);
@@ -311,7 +315,7 @@ static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned
 static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
 			   unsigned to)
 {
-	if (!is_aggregated(sim, payload))
+	if (!psd_sim_is_aggregated(sim, payload))
 		return psd_payload_bytes_between(payload, sim->layout, from, to);
 	return run_bytes(sim, payload, from, run_of(sim, from, to));
 }
@@ -330,7 +334,7 @@ static void start_flows(struct psd_simulation *sim, unsigned from)
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
-	if (is_aggregated(sim, payload))
+	if (psd_sim_is_aggregated(sim, payload))
 		start_shift_flows(sim, from, payload);
 	else if (payload->collective->has_root && from != payload->root)
 		start_flow_of_pair(sim, payload, from, payload->root);
@@ -344,7 +348,9 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 	struct psd_simulation *sim = context;
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
 
-	if (!is_aggregated(sim, payload) && psd_payload_receivers(payload, sim->layout, host) == 0)
+	if (sim->exchange)
+		return psd_sim_exchange_send(sim, host, task);
+	if (!psd_sim_is_aggregated(sim, payload) && psd_payload_receivers(payload, sim->layout, host) == 0)
 		return false;
 	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
 	start_flows(sim, host);
@@ -398,7 +404,7 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	report_arrival(sim, from, to, task);
 	if (--sending->n_flows_left == 0)
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
-	if (is_aggregated(sim, psd_simulation_payload(sim, task)))
+	if (psd_sim_is_aggregated(sim, psd_simulation_payload(sim, task)))
 		end_shift_flow(sim, from, task);
 	else
 		arrive(sim, from, to, task);

@@ -251,6 +251,56 @@ Test(classes, exchanges_of_all_hosts_with_and_without_classes)
 	}
 }
 
+#define RACKS_OF(nodes, ratio)                                                                                         \
+	"network: {bandwidth: 1Gbps, latency: 20us, topology: racks, nodes_per_rack: " nodes                           \
+	", oversubscription: " ratio "}"
+
+struct exchange {
+	const char *system, *cluster, *slow;
+};
+
+/* Parts of tensors are equal, or differ by an element. Slow nodes are first, in the middle and last; two are equally
+ * slow. */
+static const struct exchange exchanges[] = {
+	{"ps", "nodes: 12, workers_per_node: 3, " RACKS_OF("4", "4"), "node: 5, compute: 0.5"},
+	{"ps", "nodes: 6, workers_per_node: 6, " RACKS_OF("2", "4"), "node: 0, compute: 0.3, link: 0.5"},
+	{"hybrid", "nodes: 6, workers_per_node: 4, " RACKS_OF("2", "4"), "node: 5, compute: 0.5"},
+	{"hybrid, barrier: layer, priority: forward", "nodes: 8, workers_per_node: 5, " RACKS_OF("4", "2"),
+	 "node: 3, link: 0.5"},
+	{"hybrid", "nodes: 12, workers_per_node: 2, " RACKS_OF("6", "16"),
+	 "node: 1, compute: 0.5}, {node: 7, compute: 0.5"},
+	{"sfb", "nodes: 12, workers_per_node: 2, " RACKS_OF("4", "4"), "node: 2, compute: 0.5"},
+	{"sfb", "nodes: 7, workers_per_node: 4, " RACKS_OF("3", "3"), "node: 6, compute: 0.5, from: 2ms, until: 30ms"},
+	{"two-level-ps", "nodes: 12, workers_per_node: 3, " RACKS_OF("4", "4"), "node: 5, compute: 0.5"},
+	{"ps, servers: 4", "nodes: 8, workers_per_node: 2, " RACKS_OF("4", "4"), "node: 5, compute: 0.5"},
+	{"ps, staleness: 1", "nodes: 9, workers_per_node: 3, " RACKS_OF("3", "4"), "node: 4, link: 0.25"},
+	{"ps, local_sgd: {steps: 3}", "nodes: 6, workers_per_node: 3, " RACKS_OF("2", "4"), "node: 4, compute: 0.5"},
+	{"ps, pair: 1KiB, slice: 100KiB", "nodes: 8, workers_per_node: 2, " RACKS_OF("4", "4"),
+	 "node: 1, compute: 0.5"},
+	{"ps, schedule: sequential", "nodes: 12, workers_per_node: 2, network: {bandwidth: 1Gbps, latency: 20us}",
+	 "node: 11, compute: 0.5"},
+	{"hybrid", "nodes: 9, workers_per_node: 4, network: {bandwidth: 1Gbps, latency: 0s}", "node: 4, link: 0.5"},
+	{"ps", "nodes: 12, " RACKS_OF("4", "4"), "node: 9, compute: 0.5"},
+};
+
+Test(classes, exchanges_of_several_workers_a_node_with_and_without_classes)
+{
+	for (size_t e = 0; e < sizeof(exchanges) / sizeof(exchanges[0]); e++) {
+		char text[2048];
+
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: scenarios/models/%s.yaml, batch_per_worker: 4}\n"
+			 "compute: {device: p100}\ncluster: {stack: none, %s, slow: [{%s}], "
+			 "local: {bandwidth: 100Gbps, latency: 3us}, host: {copy: 10GBps, reduce: 8GBps}}\n"
+			 "systems: [{name: s, sync: %s}]\niterations: %zu\nfidelity: %s\nmost_events: 1000000000\n",
+			 e % 2 ? "cifar10-quick" : "small-layers", exchanges[e].cluster, exchanges[e].slow,
+			 exchanges[e].system, 1 + e % 2, e % 4 && e != 14 ? "flow" : "message");
+		const struct psd_outcome outcome = check_text(text);
+
+		cr_expect_lt(outcome.n_simulated_nodes, outcome.n_nodes, "%s", text);
+	}
+}
+
 Test(classes, a_sample_of_simulations_with_and_without_classes)
 {
 	for (unsigned seed = FIRST_SAMPLE; seed < END_SAMPLE; seed++)

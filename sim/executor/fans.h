@@ -1,0 +1,108 @@
+/* Max-min sharing of nodes' links and racks' uplinks by fans. A fan stands for the flows from each host of a class to
+ * a set of hosts, its targets, on other nodes: in the same rack, or in other racks. All flows of a fan have sent
+ * equally many bytes and have equal rates; a fan is divided when its flows get different rates. Rates are those of
+ * progressive filling over classes of links: a node's links out and in, a rack's uplinks up and down. The number of
+ * flows on a link follows from sums over fans with the same targets, so that a fan costs as little as a flow. Has no
+ * clock: the caller says the time. */
+#ifndef PSD_SIM_FANS_H
+#define PSD_SIM_FANS_H
+
+#include "sim/executor/host_classes.h"
+
+enum psd_fan_reach {
+	PSD_FAN_IN_RACK, /* to other nodes of the same rack */
+	PSD_FAN_BEYOND,	 /* to other racks */
+	PSD_FAN_REACHES
+};
+
+/* Sums over the fans of some targets: of their hosts, or of the rates of these hosts' flows. */
+struct psd_fan_sums {
+	double all;
+	double *in_rack; /* in one rack of each class */
+	double *on_node; /* on one node of each class */
+};
+
+/* Set of classes of hosts. */
+struct psd_fan_targets {
+	uint64_t *bits;			  /* one bit for each class of hosts */
+	uint64_t hash;			  /* of the bits */
+	double *on_node;		  /* number of targets on a node of each class */
+	double *in_rack;		  /* number of targets in a rack of each class */
+	double n;			  /* number of all targets */
+	unsigned n_fans[PSD_FAN_REACHES]; /* numbers of fans with these targets */
+	bool is_kept;			  /* kept without fans */
+	/* at each reach, of fans whose rate is not known yet: hosts; of fans whose rate is known: rates */
+	struct psd_fan_sums open[PSD_FAN_REACHES], known[PSD_FAN_REACHES];
+};
+
+struct psd_fan {
+	unsigned from;	  /* class of the senders */
+	uint32_t targets; /* index of the targets */
+	enum psd_fan_reach reach;
+	double left_bytes; /* bytes that each flow has not sent at the time of the last psd_fans_solve() */
+	double rate;	   /* bytes per second of each flow; below 0: not known yet */
+	double end_sec;	   /* time at which the flows end if no rate changes */
+	uint64_t number;   /* fans are numbered in the order in which they begin; parts of a fan keep its number */
+	uint64_t tag;	   /* number by which the caller recognises the fan */
+};
+
+/* Class of links. */
+struct psd_fan_link {
+	double rate;  /* bytes per second; 0: there is no such link */
+	double share; /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
+	uint64_t at;  /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+};
+
+struct psd_fans {
+	const struct psd_host_classes *classes;
+	unsigned n_words; /* number of words of a set */
+	struct psd_fan_targets *targets;
+	uint32_t n_targets, target_room;
+	/* indices of targets: first n_live ones that are kept or have fans, then unused ones */
+	uint32_t *live;
+	uint32_t n_live, live_room;
+	struct psd_fan *fans; /* fans that have not ended */
+	uint32_t n_fans, room;
+	struct psd_fan *ended; /* fans that have ended; those from next_ended on were not taken yet */
+	uint32_t n_ended, next_ended, ended_room;
+	unsigned *n_of_class; /* number of fans of each class of senders that have not been taken */
+	/* links: out of nodes, up from racks, into nodes, down to racks; the number of each kind is that of classes */
+	struct psd_fan_link *links;
+	unsigned n_links;
+	unsigned *heap; /* scratch memory: links, n_heap entries, of which the first has the smallest share */
+	unsigned n_heap;
+	unsigned *tied;	  /* scratch memory: links */
+	uint32_t *in_use; /* scratch memory: indices of targets that have fans */
+	uint32_t n_in_use, in_use_room;
+	uint32_t *of_node, *first_of_node; /* scratch memory: fans by the class of their node */
+	uint32_t of_node_room;
+	uint64_t *cut; /* scratch memory: set of n_words words, for each reach */
+	uint64_t version;
+	uint64_t n_begun;
+	uint64_t n_visits; /* a measure of the time spent */
+	double now_sec;	   /* time of the last psd_fans_solve() */
+	double next_sec;   /* time at which the first fan ends; infinity: there are none */
+};
+
+/* False: out of memory. psd_fans_release() is called in both cases. */
+bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes);
+void psd_fans_release(struct psd_fans *fans);
+/* Sets the rates of links, bytes per second; link: see enum psd_fan_link_kind, class: class of nodes, or of racks. */
+enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
+void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
+/* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
+bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
+/* Returns the number of targets that one host of class `from` has at this reach. */
+double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t targets, enum psd_fan_reach reach);
+/* Returns the number of hosts of class `from` of which each host of class `to`, a target, is one at this reach. */
+unsigned psd_fans_senders(const struct psd_fans *fans, unsigned from, unsigned to, enum psd_fan_reach reach);
+/* Adds a fan that begins now; the caller has set from, targets, reach, left_bytes and tag. False: out of memory. */
+bool psd_fans_add(struct psd_fans *fans, const struct psd_fan *fan);
+/* True if a fan ends less than a nanosecond after now_sec. */
+bool psd_fans_are_due(const struct psd_fans *fans, double now_sec);
+/* Removes the first-begun fan that is due, and returns it. False: there is none. */
+bool psd_fans_take_ended(struct psd_fans *fans, double now_sec, struct psd_fan *ended);
+/* Sets the rates of all fans from now_sec on. Called after fans began or ended. False: out of memory. */
+bool psd_fans_solve(struct psd_fans *fans, double now_sec);
+
+#endif
