@@ -48,6 +48,11 @@ static enum psd_role told_role(const char *name)
 	return PSD_ROLE_NONE;
 }
 
+bool psd_places_begins_role(const char *name)
+{
+	return told_role(name) || begins(name, engine_prefix);
+}
+
 /* A method of TorchScript is around operators, as a range is. */
 static bool is_around(const struct psd_trace_op *op, const char *name)
 {

@@ -63,6 +63,8 @@ enum psd_status psd_places_find(struct psd_places *places, const struct psd_trac
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_places_release(struct psd_places *places);
 
+/* True if a name alone tells the role of an operator or range, whatever is around it. */
+bool psd_places_begins_role(const char *name);
 /* Returns the number of the step that contains the time `us` (microseconds, as in the trace); PSD_TRACE_NONE: no step
  * does. */
 uint32_t psd_places_step(const struct psd_places *places, double us);
