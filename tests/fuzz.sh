@@ -10,8 +10,7 @@ log=$build/$name.log
 
 mkdir -p "$corpus" "$build/found"
 [ ! -d "tests/fuzz/corpus/$name" ] || cp -R "tests/fuzz/corpus/$name/." "$corpus/"
-# The most numbers that a small ONNX file may compute take half a second without sanitisers, and ten with them.
-set -- -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -print_final_stats=1 \
+set -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 	-artifact_prefix="$build/found/$name-"
 [ ! -f "tests/fuzz/$name.dict" ] || set -- "$@" -dict="tests/fuzz/$name.dict"
 
