@@ -47,8 +47,8 @@ struct psd_places {
 	const struct psd_trace *trace; /* trace whose operators were assigned to roles; borrowed */
 	struct psd_trace_unit *units;  /* units in the order of their start, over all threads; n_units entries */
 	uint32_t n_units;
-	uint32_t *unit_of;	/* number of the unit to which each operator belongs; PSD_TRACE_NONE: none */
-	enum psd_role *role_of; /* role of each operator */
+	uint32_t *unit_of; /* number of the unit to which each operator belongs; PSD_TRACE_NONE: none */
+	uint8_t *role_of;  /* role of each operator (enum psd_role) */
 	struct psd_trace_step *steps;
 	uint32_t n_steps;
 	bool has_kernels;
