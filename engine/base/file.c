@@ -113,10 +113,10 @@ static enum psd_status take(int descriptor, char *bytes, size_t room, size_t *le
 	return PSD_OK;
 }
 
-enum psd_status psd_file_take(int descriptor, void *bytes, size_t room, size_t *length, const char *path,
+enum psd_status psd_file_take(int descriptor, bool is_begun, void *bytes, size_t room, size_t *length, const char *path,
 			      struct psd_error *err)
 {
-	unsigned tries = writer_tries(descriptor);
+	unsigned tries = is_begun ? 0 : writer_tries(descriptor);
 
 	return take(descriptor, bytes, room, length, &tries, path, err);
 }
@@ -202,7 +202,7 @@ enum psd_status psd_file_read_part(void *bytes, size_t length, uint64_t offset, 
 	if (status)
 		return status;
 	if (offset <= LONG_MAX && lseek(descriptor, (off_t)offset, SEEK_SET) >= 0)
-		status = psd_file_take(descriptor, bytes, length, &read_length, path, err);
+		status = psd_file_take(descriptor, false, bytes, length, &read_length, path, err);
 	close(descriptor);
 	if (status || read_length == length)
 		return status;

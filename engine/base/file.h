@@ -2,6 +2,7 @@
 #ifndef PSD_FILE_H
 #define PSD_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,9 +22,10 @@ enum psd_file_kind {
 enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_kind kind,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Reads from a descriptor of psd_file_open() until `room` bytes are read or the file ends; *length: number of bytes
- * read. On a pipe it waits as long as some process has the pipe open for writing. path: name of the file in messages.
- * PSD_EFILE: the file cannot be read, or is a pipe that no process opens for writing. */
-enum psd_status psd_file_take(int descriptor, void *bytes, size_t room, size_t *length, const char *path,
+ * read. On a pipe it waits as long as some process has the pipe open for writing. is_begun: an earlier call has read
+ * bytes, so a pipe without a writer is at its end. path: name of the file in messages. PSD_EFILE: the file cannot be
+ * read, or is a pipe that no process opens for writing. */
+enum psd_status psd_file_take(int descriptor, bool is_begun, void *bytes, size_t room, size_t *length, const char *path,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads a whole text file, without UTF-8's byte order mark if it has one. On success *text has *length bytes and a

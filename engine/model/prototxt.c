@@ -542,7 +542,8 @@ static enum psd_status check_inputs(const struct reader *reader, const struct ps
 					known[n++] = each->text;
 		if (!is_layer(node) || !psd_caffe_find_data_type(type_of(node)))
 			continue;
-		if (top && top->kind == PSD_NODE_SCALAR)
+		top = top && top->kind == PSD_NODE_SCALAR ? top : NULL;
+		if (top)
 			known[n++] = top->text;
 		if (name && name->kind == PSD_NODE_SCALAR && (!top || strcmp(top->text, name->text) != 0))
 			known[n++] = name->text;

@@ -128,7 +128,7 @@ static enum psd_status read_file(struct psd_secret *secret, const char *path, bo
 
 	if (status)
 		return status;
-	status = psd_file_take(fd, secret->bytes, sizeof(secret->bytes), &secret->n_bytes, path, err);
+	status = psd_file_take(fd, false, secret->bytes, sizeof(secret->bytes), &secret->n_bytes, path, err);
 	if (!status && fstat(fd, &file) < 0)
 		status = psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
 	close(fd);

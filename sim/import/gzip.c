@@ -1,6 +1,5 @@
 #include "sim/import/gzip.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +14,11 @@ struct psd_gzip {
 	int descriptor;	       /* -1: the bytes are in memory */
 	const uint8_t *memory; /* rest of them */
 	size_t memory_bytes;
+	size_t taken_bytes; /* number of bytes in memory before the rest */
 	uint8_t chunk[CHUNK_BYTES];
 	const uint8_t *rest; /* part of the chunk that is not used yet */
 	size_t rest_bytes;
+	bool is_begun; /* bytes were read from the descriptor */
 	bool is_packed;
 	bool is_inside; /* a member of the gzip file is not at its end */
 	z_stream stream;
@@ -28,12 +29,17 @@ static enum psd_status fill(struct psd_gzip *gzip, struct psd_error *err)
 	if (gzip->rest_bytes)
 		return PSD_OK;
 	gzip->rest = gzip->chunk;
-	if (gzip->descriptor >= 0)
-		return psd_file_take(gzip->descriptor, gzip->chunk, CHUNK_BYTES, &gzip->rest_bytes, gzip->path, err);
+	if (gzip->descriptor >= 0) {
+		PSD_TRY(psd_file_take(gzip->descriptor, gzip->is_begun, gzip->chunk, CHUNK_BYTES, &gzip->rest_bytes,
+				      gzip->path, err));
+		gzip->is_begun |= gzip->rest_bytes > 0;
+		return PSD_OK;
+	}
 	gzip->rest = gzip->memory;
 	gzip->rest_bytes = gzip->memory_bytes < CHUNK_BYTES ? gzip->memory_bytes : CHUNK_BYTES;
 	gzip->memory += gzip->rest_bytes;
 	gzip->memory_bytes -= gzip->rest_bytes;
+	gzip->taken_bytes += gzip->rest_bytes;
 	return PSD_OK;
 }
 
@@ -147,6 +153,19 @@ const void *psd_gzip_peek(const struct psd_gzip *gzip, size_t *length)
 {
 	*length = gzip->rest_bytes;
 	return gzip->rest;
+}
+
+bool psd_gzip_rewind(struct psd_gzip *gzip)
+{
+	if (gzip->descriptor >= 0 && lseek(gzip->descriptor, 0, SEEK_SET) < 0)
+		return false;
+	gzip->memory -= gzip->taken_bytes;
+	gzip->memory_bytes += gzip->taken_bytes;
+	gzip->taken_bytes = gzip->rest_bytes = 0;
+	gzip->is_inside = false;
+	if (gzip->is_packed)
+		inflateReset(&gzip->stream);
+	return true;
 }
 
 void psd_gzip_close(struct psd_gzip *gzip)

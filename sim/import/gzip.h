@@ -1,7 +1,8 @@
-/* Reads a file once, from its beginning to its end, and decompresses it if it is in gzip's format. */
+/* Reads a file from its beginning to its end, and decompresses it if it is in gzip's format. */
 #ifndef PSD_IMPORT_GZIP_H
 #define PSD_IMPORT_GZIP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/base/error.h"
@@ -21,6 +22,8 @@ enum psd_status psd_gzip_take(struct psd_gzip *gzip, void *bytes, size_t room, s
 /* Returns the decompressed bytes that psd_gzip_take() reads next, without removing them. *length: largest number
  * wanted, then the number returned. The bytes are borrowed until the next call. */
 const void *psd_gzip_peek(const struct psd_gzip *gzip, size_t *length);
+/* Goes back to the beginning of the file, of which any part was read. False: it is a pipe. */
+bool psd_gzip_rewind(struct psd_gzip *gzip);
 void psd_gzip_close(struct psd_gzip *gzip);
 
 #endif

@@ -48,6 +48,11 @@ static enum psd_role told_role(const char *name)
 	return PSD_ROLE_NONE;
 }
 
+bool psd_places_begins_role(const char *name)
+{
+	return told_role(name) || begins(name, engine_prefix);
+}
+
 /* A method of TorchScript is around operators, as a range is. */
 static bool is_around(const struct psd_trace_op *op, const char *name)
 {
@@ -214,7 +219,7 @@ static void find_units(struct psd_places *places)
 		const struct psd_trace_op *op = &trace->ops[i];
 		const enum psd_role outer = op->parent == PSD_TRACE_NONE ? PSD_ROLE_NONE : places->role_of[op->parent];
 
-		places->role_of[i] = role_in(outer, op, psd_trace_string(trace, op->name));
+		places->role_of[i] = (uint8_t)role_in(outer, op, psd_trace_string(trace, op->name));
 		places->unit_of[i] = PSD_TRACE_NONE;
 		if (!begins_unit(places, i)) {
 			if (op->parent != PSD_TRACE_NONE && places->role_of[i])
@@ -314,7 +319,8 @@ static bool pair_directions(struct psd_places *places)
 		return false;
 	for (uint32_t i = 0; i < trace->n_ops; i++)
 		if (places->role_of[i] == PSD_ROLE_FORWARD && places->unit_of[i] != PSD_TRACE_NONE &&
-		    trace->ops[i].sequence >= 0)
+		    trace->ops[i].sequence >= 0 &&
+		    !(n && nodes[n - 1].sequence == trace->ops[i].sequence && nodes[n - 1].unit == places->unit_of[i]))
 			nodes[n++] = (struct node){trace->ops[i].sequence, trace->ops[i].start_us, places->unit_of[i]};
 	qsort(nodes, n, sizeof(*nodes), compare_nodes);
 	for (uint32_t u = 0; u < places->n_units; u++) {

@@ -47,8 +47,8 @@ struct psd_places {
 	const struct psd_trace *trace; /* trace whose operators were assigned to roles; borrowed */
 	struct psd_trace_unit *units;  /* units in the order of their start, over all threads; n_units entries */
 	uint32_t n_units;
-	uint32_t *unit_of;	/* number of the unit to which each operator belongs; PSD_TRACE_NONE: none */
-	enum psd_role *role_of; /* role of each operator */
+	uint32_t *unit_of; /* number of the unit to which each operator belongs; PSD_TRACE_NONE: none */
+	uint8_t *role_of;  /* role of each operator (enum psd_role) */
 	struct psd_trace_step *steps;
 	uint32_t n_steps;
 	bool has_kernels;
@@ -63,6 +63,8 @@ enum psd_status psd_places_find(struct psd_places *places, const struct psd_trac
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_places_release(struct psd_places *places);
 
+/* True if a name alone tells the role of an operator or range, whatever is around it. */
+bool psd_places_begins_role(const char *name);
 /* Returns the number of the step that contains the time `us` (microseconds, as in the trace); PSD_TRACE_NONE: no step
  * does. */
 uint32_t psd_places_step(const struct psd_places *places, double us);

@@ -30,6 +30,8 @@ struct psd_trace_op {
 	uint32_t parent;
 	uint32_t collective; /* index in trace->collectives; PSD_TRACE_NONE: it is not a collective */
 	bool is_range;
+	bool has_left_out; /* operators inside it were left out (inner.h) */
+	bool is_late;	   /* an operator that starts later was left out before */
 };
 
 /* A call on the host that launches work of the device. The work has the same `correlation` number. */
@@ -79,6 +81,7 @@ struct psd_trace {
 	uint32_t device;	/* number of the string with the first device's name; PSD_TRACE_NONE: not known */
 	uint32_t n_ranks, rank; /* world size, and rank of the traced process; n_ranks 0: not known */
 	uint64_t n_events;	/* number of events in the file */
+	uint64_t n_left_out;	/* number of operators that were left out (inner.h) */
 	bool has_dims;		/* at least one operator has the shapes of its inputs */
 };
 
@@ -90,8 +93,8 @@ enum psd_status psd_trace_read(struct psd_trace *trace, const char *path, struct
 enum psd_status psd_trace_parse(struct psd_trace *trace, const char *path, const void *bytes, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 /* Orders operators and kernels, and finds the parent of each operator and the operator of each kernel. psd_trace_read()
- * and psd_trace_parse() call it. */
-void psd_trace_settle(struct psd_trace *trace);
+ * and psd_trace_parse() call it. False: an operator was left out that the trace needs. */
+bool psd_trace_settle(struct psd_trace *trace);
 void psd_trace_release(struct psd_trace *trace);
 
 /* Returns the number of a string, which is added if it is new. PSD_TRACE_NONE: out of memory. */

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/base/units.h"
 #include "sim/import/gzip.h"
+#include "sim/import/inner.h"
 #include "sim/import/nsight.h"
 #include "sim/import/trace.h"
 
@@ -78,8 +79,8 @@ struct event {
 	double ts, dur;
 	uint64_t external, correlation, elements, n_ranks, n_blocks, n_threads;
 	int64_t sequence;
-	uint32_t name, cat, ph, dims, collective, dtype;
-	bool has_ts, has_dur;
+	uint32_t cat, ph, collective, dtype;
+	bool has_name, has_ts, has_dur, has_dims;
 	char thread[64]; /* "pid/tid" */
 	char pid[24];
 };
@@ -97,7 +98,10 @@ struct reader {
 	bool has_events;   /* the file has a list of events */
 	enum key key;	   /* last key at the depth of the event, its arguments, or the file */
 	struct event event;
-	struct psd_text dims; /* JSON of "Input Dims" that is being read */
+	struct psd_text name; /* name of the event */
+	struct psd_inner inner;
+	bool keeps_all;	      /* no operator is left out */
+	struct psd_text dims; /* JSON of "Input Dims" of the event */
 	unsigned dims_depth;  /* depth of its list; 0: it is not being read */
 	bool dims_need_comma;
 	unsigned line;
@@ -164,14 +168,24 @@ static bool is_one_of(const char *text, const char *const names[])
 	return false;
 }
 
-static uint32_t keep_collective(struct reader *reader)
+static const char *name_of(const struct reader *reader)
+{
+	return reader->name.length ? reader->name.bytes : "";
+}
+
+/* Number of the string with the name of the event; PSD_TRACE_NONE: out of memory. */
+static uint32_t keep_name(struct reader *reader)
+{
+	return reader->name.is_out_of_memory ? PSD_TRACE_NONE
+					     : psd_trace_intern(reader->trace, name_of(reader), reader->name.length);
+}
+
+static uint32_t keep_collective(struct reader *reader, uint32_t name)
 {
 	const struct event *event = &reader->event;
 	struct psd_trace *trace = reader->trace;
 	void *grown;
 
-	if (event->collective == PSD_TRACE_NONE && strncmp(string_of(reader, event->name), "nccl:", 5) != 0)
-		return PSD_TRACE_NONE;
 	grown = psd_grown(trace->collectives, trace->n_collectives, &trace->collectives_room,
 			  sizeof(*trace->collectives));
 	if (!grown) {
@@ -180,7 +194,7 @@ static uint32_t keep_collective(struct reader *reader)
 	}
 	trace->collectives = grown;
 	trace->collectives[trace->n_collectives] = (struct psd_trace_collective){
-		.name = event->collective == PSD_TRACE_NONE ? event->name : event->collective,
+		.name = event->collective == PSD_TRACE_NONE ? name : event->collective,
 		.dtype = event->dtype,
 		.elements = event->elements,
 		.n_ranks = event->n_ranks > UINT32_MAX ? 0 : (uint32_t)event->n_ranks,
@@ -188,31 +202,52 @@ static uint32_t keep_collective(struct reader *reader)
 	return trace->n_collectives++;
 }
 
+/* Interns texts of an operator that the trace needs, and appends it. */
+static int append_op(struct reader *reader, struct psd_trace_op op)
+{
+	struct psd_trace *trace = reader->trace;
+	void *grown = psd_grown(trace->ops, trace->n_ops, &trace->ops_room, sizeof(*trace->ops));
+
+	if (grown)
+		trace->ops = grown;
+	op.name = grown ? keep_name(reader) : PSD_TRACE_NONE;
+	if (op.name == PSD_TRACE_NONE)
+		return fail(reader, psd_out_of_memory(reader->err));
+	if (reader->event.has_dims) {
+		op.dims = psd_trace_intern(trace, reader->dims.bytes, reader->dims.length);
+		if (op.dims == PSD_TRACE_NONE)
+			return fail(reader, psd_out_of_memory(reader->err));
+	}
+	if (op.collective != PSD_TRACE_NONE)
+		op.collective = keep_collective(reader, op.name);
+	trace->ops[trace->n_ops++] = op;
+	return !reader->status;
+}
+
 static int keep_op(struct reader *reader, bool is_range)
 {
 	const struct event *event = &reader->event;
 	struct psd_trace *trace = reader->trace;
-	void *grown = psd_grown(trace->ops, trace->n_ops, &trace->ops_room, sizeof(*trace->ops));
-	const uint32_t thread = psd_trace_intern(trace, event->thread, strlen(event->thread));
-
-	if (grown)
-		trace->ops = grown;
-	if (!grown || thread == PSD_TRACE_NONE)
-		return fail(reader, psd_out_of_memory(reader->err));
-	trace->ops[trace->n_ops++] = (struct psd_trace_op){
+	const bool is_collective = event->collective != PSD_TRACE_NONE || strncmp(name_of(reader), "nccl:", 5) == 0;
+	struct psd_trace_op op = {
 		.start_us = event->ts,
 		.dur_us = event->dur,
 		.external = event->external,
 		.sequence = event->sequence,
-		.name = event->name,
-		.dims = event->dims,
-		.thread = thread,
+		.dims = PSD_TRACE_NONE,
+		.thread = psd_trace_intern(trace, event->thread, strlen(event->thread)),
 		.parent = PSD_TRACE_NONE,
-		.collective = keep_collective(reader),
+		.collective = is_collective ? 0 : PSD_TRACE_NONE,
 		.is_range = is_range,
 	};
-	trace->has_dims |= event->dims != PSD_TRACE_NONE;
-	return !reader->status;
+	bool is_needed = true;
+
+	if (op.thread == PSD_TRACE_NONE || reader->name.is_out_of_memory)
+		return fail(reader, psd_out_of_memory(reader->err));
+	trace->has_dims |= event->has_dims;
+	if (!reader->keeps_all && !psd_inner_take(&reader->inner, trace, &op, name_of(reader), &is_needed))
+		return fail(reader, psd_out_of_memory(reader->err));
+	return !is_needed || append_op(reader, op);
 }
 
 static int keep_launch(struct reader *reader)
@@ -236,10 +271,12 @@ static int keep_kernel(struct reader *reader, enum psd_trace_copy copy)
 	const struct event *event = &reader->event;
 	struct psd_trace *trace = reader->trace;
 	void *grown = psd_grown(trace->kernels, trace->n_kernels, &trace->kernels_room, sizeof(*trace->kernels));
+	const uint32_t name = keep_name(reader);
 
-	if (!grown)
+	if (grown)
+		trace->kernels = grown;
+	if (!grown || name == PSD_TRACE_NONE)
 		return fail(reader, psd_out_of_memory(reader->err));
-	trace->kernels = grown;
 	trace->kernels[trace->n_kernels++] = (struct psd_trace_kernel){
 		.start_us = event->ts,
 		.dur_us = event->dur,
@@ -247,7 +284,7 @@ static int keep_kernel(struct reader *reader, enum psd_trace_copy copy)
 		.external = event->external,
 		.n_blocks = event->n_blocks,
 		.n_threads = event->n_threads,
-		.name = event->name,
+		.name = name,
 		.op = PSD_TRACE_NONE,
 		.copy = copy,
 	};
@@ -268,20 +305,19 @@ static int keep_event(struct reader *reader)
 	const char *cat = string_of(reader, event->cat);
 
 	reader->trace->n_events++;
-	if (strcmp(string_of(reader, event->ph), "X") != 0 || !event->has_ts || !event->has_dur ||
-	    event->name == PSD_TRACE_NONE)
+	if (strcmp(string_of(reader, event->ph), "X") != 0 || !event->has_ts || !event->has_dur || !event->has_name)
 		return 1;
 	if (event->dur < 0)
 		return fail(reader, psd_error_set(reader->err, PSD_EINVAL,
 						  (struct psd_place){.path = reader->path, .line = reader->line},
 						  "'dur' of the event '%.80s' is %g, must be 0 or more",
-						  string_of(reader, event->name), event->dur));
+						  name_of(reader), event->dur));
 	if (is_one_of(cat, ops))
 		return keep_op(reader, false);
 	if (is_one_of(cat, ranges))
 		return keep_op(reader, true);
 	if (!strcmp(cat, "python_function"))
-		return strncmp(string_of(reader, event->name), "nn.Module: ", 11) != 0 || keep_op(reader, true);
+		return strncmp(name_of(reader), "nn.Module: ", 11) != 0 || keep_op(reader, true);
 	if (is_one_of(cat, launches))
 		return !event->correlation || keep_launch(reader);
 	if (is_one_of(cat, kernels))
@@ -304,7 +340,11 @@ static int take_event_value(struct reader *reader, const char *text, size_t leng
 	switch (reader->key) {
 	case KEY_PH: string = &event->ph; break;
 	case KEY_CAT: string = &event->cat; break;
-	case KEY_NAME: string = &event->name; break;
+	case KEY_NAME:
+		event->has_name = true;
+		psd_text_clear(&reader->name);
+		psd_text_add_bytes(&reader->name, text, length);
+		return 1;
 	case KEY_COLLECTIVE: string = &event->collective; break;
 	case KEY_DTYPE: string = &event->dtype; break;
 	case KEY_PID: snprintf(event->pid, sizeof(event->pid), "%.*s", (int)(length & 31), text); return 1;
@@ -450,10 +490,8 @@ static int on_map_start(void *context)
 	if (reader->part == PART_EVENTS && !reader->event_depth) {
 		reader->event_depth = reader->depth;
 		reader->event = (struct event){.sequence = -1,
-					       .name = PSD_TRACE_NONE,
 					       .cat = PSD_TRACE_NONE,
 					       .ph = PSD_TRACE_NONE,
-					       .dims = PSD_TRACE_NONE,
 					       .collective = PSD_TRACE_NONE,
 					       .dtype = PSD_TRACE_NONE};
 	} else if (reader->event_depth && reader->depth == reader->event_depth + 1 && reader->key == KEY_ARGS) {
@@ -536,11 +574,7 @@ static int on_list_end(void *context)
 	reader->dims_depth = 0;
 	if (reader->dims.is_out_of_memory)
 		return fail(reader, psd_out_of_memory(reader->err));
-	if (reader->dims.length < DIMS_BYTES_MAX) {
-		reader->event.dims = psd_trace_intern(reader->trace, reader->dims.bytes, reader->dims.length);
-		if (reader->event.dims == PSD_TRACE_NONE)
-			return fail(reader, psd_out_of_memory(reader->err));
-	}
+	reader->event.has_dims = reader->dims.length < DIMS_BYTES_MAX;
 	return 1;
 }
 
@@ -632,10 +666,10 @@ static enum psd_status parse_all(struct reader *reader, struct psd_gzip *gzip)
 	return status ? status : check_kept(reader);
 }
 
-static enum psd_status read_all(struct psd_trace *trace, const char *path, struct psd_gzip *gzip, struct psd_error *err)
+static enum psd_status read_once(struct psd_trace *trace, const char *path, struct psd_gzip *gzip, bool keeps_all,
+				 struct psd_error *err)
 {
-	struct psd_trace fresh = {.device = PSD_TRACE_NONE};
-	struct reader reader = {.trace = &fresh, .err = err, .path = path, .line = 1};
+	struct reader reader = {.trace = trace, .err = err, .path = path, .line = 1, .keeps_all = keeps_all};
 	enum psd_status status;
 
 	reader.yajl = yajl_alloc(&callbacks, NULL, &reader);
@@ -644,14 +678,30 @@ static enum psd_status read_all(struct psd_trace *trace, const char *path, struc
 	yajl_config(reader.yajl, yajl_dont_validate_strings, 1);
 	status = parse_all(&reader, gzip);
 	yajl_free(reader.yajl);
+	psd_text_release(&reader.name);
 	psd_text_release(&reader.dims);
-	if (status) {
+	psd_inner_release(&reader.inner);
+	return status;
+}
+
+/* A pipe can be read only once, so all operators are kept. */
+static enum psd_status read_all(struct psd_trace *trace, const char *path, struct psd_gzip *gzip, struct psd_error *err)
+{
+	struct psd_trace fresh = {.device = PSD_TRACE_NONE};
+	const bool keeps_all = !psd_gzip_rewind(gzip);
+	enum psd_status status = read_once(&fresh, path, gzip, keeps_all, err);
+
+	if (!status && !psd_trace_settle(&fresh) && psd_gzip_rewind(gzip)) {
 		psd_trace_release(&fresh);
-		return status;
+		status = read_once(&fresh, path, gzip, true, err);
+		if (!status)
+			(void)psd_trace_settle(&fresh);
 	}
-	psd_trace_settle(&fresh);
-	*trace = fresh;
-	return PSD_OK;
+	if (status)
+		psd_trace_release(&fresh);
+	else
+		*trace = fresh;
+	return status;
 }
 
 static enum psd_status read_database(struct psd_trace *trace, const char *path, struct psd_error *err)
@@ -663,7 +713,7 @@ static enum psd_status read_database(struct psd_trace *trace, const char *path, 
 		psd_trace_release(&fresh);
 		return status;
 	}
-	psd_trace_settle(&fresh);
+	(void)psd_trace_settle(&fresh);
 	*trace = fresh;
 	return PSD_OK;
 }

@@ -66,20 +66,35 @@ static bool holds(const struct psd_trace_op *outer, const struct psd_trace_op *i
 	return end_of(outer) > inner->start_us && end_of(outer) + 1 >= end_of(inner);
 }
 
-static void find_parents(struct psd_trace *trace)
+/* True if operators were left out inside this one, or inside one around it. */
+static bool has_left_out(const struct psd_trace *trace, uint32_t op)
+{
+	while (op != PSD_TRACE_NONE && !trace->ops[op].has_left_out)
+		op = trace->ops[op].parent;
+	return op != PSD_TRACE_NONE;
+}
+
+/* False: an operator that was left out may be inside another one than it seemed. */
+static bool find_parents(struct psd_trace *trace)
 {
 	uint32_t last = PSD_TRACE_NONE;
+	bool is_right = true;
 
 	for (uint32_t i = 0; i < trace->n_ops; i++) {
 		struct psd_trace_op *op = &trace->ops[i];
 
 		if (i && trace->ops[i - 1].thread != op->thread)
 			last = PSD_TRACE_NONE;
-		while (last != PSD_TRACE_NONE && !holds(&trace->ops[last], op))
+		while (last != PSD_TRACE_NONE && !holds(&trace->ops[last], op)) {
+			if (end_of(&trace->ops[last]) > op->start_us) /* neither is inside the other */
+				is_right &= !has_left_out(trace, last);
 			last = trace->ops[last].parent;
+		}
 		op->parent = last;
+		is_right &= !op->is_late || !has_left_out(trace, last);
 		last = i;
 	}
+	return is_right;
 }
 
 /* Last span of the thread that starts at this time or before; PSD_TRACE_NONE: none. */
@@ -145,34 +160,38 @@ static uint32_t find_external(const struct external *externals, uint32_t n, uint
 	return low < n && externals[low].number == number ? externals[low].op : PSD_TRACE_NONE;
 }
 
-/* Without memory for the list such kernels stay without an operator. */
-static void place_by_external(struct psd_trace *trace)
+/* Without memory for the list such kernels stay without an operator. False: it may be one that was left out. */
+static bool place_by_external(struct psd_trace *trace)
 {
+	bool is_right = true;
 	struct external *externals = malloc(((size_t)trace->n_ops + 1) * sizeof(*externals));
 	uint32_t n = 0;
 
 	if (!externals)
-		return;
+		return true;
 	for (uint32_t i = 0; i < trace->n_ops; i++)
 		if (trace->ops[i].external)
 			externals[n++] = (struct external){trace->ops[i].external, i};
 	qsort(externals, n, sizeof(*externals), compare_externals);
 	for (uint32_t i = 0; i < trace->n_kernels; i++)
-		if (trace->kernels[i].op == PSD_TRACE_NONE && trace->kernels[i].external)
+		if (trace->kernels[i].op == PSD_TRACE_NONE && trace->kernels[i].external) {
 			trace->kernels[i].op = find_external(externals, n, trace->kernels[i].external);
+			is_right &= trace->kernels[i].op != PSD_TRACE_NONE || !trace->n_left_out;
+		}
 	free(externals);
+	return is_right;
 }
 
-void psd_trace_settle(struct psd_trace *trace)
+bool psd_trace_settle(struct psd_trace *trace)
 {
-	bool is_open = false;
+	bool is_open = false, is_right;
 
 	qsort(trace->ops, trace->n_ops, sizeof(*trace->ops), compare_ops);
 	if (trace->n_launches)
 		qsort(trace->launches, trace->n_launches, sizeof(*trace->launches), compare_launches);
 	if (trace->n_kernels)
 		qsort(trace->kernels, trace->n_kernels, sizeof(*trace->kernels), compare_kernels);
-	find_parents(trace);
+	is_right = find_parents(trace);
 	for (uint32_t i = 0; i < trace->n_kernels; i++) {
 		struct psd_trace_kernel *kernel = &trace->kernels[i];
 		const struct psd_trace_launch *launch =
@@ -183,6 +202,5 @@ void psd_trace_settle(struct psd_trace *trace)
 				around(trace, last_before(trace, launch->thread, launch->start_us), launch->start_us);
 		is_open |= kernel->op == PSD_TRACE_NONE;
 	}
-	if (is_open)
-		place_by_external(trace);
+	return (!is_open || place_by_external(trace)) && is_right;
 }

@@ -277,6 +277,8 @@ enum psd_status psd_onnx_read_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 	double *numbers;
 	enum psd_status status = PSD_OK;
 
+	if (constant->kind != PSD_ONNX_CONSTANT)
+		return psd_onnx_refuse(onnx, "lacks an input, must have a constant");
 	if (constant->numbers)
 		return PSD_OK;
 	if (constant->is_gathered)

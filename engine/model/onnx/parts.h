@@ -14,8 +14,10 @@
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "engine/model/onnx/view.h"
 
-/* Largest number of values in one constant: enough for the mask of a sequence of 4096 tokens. */
+/* Largest number of values in one constant: enough for the mask of a sequence of 4096 tokens. Fuzzing has its own. */
+#ifndef PSD_ONNX_NUMBERS_MAX
 #define PSD_ONNX_NUMBERS_MAX (UINT64_C(1) << 24)
+#endif
 /* Largest number of values in all constants of a file together; for small files the limit is lower. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 

@@ -112,7 +112,7 @@ static void expect_kinds(const struct scratch_folder *folder, const char *name, 
 		enum psd_status status = psd_file_open(&fd, *name == '/' ? name : path.text, kind, &err);
 
 		if (!status)
-			status = psd_file_take(fd, &byte, 1, &length, path.text, &err);
+			status = psd_file_take(fd, false, &byte, 1, &length, path.text, &err);
 		if (fd >= 0)
 			close(fd);
 		cr_expect_eq(status, expected[kind] ? PSD_EFILE : PSD_OK, "%s as %d: %s", name, kind, err.text);

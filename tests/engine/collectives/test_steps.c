@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/collectives/collective.h"
+#include "engine/collectives/step_times.h"
 
 enum { WORKERS_MAX = 17, ELEMENTS_MAX = 40, PER_NODE_MAX = 5 };
 
@@ -399,4 +400,43 @@ Test(steps, receivers_are_ranks_that_get_bytes)
 				     payload.collective->name, from);
 		}
 	}
+}
+
+/* ---- flows that begin together and share uplinks of racks ---- */
+
+static double flows_sec(const struct psd_collective *collective, uint64_t elements, unsigned workers, double uplink_bps)
+{
+	const struct psd_payload payload = {.collective = collective, .elements = elements, .value_bytes = 4};
+	const struct psd_links links = {
+		.far_bps = 1e9, .near_bps = INFINITY, .per_rack = 2, .spines = 1, .uplink_bps = uplink_bps};
+
+	return psd_step_times_flows_sec(&payload, (struct psd_members){workers, 1}, &links);
+}
+
+/* 8 workers on racks of 2. A ring's worker sends 14/8 of 8000 values of 32 bits to the next one; of each rack one
+ * worker sends to another rack. */
+Test(steps, a_slow_uplink_bounds_a_rings_flows)
+{
+	const double bits = 14.0 / 8 * 8000 * 32;
+
+	cr_expect_float_eq(flows_sec(&psd_ring, 8000, 8, 1e9), bits / 1e9, 1e-12);
+	cr_expect_float_eq(flows_sec(&psd_ring, 8000, 8, 0.25e9), bits / 0.25e9, 1e-12);
+}
+
+/* 4 workers exchange all 1000 values with the neighbour in their rack, and with the worker two ranks away. Both workers
+ * of a rack share its uplink. */
+Test(steps, flows_to_another_rack_share_an_uplink)
+{
+	const double bits = 1000 * 32;
+
+	/* each of a worker's two flows has half of its link, or a quarter if the uplink is half as fast as a link */
+	cr_expect_float_eq(flows_sec(&psd_recursive_doubling, 1000, 4, 1e9), bits / 0.5e9, 1e-12);
+	cr_expect_float_eq(flows_sec(&psd_recursive_doubling, 1000, 4, 0.5e9), bits / 0.25e9, 1e-12);
+}
+
+/* 2048 workers have 11 partners, 10 of them in other racks: 20 messages of a rack pass its uplink. */
+Test(steps, the_busiest_uplink_of_many_workers_counts)
+{
+	cr_expect_float_eq(flows_sec(&psd_recursive_doubling, 100, 2048, 1e9), 20 * 100 * 32 / 1e9, 1e-12);
+	cr_expect_float_eq(flows_sec(&psd_recursive_doubling, 100, 2048, 8e9), 11 * 100 * 32 / 1e9, 1e-12);
 }

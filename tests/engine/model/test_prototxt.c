@@ -843,3 +843,100 @@ Test(prototxt, nesting_is_bounded)
 		memcpy(text + 2 * i, "a{", 2);
 	refuses(text, "n.prototxt:1:66: the value is nested deeper than 32 levels"); /* the 33rd brace */
 }
+
+/* The last layer of a prediction, whose bottoms are a map of 8 x 32 x 32 and the data of 3 x 32 x 32. */
+struct predicted {
+	struct psd_shape shape;
+	uint64_t flops, parameters;
+};
+
+static struct predicted predict(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	struct predicted found;
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &predicts, &err), PSD_OK, "%s\n%s",
+		     err.text, text);
+	found.shape = graph.layers[graph.n_layers - 1].shape;
+	found.flops = graph.layers[graph.n_layers - 1].forward_flops;
+	found.parameters = graph.layers[graph.n_layers - 1].parameters;
+	psd_graph_release(&graph);
+	return found;
+}
+
+#define OF_8(type, param)   INPUT CONV_8 "kernel_size: 1 } }\n" OTHER(type, param)
+#define OF_MAP(type, param) INPUT "layer { name: 'o' type: '" type "' bottom: 'data' top: 'o' " param " }\n"
+
+/* caffe.proto and the forks' files say what a field means; the FLOPs are 4 for each value of a loss or a norm, and 1
+ * for each value that is pooled or sorted. */
+Test(prototxt, work_of_layers_for_predictions)
+{
+	static const struct {
+		const char *text;
+		uint32_t channels, height, width;
+		uint64_t flops, parameters;
+	} rows[] = {
+		/* three channels from the 8, as the second bottom has */
+		{OF_8("Crop", "crop_param { axis: 1 }"), 3, 32, 32, 0, 0},
+		{OF_8("Crop", "crop_param { axis: 3 }"), 8, 32, 32, 0, 0},
+		/* one ratio without its inverse, and 1 */
+		{OF_8("PriorBox", "prior_box_param { min_size: 30 aspect_ratio: 2 flip: false }"), 32 * 32 * 2 * 4, 2,
+		 1, 0, 0},
+		/* 8 positions a side from 2 x 2 groups of channels */
+		{OF_8("PSROIPooling", "psroi_pooling_param { output_dim: 2 group_size: 2 spatial_scale: 0.5 }"), 2, 2,
+		 2, 8 * 32 * 32, 0},
+		{OF_MAP("Upsample", "upsample_param { upsample_h: 48 upsample_w: 64 }"), 3, 48, 64, 0, 0},
+		{OF_MAP("Unpooling", "unpooling_param { unpool_size: 96 }"), 3, 96, 96, 0, 0},
+		{OF_MAP("MVN", ""), 3, 32, 32, 4 * 3 * 32 * 32, 0},
+		/* 3 x 32 x 32 numbers of rows; a row of 4 for each, and a shift */
+		{OF_MAP("Embed", "embed_param { input_dim: 100 num_output: 4 }"), 4, 3 * 32 * 32, 1, 0, 100 * 4 + 4},
+		{OF_MAP("Embed", "embed_param { input_dim: 100 num_output: 4 bias_term: false }"), 4, 3 * 32 * 32, 1, 0,
+		 100 * 4},
+		{OF_8("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 50 }"), 7, 50, 1,
+		 8 * 32 * 32, 0},
+		{OF_8("HingeLoss", ""), 1, 1, 1, 4 * 8 * 32 * 32, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct predicted found = predict(rows[i].text);
+
+		cr_expect(is(found.shape, rows[i].channels, rows[i].height, rows[i].width), "%ux%ux%u\n%s",
+			  found.shape.channels, found.shape.height, found.shape.width, rows[i].text);
+		cr_expect_eq(found.flops, rows[i].flops, "%llu FLOPs\n%s", (unsigned long long)found.flops,
+			     rows[i].text);
+		cr_expect_eq(found.parameters, rows[i].parameters, "%llu parameters\n%s",
+			     (unsigned long long)found.parameters, rows[i].text);
+	}
+}
+
+Test(prototxt, layers_for_predictions_say_what_they_need)
+{
+	static const struct {
+		const char *text, *words;
+	} rows[] = {
+		{OF_MAP("Crop", ""), "layer 'o' needs two bottoms"},
+		{INPUT CONV_8 "kernel_size: 3 } }\n" OTHER("Crop", ""),
+		 "layer 'o' needs a first bottom that is as large as the second"},
+		{OF_8("PriorBox", ""), "layer 'o' needs prior_box_param { min_size }"},
+		{INPUT "layer { name: 'u' type: 'Upsample' bottom: 'data' top: 'u' upsample_param { scale: 60 } }\n"
+		       "layer { name: 'o' type: 'PriorBox' bottom: 'u' bottom: 'data' top: 'o' "
+		       "prior_box_param { min_size: 30 aspect_ratio: 2 } }\n",
+		 "layer 'o' needs fewer priors"},
+		{OF_8("ROIPooling", "roi_pooling_param { pooled_w: 7 }"),
+		 "layer 'o' needs the sizes of what it pools to"},
+		{OF_MAP("Upsample", "upsample_param { scale: 3000 }"), "layer 'o' needs a smaller scale"},
+		{OF_MAP("Embed", "embed_param { num_output: 4 }"),
+		 "layer 'o' needs embed_param { input_dim, num_output }"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_graph graph;
+		struct psd_error err = {0};
+
+		cr_assert_eq(
+			psd_prototxt_parse(&graph, "n.prototxt", rows[i].text, strlen(rows[i].text), &predicts, &err),
+			PSD_EINVAL, "%s", rows[i].text);
+		cr_expect_not_null(strstr(err.text, rows[i].words), "%s", err.text);
+	}
+}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "engine/cost/costs.h"
@@ -554,4 +555,81 @@ Test(import, misuse_is_one_line_and_status_2)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		expect_one_line("psd-sim", bad[i].arguments, 2, bad[i].words);
+}
+
+/* ---- operators inside others ---- */
+
+#define EVENT(cat, name, start, dur, args)                                                                             \
+	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" start ",\"dur\":" dur    \
+	",\"args\":{" args "}}"
+#define OUTER  EVENT("cpu_op", "aten::linear", "0", "40", "\"External id\":1,\"Sequence number\":5")
+#define INSIDE EVENT("cpu_op", "aten::addmm", "10", "20", "\"External id\":2,\"Sequence number\":5")
+#define PLAIN  EVENT("cpu_op", "aten::t", "12", "8", "")
+#define KERNEL EVENT("kernel", "k", "50", "6", "\"correlation\":7")
+#define LAUNCH EVENT("cuda_runtime", "cudaLaunchKernel", "15", "2", "\"correlation\":7")
+#define BY_OP  EVENT("kernel", "k", "50", "6", "\"External id\":2")
+#define AROUND EVENT("cpu_op", "autograd::engine::evaluate_function: MulBackward0", "8", "24", "\"External id\":4")
+#define ACROSS EVENT("cpu_op", "aten::mul", "35", "10", "\"External id\":4")
+#define NODE   EVENT("cpu_op", "aten::add_", "32", "2", "\"Sequence number\":6")
+#define GRADIENT                                                                                                       \
+	EVENT("cpu_op", "autograd::engine::evaluate_function: AddBackward0", "60", "8", "\"Sequence number\":6")
+#define SKIPPED EVENT("python_function", "f", "0", "40", "\"Input Dims\":[[3]]")
+
+/* Kernels and gradients of an operator that was left out are those of the operator around it. It is read again where
+ * it matters: a kernel that names it, an operator between both that comes late, and one that crosses the outer one. */
+Test(import, operators_inside_others_are_left_out_where_it_does_not_matter)
+{
+	static const struct {
+		const char *text;
+		unsigned n_left_out;
+		double forward_us, backward_us;
+	} rows[] = {
+		{"[" OUTER "," INSIDE "," SKIPPED "," LAUNCH "," KERNEL "]", 1, 6, 0},
+		{"[" OUTER "," INSIDE "," BY_OP "]", 0, 6, 0},
+		{"[" OUTER "," INSIDE "," AROUND "," LAUNCH "," KERNEL "]", 0, 0, 6},
+		{"[" OUTER "," AROUND "," PLAIN "," LAUNCH "," KERNEL "]", 1, 0, 6},
+		{"[" OUTER "," INSIDE "," ACROSS "," LAUNCH "," KERNEL "]", 0, 6, 0},
+		{"[" INSIDE "," OUTER "," LAUNCH "," KERNEL "]", 0, 6, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_import import = import_text(rows[i].text, NULL);
+
+		cr_expect_eq(import.trace.n_left_out, rows[i].n_left_out, "%s", rows[i].text);
+		expect_sec(import.role_sec[PSD_ROLE_FORWARD], rows[i].forward_us * US);
+		expect_sec(import.role_sec[PSD_ROLE_BACKWARD], rows[i].backward_us * US);
+		cr_expect_eq(import.trace.has_dims, false);
+		psd_import_release(&import);
+	}
+}
+
+/* A number of its own makes an inner operator a node of autograd, to which a gradient goes. */
+Test(import, an_inner_operator_with_a_number_of_its_own_stays)
+{
+	struct psd_import import = import_text("[" OUTER "," INSIDE "," NODE "," GRADIENT "]", NULL);
+
+	cr_expect_eq(import.trace.n_left_out, 1);
+	cr_assert_eq(import.match.n_layers, 1);
+	expect_sec(import.forward_sec[0], 40 * US);
+	expect_sec(import.backward_sec[0], 8 * US);
+	psd_import_release(&import);
+}
+
+/* A pipe is read once, with all operators. */
+FOLDER_TEST(import, from_a_pipe_all_operators_are_kept, scratch_folder_make())
+{
+	const char *text = "[" OUTER "," INSIDE "," BY_OP "]";
+	const struct scratch_path pipe = scratch_folder_path(&folder, "pipe");
+	char command[2048];
+	struct psd_trace trace;
+	struct psd_error err;
+
+	cr_assert_eq(mkfifo(pipe.text, 0600), 0);
+	snprintf(command, sizeof(command), "printf '%%s' '%s' >%s &", text, pipe.text);
+	cr_assert_eq(system(command), 0);
+	cr_assert_eq(psd_trace_read(&trace, pipe.text, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(trace.n_ops, 2);
+	cr_expect_eq(trace.n_left_out, 0);
+	cr_expect_neq(trace.kernels[0].op, PSD_TRACE_NONE);
+	psd_trace_release(&trace);
 }
