@@ -109,8 +109,9 @@ static void add_speedup_head(struct psd_text *text, const struct psd_run_report 
 
 static struct psd_result result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
-	const struct psd_result_basis basis = {
-		report->costed->scenario, row->executor, NULL, psd_graph_tokens(&report->costed->graph), false, NULL};
+	const struct psd_result_basis basis = {.scenario = report->costed->scenario,
+					       .executor = row->executor,
+					       .tokens = psd_graph_tokens(&report->costed->graph)};
 	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
 		.parts = row->result.parts,

@@ -168,6 +168,69 @@ static enum psd_status write_report(struct command *command, const struct psd_re
 	return PSD_OK;
 }
 
+static struct psd_ask_settings ask_settings(const struct psd_options *options, const struct psd_costed_model *costed)
+{
+	return (struct psd_ask_settings){
+		.costed = costed,
+		.system_name = options->system_name,
+		.is_estimate = options->is_estimate,
+		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
+		.has_progress = !options->is_quiet && isatty(STDERR_FILENO),
+	};
+}
+
+/* Writes answers about a variant of a scenario. The title names the values of swept keys. */
+static enum psd_status write_answers(struct command *command, const struct psd_ask_settings *settings,
+				     struct psd_error *err)
+{
+	const struct psd_scenario *scenario = settings->costed->scenario;
+	struct psd_text title = {.bytes = NULL};
+	struct psd_answers answers;
+	enum psd_status status = psd_ask_all(settings, &answers, &command->signal_number, err);
+
+	if (status)
+		return status;
+	psd_text_add(&title, "%s", scenario->title);
+	psd_result_add_swept(&title, scenario);
+	if (title.is_out_of_memory)
+		status = psd_out_of_memory(err);
+	else if (command->options->form == PSD_FORM_JSON)
+		status = psd_answers_write_json(&command->json, title.bytes, &answers, err);
+	else
+		status = psd_answers_write_text(stdout, settings->is_short && !scenario->n_swept ? NULL : title.bytes,
+						&answers, err);
+	psd_text_release(&title);
+	psd_answers_release(&answers);
+	return status;
+}
+
+/* Writes answers about each variant of a scenario. known: results of the same scenario, below which the answers are
+ * short; NULL: there are none. */
+static enum psd_status write_all_answers(struct command *command, const struct psd_loaded_scenario *loaded,
+					 const struct psd_report *known, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned v = 0; v < loaded->n_variants && !status; v++) {
+		struct psd_ask_settings settings =
+			ask_settings(command->options, loaded->models ? loaded->models[v] : &loaded->costed);
+
+		settings.known = known;
+		settings.is_short = known != NULL;
+		if (command->options->form != PSD_FORM_JSON && (known ? loaded->scenario.n_swept > 0 : v > 0))
+			fputs(known ? "\n" : "\n\n", stdout);
+		status = write_answers(command, &settings, err);
+	}
+	return status;
+}
+
+/* A job is asked about all its clusters: a part of a sweep has no answers, nor has a cluster without a bandwidth. */
+static bool has_answers(const struct psd_options *options, const struct psd_scenario *scenario)
+{
+	return scenario->has_job && options->form != PSD_FORM_CSV && !options->shard &&
+	       psd_scenario_point(scenario, 0).bandwidth_bps > 0.0;
+}
+
 static enum psd_status run_sweep(struct command *command, const struct psd_loaded_scenario *loaded,
 				 struct psd_error *err)
 {
@@ -195,6 +258,8 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		return status;
 	psd_output_find_limits(&report);
 	status = write_report(command, &report, err);
+	if (!status && has_answers(options, &loaded->scenario))
+		status = write_all_answers(command, loaded, &report, err);
 	if (!status)
 		status = psd_output_refused(&report, err);
 	psd_report_release(&report);
@@ -454,25 +519,8 @@ static enum psd_status write_scenario(const struct psd_scenario *scenario, struc
 
 static enum psd_status answer(struct command *command, const struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
-	const struct psd_options *options = command->options;
-	const struct psd_ask_settings settings = {
-		.costed = &loaded->costed,
-		.system_name = options->system_name,
-		.is_estimate = options->is_estimate,
-		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
-	};
-	struct psd_answers answers;
-	enum psd_status status = check_platform(options, loaded, err);
-
-	if (!status)
-		status = psd_ask_all(&settings, &answers, &command->signal_number, err);
-	if (status)
-		return status;
-	status = options->form == PSD_FORM_JSON
-			 ? psd_answers_write_json(&command->json, loaded->scenario.title, &answers, err)
-			 : psd_answers_write_text(stdout, loaded->scenario.title, &answers, err);
-	psd_answers_release(&answers);
-	return status;
+	PSD_TRY(check_platform(command->options, loaded, err));
+	return write_all_answers(command, loaded, NULL, err);
 }
 
 static int answer_all(struct command *command, const struct psd_loaded_scenario *scenarios)

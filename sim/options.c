@@ -74,7 +74,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES,
 	 .commands = OF(PREDICT) | OF(ASK)},
 	{OPTION("--quiet", NULL, "print no progress and no notes on standard error"), .kind = PSD_OPTION_FLAG,
-	 AT(is_quiet), .commands = OF(PREDICT)},
+	 AT(is_quiet), .commands = OF(PREDICT) | OF(ASK)},
 	{OPTION("-o", "PROFILE.csv", "profile to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES,
 	 AT(output_path), .commands = OF(IMPORT), .is_needed = true},
 	{OPTION("--model", "MODEL",

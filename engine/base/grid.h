@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 
 enum {
-	PSD_GRID_COLUMNS = 36,
+	PSD_GRID_COLUMNS = 40,
 	PSD_GRID_CELL = 96, /* size of a cell, bytes, with the zero at its end; longer texts are cut */
 	/* number of significant digits of a number; all digits before the decimal point are shown */
 	PSD_GRID_DIGITS = 4,

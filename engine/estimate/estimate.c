@@ -265,6 +265,12 @@ enum psd_status psd_estimator_run(struct psd_estimator *estimator, struct psd_ru
 	return PSD_OK;
 }
 
+enum psd_status psd_estimator_time(struct psd_estimator *estimator, struct psd_run_length length,
+				   struct psd_outcome *outcome, struct psd_error *err)
+{
+	return run_time(estimator, length, NULL, outcome, err);
+}
+
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome, struct psd_error *err)
 {

@@ -22,7 +22,9 @@ enum show {
 	SHOW_RATIO,
 	SHOW_PLAIN,
 	SHOW_PERCENT,
-	SHOW_ERROR
+	SHOW_ERROR,
+	SHOW_SHARE, /* percentage with one decimal */
+	SHOW_NUMBER /* four digits, two decimals at most */
 };
 enum { SHOWN_ALIKE = 3 };
 
@@ -54,6 +56,10 @@ enum column_id {
 	P99,
 	LOW,
 	HIGH,
+	EFFICIENCY,
+	MEMORY,
+	HOURS,
+	COST,
 	COLUMNS, /* number of columns in every CSV; the next ones are there if keys are swept, before these keys */
 	MODEL = COLUMNS,
 	BATCH,
@@ -169,6 +175,15 @@ static const struct column {
 		 "worker and in a real run"},
 	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
 		  "upper end of the band of `images_per_sec`, see `low`"},
+	[EFFICIENCY] = {"efficiency", "", "efficiency", SHOW_SHARE, VALUE, AT(efficiency_ratio), RATIO_DIGITS, "",
+			"`images_per_sec` divided by that of as many workers that only compute; empty in a real run"},
+	[MEMORY] = {"memory_bytes", "memory", "worker", SHOW_SIZE, VALUE, AT(memory_bytes), RATE_DIGITS, "byte",
+		    "memory that a worker's device needs for parameters, gradients, optimiser, activations and buffers "
+		    "of the method, without workspace of libraries; empty in a real run"},
+	[HOURS] = {"hours", "job", "hours", SHOW_NUMBER, VALUE, AT(job_hours), SEC_DIGITS, "h",
+		   "duration of the whole `job` in hours; empty without `job.samples`"},
+	[COST] = {"cost", "job", "cost", SHOW_NUMBER, VALUE, AT(job_cost), SEC_DIGITS, "",
+		  "money for the whole `job`; empty without `job.samples` and `job.price`"},
 #define IF_SWEPT "; only if `sweep` has other keys than nodes, workers, bandwidth and fuse"
 	[MODEL] = {"model", "", "", SHOW_TEXT, TEXT, AT(model), 0, "", "name of the model" IF_SWEPT},
 	[BATCH] = {"batch_per_worker", "", "", SHOW_COUNT, COUNT, AT(batch), 0, "", "samples of a worker" IF_SWEPT},
@@ -292,6 +307,10 @@ static const enum column_id in_tables[] = {NODES,
 					   LOW,
 					   HIGH,
 					   SPEEDUP,
+					   EFFICIENCY,
+					   HOURS,
+					   COST,
+					   MEMORY,
 					   COMPUTE,
 					   OTHER_WORK,
 					   EXPOSED,
@@ -345,6 +364,14 @@ static void find_decimals(struct table *table)
 		table->decimals[s] = psd_units_decimals(least[s] * table->scales[s], KEPT_DIGITS, most_decimals[s]);
 }
 
+/* Tells whether the scenario has the keys to which a column belongs. */
+static bool is_asked(const struct psd_result *result, enum column_id c)
+{
+	if (c == MEMORY)
+		return result->job && result->job->memory_bytes > 0;
+	return c != EFFICIENCY || result->job;
+}
+
 /* Left out is what would say the same in every row: as many workers as nodes, one bandwidth, no such part of an
  * iteration. */
 static bool says_something(const struct table *table, enum column_id c)
@@ -354,7 +381,8 @@ static bool says_something(const struct table *table, enum column_id c)
 	for (unsigned i = 0; i < table->n_results; i++) {
 		const struct psd_result *result = &table->results[i];
 
-		if (!result->is_refused && (c != WORKERS || result->point.workers != result->point.nodes) &&
+		if (!result->is_refused && is_asked(result, c) &&
+		    (c != WORKERS || result->point.workers != result->point.nodes) &&
 		    (c != FUSE || result->point.fuse_bytes > 0) &&
 		    (c != BANDWIDTH || result->bandwidth_bps.value != table->results[0].bandwidth_bps.value) &&
 		    ((c != OTHER_WORK && c != OTHER_WAITING) || number_of(result, &columns[c]).value >= least_sec))
@@ -389,6 +417,8 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 	case SHOW_RATIO: psd_grid_set_number(grid, at, value, ratio_decimals(value)); break;
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
+	case SHOW_SHARE: psd_grid_set(grid, at, "%.1f %%", 100.0 * value); break;
+	case SHOW_NUMBER: psd_grid_set_number(grid, at, value, psd_units_decimals(value, 4, 2)); break;
 	case SHOW_ERROR:
 		psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fitted.value > 0.0 ? 'c' : ' ');
 		break;

@@ -2,11 +2,14 @@
 #include "engine/result/result.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 #include "engine/scenario/stack.h"
+
+static const double sec_per_hour = 3600.0;
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
 {
@@ -32,6 +35,27 @@ static void add_band(struct psd_result *result, const struct psd_stack_row *stac
 
 	result->low = (struct psd_result_value){record.has_band, result->images_per_sec * record.low_ratio};
 	result->high = (struct psd_result_value){record.has_band, result->images_per_sec * record.high_ratio};
+}
+
+double psd_result_job_sec(const struct psd_training_job *job, double step_samples, double iteration_sec)
+{
+	return ceil((double)job->samples * job->epochs / step_samples) * iteration_sec;
+}
+
+double psd_result_job_cost(const struct psd_training_job *job, unsigned workers, double job_sec)
+{
+	return job_sec / sec_per_hour * workers * job->price;
+}
+
+static void add_job(struct psd_result *result, const struct psd_training_job *job)
+{
+	const double step_samples = (double)result->point.workers * result->batch;
+	const double sec = psd_result_job_sec(job, step_samples, result->outcome.iteration_sec);
+
+	result->job = job;
+	result->job_hours = (struct psd_result_value){job->samples > 0, sec / sec_per_hour};
+	result->job_cost = (struct psd_result_value){job->samples > 0 && job->price > 0.0,
+						     psd_result_job_cost(job, result->point.workers, sec)};
 }
 
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,
@@ -70,6 +94,11 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		compare(&result, published);
 	if (basis->has_band && system->stack && point.workers > 1)
 		add_band(&result, system->stack);
+	if (basis->compute_sec > 0.0)
+		result.efficiency_ratio = (struct psd_result_value){true, basis->compute_sec / outcome->iteration_sec};
+	result.memory_bytes = (struct psd_result_value){outcome->memory_bytes > 0, (double)outcome->memory_bytes};
+	if (basis->scenario->has_job)
+		add_job(&result, &basis->scenario->job);
 	return result;
 }
 

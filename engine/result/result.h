@@ -55,6 +55,13 @@ struct psd_result {
 	char limit[PSD_RESULT_LIMIT_MAX];
 	/* lower and upper end of the band of a prediction's images_per_sec, from the record of its stack */
 	struct psd_result_value low, high;
+	/* samples per second divided by those of as many workers that only compute; absent in a real run */
+	struct psd_result_value efficiency_ratio;
+	/* memory that a worker's device needs, bytes; absent in a real run */
+	struct psd_result_value memory_bytes;
+	/* hours and money of the scenario's job; absent without its samples and its price */
+	struct psd_result_value job_hours, job_cost;
+	const struct psd_training_job *job; /* job of the scenario, borrowed; NULL: it has none */
 	/* The values below are only in tables, not in CSV. */
 	/* Kinds of values of the point that are beyond the scenario's calibration, see psd_result_beyond(); NULL:
 	 * none. */
@@ -72,14 +79,18 @@ struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
 	const struct psd_published *published; /* published results to compare with; NULL: none */
-	uint64_t tokens;   /* number of tokens of a sample; 0: the model's input is not a sequence */
-	bool has_band;	   /* results are predictions, which get the bands (low, high) of their stacks */
-	const char *model; /* name of the model; NULL: not known */
+	uint64_t tokens;    /* number of tokens of a sample; 0: the model's input is not a sequence */
+	bool has_band;	    /* results are predictions, which get the bands (low, high) of their stacks */
+	const char *model;  /* name of the model; NULL: not known */
+	double compute_sec; /* time in which a worker computes a batch, seconds; 0: not known */
 };
 
 /* Returns the throughput of all workers, samples per second: workers * batch_per_worker / iteration_sec. Pure, any
  * thread, as all functions below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec);
+/* Returns the seconds of a whole job whose iterations have that many samples on all workers, and its cost. */
+double psd_result_job_sec(const struct psd_training_job *job, double step_samples, double iteration_sec);
+double psd_result_job_cost(const struct psd_training_job *job, unsigned workers, double job_sec);
 /* Makes a result from an outcome. baseline_images_per_sec: throughput that counts as speedup 1; 0: not known, so there
  * is no speedup. */
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,

@@ -135,8 +135,9 @@ enum psd_status psd_answers_write_text(FILE *out, const char *title, const struc
 	struct psd_text lines = {.bytes = NULL}, head = {.bytes = NULL};
 	enum psd_status status;
 
-	psd_text_add(&head, "%s", title);
-	add_wrapped(&lines, &head);
+	psd_text_add(&head, "%s", title ? title : "");
+	if (title)
+		add_wrapped(&lines, &head);
 	for (uint32_t i = 0; i < answers->n; i++) {
 		const bool is_new = i == 0 || strcmp(answers->all[i].question, answers->all[i - 1].question) != 0;
 

@@ -53,7 +53,7 @@ void psd_answer_add_time(struct psd_text *text, double sec);
 /* Appends a number with four significant digits, and all digits before the decimal point. */
 void psd_answer_add_number(struct psd_text *text, double number);
 
-/* Writes the title and the sentences, in lines of at most 80 characters. PSD_ENOMEM. */
+/* Writes the title, unless it is NULL, and the sentences, in lines of at most 80 characters. PSD_ENOMEM. */
 enum psd_status psd_answers_write_text(FILE *out, const char *title, const struct psd_answers *answers,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Writes an object with the title and a row for each answer, as an element of the array that is open in `json`.

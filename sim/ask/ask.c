@@ -1,12 +1,32 @@
 /* The table of questions, in the order of their answers. */
 #include "sim/ask/ask.h"
 
-#include "sim/sweep/sweep.h"
-
-static const psd_question_fn questions[] = {
-	psd_ask_efficiency, psd_ask_knee,    psd_ask_bandwidth, psd_ask_best,	  psd_ask_break_even,
-	psd_ask_hours,	    psd_ask_cluster, psd_ask_memory,	psd_ask_failures,
+static const struct question {
+	const char *name;
+	psd_question_fn answer;
+	bool is_short; /* the answer also stands below a table of results */
+} questions[] = {
+	{"efficiency", psd_ask_efficiency, true},  {"knee", psd_ask_knee, false},
+	{"bandwidth", psd_ask_bandwidth, false},   {"best system", psd_ask_best, true},
+	{"break-even", psd_ask_break_even, false}, {"hours", psd_ask_hours, false},
+	{"clusters", psd_ask_cluster, true},	   {"memory", psd_ask_memory, true},
+	{"failures", psd_ask_failures, true},	   {"real runs", psd_ask_runs, true},
 };
+
+enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
+
+static void add_short_notes(struct psd_answers *answers)
+{
+	struct psd_text *text = &psd_answers_add(answers, "notes", NULL)->sentence;
+	unsigned n = 0;
+
+	psd_text_add(text, "Efficiency: samples/s divided by those of as many workers that only compute. `psd-sim ask` "
+			   "also answers:");
+	for (unsigned q = 0; q < N_QUESTIONS; q++)
+		if (!questions[q].is_short)
+			psd_text_add(text, "%s %s", n++ ? "," : "", questions[q].name);
+	psd_text_add(text, ".");
+}
 
 /* Says by which rules the answers were made. */
 static void add_notes(const struct psd_ask *ask, struct psd_answers *answers)
@@ -36,9 +56,19 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 	*answers = (struct psd_answers){.all = NULL};
 	*signal_number = 0;
 	PSD_TRY(psd_ask_open(&ask, settings, err));
-	for (size_t q = 0; q < sizeof(questions) / sizeof(questions[0]) && !ask.status; q++)
-		questions[q](&ask, answers);
-	add_notes(&ask, answers);
+	psd_progress_start(&ask.progress, N_QUESTIONS, settings->has_progress);
+	for (; ask.n_answered < N_QUESTIONS && !ask.status; ask.n_answered++) {
+		const struct question *question = &questions[ask.n_answered];
+
+		ask.question = question->name;
+		if (question->is_short || !settings->is_short)
+			question->answer(&ask, answers);
+	}
+	psd_progress_end(&ask.progress);
+	if (settings->is_short)
+		add_short_notes(answers);
+	else
+		add_notes(&ask, answers);
 	*signal_number = ask.signal_number;
 	psd_ask_close(&ask);
 	if (ask.status)

@@ -5,17 +5,24 @@
 
 #include "engine/base/error.h"
 #include "engine/case/case.h"
+#include "engine/estimate/estimate.h"
 #include "engine/program/outcome.h"
 #include "sim/ask/answer.h"
+#include "sim/sweep/progress.h"
+#include "sim/sweep/sweep.h"
 
 /* Rule by which a number is predicted: by estimate, or by simulation. */
 enum psd_ask_how { PSD_ASK_ESTIMATE, PSD_ASK_CONFIRM };
 
 struct psd_ask_settings {
 	const struct psd_costed_model *costed; /* borrowed */
-	const char *system_name;	       /* name of the only system; NULL: all systems */
-	bool is_estimate;		       /* nothing is simulated: estimates stand for simulations */
-	unsigned n_at_once;		       /* largest number of simulations at a time, >= 1 */
+	/* results that are known already, of any variant of the scenario; NULL: none */
+	const struct psd_report *known;
+	const char *system_name; /* name of the only system; NULL: all systems */
+	bool is_estimate;	 /* nothing is simulated: estimates stand for simulations */
+	bool is_short;		 /* only answers that stand below a table of results */
+	bool has_progress;	 /* progress is shown on standard error */
+	unsigned n_at_once;	 /* largest number of simulations at a time, >= 1 */
 };
 
 struct psd_ask_entry {
@@ -26,8 +33,15 @@ struct psd_ask_entry {
 	struct psd_outcome outcome;
 };
 
+/* The case of a system that was estimated last. Estimates that differ from it in the bandwidth alone take it again. */
+struct psd_ask_ready {
+	struct psd_case made;
+	struct psd_estimator *estimator; /* NULL: there is no case */
+};
+
 struct psd_ask {
 	struct psd_ask_settings settings;
+	struct psd_ask_ready *ready; /* one for each system that is asked about */
 	const struct psd_scenario *scenario;
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
 	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
@@ -39,12 +53,15 @@ struct psd_ask {
 	struct psd_ask_entry *entries; /* hash table of predictions */
 	size_t n_entries, n_slots;
 	unsigned n_simulated; /* number of simulations that were made */
+	struct psd_progress progress;
+	unsigned n_answered;  /* number of questions that are answered, for the line of progress */
+	const char *question; /* name of the present one */
 	int signal_number;
 	enum psd_status status; /* first failure; later predictions do nothing */
 	struct psd_error *err;
 };
 
-/* A question: a row of the table in ask.c. */
+/* Answers a question, a row of the table in ask.c. */
 typedef void (*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
@@ -55,6 +72,7 @@ void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers);
 
 /* Answers all questions of a scenario. *answers is filled on success; psd_answers_release() releases it.
  * *signal_number: as with psd_sweep_run(). PSD_EINVAL: the scenario has no bandwidth, an unknown system, or a system

@@ -8,6 +8,8 @@
 
 /* A system is faster only if it has more samples per second by this ratio: equal systems have no order. */
 static const double equal_ratio = 0.001;
+/* A faster link may cost a system this share of its samples per second, because transfers start in another order. */
+static const double monotone_ratio = 0.05;
 
 enum { COARSE_RATES = 3, MOST_TURNS = 4 };
 
@@ -169,14 +171,46 @@ static void add_turns(struct duel *duel, uint64_t least, uint64_t most, struct t
 	duel->before = end;
 }
 
+/* Tells whether the order is the same at all bandwidths between two: no system loses by a faster link, so neither is
+ * faster than at `most` or slower than at `least`. */
+static bool is_sure(const struct duel *duel, uint64_t least, uint64_t most)
+{
+	const struct psd_ask *ask = duel->ask;
+	const double slack = 1.0 + monotone_ratio;
+	double a[2], b[2];
+
+	for (int i = 0; i < 2; i++) {
+		const double bps = psd_ask_rate(i == 0 ? least : most);
+
+		a[i] = psd_ask_samples_per_sec(duel->ask, duel->a, ask->most_nodes, bps, duel->how);
+		b[i] = psd_ask_samples_per_sec(duel->ask, duel->b, ask->most_nodes, bps, duel->how);
+	}
+	return a[0] > 0.0 && b[0] > 0.0 && (a[0] > slack * b[1] || b[0] > slack * a[1]);
+}
+
+/* Adds the turns at the listed numbers from `first` to `last`, which are indices of the list. */
+static void scan(struct duel *duel, const uint64_t numbers[], unsigned first, unsigned last, struct turns *turns)
+{
+	const unsigned middle = first + (last - first) / 2;
+	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
+
+	if (duel->ask->status || first == last)
+		return;
+	if (last - first == 1 || (is_over_rates && is_sure(duel, numbers[first], numbers[last]))) {
+		add_turns(duel, numbers[first], numbers[last], turns);
+		return;
+	}
+	scan(duel, numbers, first, middle, turns);
+	scan(duel, numbers, middle, last, turns);
+}
+
 /* Finds turns by estimates at the listed numbers, then their borders, then moves them to where simulations turn. */
 static void find_turns(struct duel *duel, const uint64_t numbers[], unsigned n, struct turns *turns)
 {
 	duel->how = PSD_ASK_ESTIMATE;
 	*turns = (struct turns){.first = order_of(duel, numbers[0])};
 	duel->before = turns->first;
-	for (unsigned i = 1; i < n && !duel->ask->status; i++)
-		add_turns(duel, numbers[i - 1], numbers[i], turns);
+	scan(duel, numbers, 0, n - 1, turns);
 	duel->how = PSD_ASK_CONFIRM;
 	duel->before = turns->first;
 	for (unsigned t = 0; t < turns->n && !duel->ask->status; t++) {

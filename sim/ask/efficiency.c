@@ -176,7 +176,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		psd_answer_add_nodes(text, ask->most_nodes);
 		psd_text_add(text, " at any bandwidth: at ");
 		psd_answer_add_rate(text, value.number);
-		psd_text_add(text, " it has %.0f %%, bound by ", 100.0 * reached_ratio);
+		psd_text_add(text, " it has %.3g %%, bound by ", 100.0 * reached_ratio);
 		psd_ask_add_limit(text, value.limit);
 	} else {
 		psd_text_add(text, "needs ");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/result/result.h"
 #include "sim/ask/ask.h"
 #include "sim/ask/failures.h"
 
@@ -17,9 +18,10 @@ struct cost {
 /* Money, or hours of workers if the job names no price. */
 static double money_of(const struct psd_ask *ask, unsigned nodes, double sec)
 {
-	const double price = ask->scenario->job.price > 0.0 ? ask->scenario->job.price : 1.0;
+	struct psd_training_job job = ask->scenario->job;
 
-	return sec / sec_per_hour * psd_ask_workers(ask, nodes) * price;
+	job.price = job.price > 0.0 ? job.price : 1.0;
+	return psd_result_job_cost(&job, psd_ask_workers(ask, nodes), sec);
 }
 
 static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
@@ -33,7 +35,7 @@ static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes,
 
 	if (outcome->iteration_sec <= 0.0)
 		return cost;
-	cost.sec = ceil((double)job->samples * job->epochs / step_samples) * outcome->iteration_sec;
+	cost.sec = psd_result_job_sec(job, step_samples, outcome->iteration_sec);
 	cost.money = money_of(ask, nodes, cost.sec);
 	return cost;
 }

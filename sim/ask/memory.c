@@ -78,9 +78,40 @@ static void add_memory(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		(struct psd_answer_value){.name = "fits", .unit = "flag", .number = bytes <= memory_bytes});
 }
 
+/* Adds one sentence if all systems fit. */
+static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
+{
+	const uint64_t memory_bytes = ask->scenario->job.memory_bytes;
+	struct psd_footprint footprint;
+	char text[PSD_UNITS_TEXT_MAX];
+	unsigned largest = ask->first_system;
+	struct psd_answer *answer;
+	uint64_t most = 0;
+
+	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
+		if (!count(ask, s, &footprint))
+			continue;
+		largest = psd_footprint_bytes(&footprint) > most ? s : largest;
+		most = psd_footprint_bytes(&footprint) > most ? psd_footprint_bytes(&footprint) : most;
+	}
+	if (most == 0 || most > memory_bytes)
+		return false;
+	answer = psd_answers_add(answers, "memory", psd_ask_system_name(ask, largest));
+	psd_text_add(&answer->sentence, "Workers of all systems fit ");
+	psd_text_add(&answer->sentence, "%s: ", psd_units_write_bytes(memory_bytes, text));
+	psd_text_add(&answer->sentence, "that of %s needs most, at least %s.", answer->system,
+		     psd_units_write_bytes(most, text));
+	psd_answer_add_value(answers, answer,
+			     (struct psd_answer_value){.name = "memory", .unit = "bytes", .number = (double)most});
+	psd_answer_add_value(answers, answer, (struct psd_answer_value){.name = "fits", .unit = "flag", .number = 1.0});
+	return true;
+}
+
 void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (!ask->scenario->has_job || ask->scenario->job.memory_bytes == 0)
+		return;
+	if (ask->settings.is_short && add_all_fit(ask, answers))
 		return;
 	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 		add_memory(ask, answers, ask->first_system + s);

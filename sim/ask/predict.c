@@ -62,46 +62,82 @@ static void keep_nodes(struct psd_scenario *scenario, unsigned nodes)
 	scenario->n_backgrounds = n;
 }
 
-/* Simulates or estimates an entry. */
-static enum psd_status execute_in(struct psd_ask *ask, const struct psd_costed_model *costed,
-				  const struct psd_ask_entry *entry, bool is_simulated, struct psd_outcome *outcome,
-				  struct psd_error *err)
+static enum psd_status simulate_in(struct psd_ask *ask, const struct psd_costed_model *costed,
+				   const struct psd_ask_entry *entry, struct psd_outcome *outcome,
+				   struct psd_error *err)
 {
-	const struct psd_scenario *scenario = costed->scenario;
-	const struct psd_system *system = &scenario->systems[entry->system];
-	struct psd_run_length length = psd_run_length_make(system, scenario->iterations, 0.0);
+	const struct psd_point point = point_of(ask, entry->nodes, entry->bandwidth_bps);
 	struct psd_case made;
-	enum psd_status status =
-		psd_case_make(&made, costed, system, point_of(ask, entry->nodes, entry->bandwidth_bps), err);
+	enum psd_status status = psd_case_make(&made, costed, &costed->scenario->systems[entry->system], point, err);
 
 	*outcome = (struct psd_outcome){.iteration_sec = 0.0};
 	if (status)
 		return status;
-	length.most_events = scenario->most_events;
-	status = is_simulated ? psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, outcome, err)
-			      : psd_estimate_time(&made.program, length, NULL, outcome, err);
+	status = psd_simulate(&made, PSD_DETAIL_CLASSES, NULL, NULL, outcome, err);
 	psd_case_release(&made);
 	return status;
 }
 
-static enum psd_status execute(struct psd_ask *ask, const struct psd_ask_entry *entry, bool is_simulated,
-			       struct psd_outcome *outcome, struct psd_error *err)
+static enum psd_status simulate(struct psd_ask *ask, const struct psd_ask_entry *entry, struct psd_outcome *outcome,
+				struct psd_error *err)
 {
 	struct psd_costed_model costed = *ask->settings.costed;
 	struct psd_scenario *fitting;
 	enum psd_status status;
 
-	if (!is_simulated || (ask->scenario->n_slowdowns == 0 && ask->scenario->n_backgrounds == 0))
-		return execute_in(ask, ask->settings.costed, entry, is_simulated, outcome, err);
+	if (ask->scenario->n_slowdowns == 0 && ask->scenario->n_backgrounds == 0)
+		return simulate_in(ask, ask->settings.costed, entry, outcome, err);
 	fitting = malloc(sizeof(*fitting));
 	if (!fitting)
 		return psd_out_of_memory(err);
 	*fitting = *ask->scenario;
 	keep_nodes(fitting, entry->nodes);
 	costed.scenario = fitting;
-	status = execute_in(ask, &costed, entry, is_simulated, outcome, err);
+	status = simulate_in(ask, &costed, entry, outcome, err);
 	free(fitting);
 	return status;
+}
+
+static void discard(struct psd_ask_ready *ready)
+{
+	if (ready->estimator)
+		psd_case_release(&ready->made);
+	psd_estimator_free(ready->estimator);
+	ready->estimator = NULL;
+}
+
+/* Makes the system's case that of the entry; *is_new: it was none that reaches it. */
+static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *entry, bool *is_new,
+			       struct psd_error *err)
+{
+	struct psd_ask_ready *ready = &ask->ready[entry->system - ask->first_system];
+	const struct psd_system *system = &ask->scenario->systems[entry->system];
+	const struct psd_point point = point_of(ask, entry->nodes, entry->bandwidth_bps);
+	enum psd_status status;
+
+	*is_new = !ready->estimator || !psd_case_reaches(&ready->made, ask->settings.costed, system, point);
+	if (!*is_new) {
+		psd_case_move(&ready->made, point);
+		return PSD_OK;
+	}
+	discard(ready);
+	PSD_TRY(psd_case_make(&ready->made, ask->settings.costed, system, point, err));
+	status = psd_estimator_new(&ready->estimator, &ready->made.program, err);
+	if (status)
+		psd_case_release(&ready->made);
+	return status;
+}
+
+static enum psd_status estimate(struct psd_ask *ask, const struct psd_ask_entry *entry, bool *is_new,
+				struct psd_outcome *outcome, struct psd_error *err)
+{
+	struct psd_run_length length =
+		psd_run_length_make(&ask->scenario->systems[entry->system], ask->scenario->iterations, 0.0);
+
+	*outcome = (struct psd_outcome){.iteration_sec = 0.0};
+	length.most_events = ask->scenario->most_events;
+	PSD_TRY(prepare(ask, entry, is_new, err));
+	return psd_estimator_time(ask->ready[entry->system - ask->first_system].estimator, length, outcome, err);
 }
 
 struct batch {
@@ -114,10 +150,11 @@ struct batch {
 static enum psd_status execute_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct batch *batch = context;
-	enum psd_status status = execute(batch->ask, &batch->entries[job], true, outcome, err);
+	enum psd_status status = simulate(batch->ask, &batch->entries[job], outcome, err);
+	bool is_new;
 
 	if (status == PSD_EINVAL && err->is_limit) {
-		status = execute(batch->ask, &batch->entries[job], false, outcome, err);
+		status = estimate(batch->ask, &batch->entries[job], &is_new, outcome, err);
 		outcome->is_estimate = status == PSD_OK;
 	}
 	if (status == PSD_EINVAL) {
@@ -225,6 +262,47 @@ void psd_ask_predict_all(struct psd_ask *ask, const struct psd_ask_entry wanted[
 	free(outcomes);
 }
 
+/* Estimates an entry and keeps it. A new case is also estimated with the bandwidths of the sweep: most questions ask
+ * for all of them, and the case takes longer to make than an estimate. */
+static enum psd_status estimate_and_keep(struct psd_ask *ask, const struct psd_ask_entry *entry, struct psd_error *err)
+{
+	struct psd_ask_entry other = *entry;
+	struct psd_outcome outcome;
+	bool is_new;
+	enum psd_status status = estimate(ask, entry, &is_new, &outcome, err);
+
+	if (status && status != PSD_EINVAL)
+		return status;
+	if (status)
+		outcome = (struct psd_outcome){.is_refused = true};
+	keep(ask, entry, &outcome);
+	for (unsigned b = 0; b < ask->n_bandwidths && !status && is_new && has_room(ask); b++) {
+		struct psd_ask_ready *ready = &ask->ready[entry->system - ask->first_system];
+		struct psd_error ignored;
+		bool is_other;
+
+		other.bandwidth_bps = ask->bandwidths_bps[b];
+		if (!is_known(ask, &other) &&
+		    psd_case_reaches(&ready->made, ask->settings.costed, &ask->scenario->systems[entry->system],
+				     point_of(ask, other.nodes, other.bandwidth_bps)) &&
+		    !estimate(ask, &other, &is_other, &outcome, &ignored))
+			keep(ask, &other, &outcome);
+	}
+	return PSD_OK;
+}
+
+/* Shows the question and the prediction that comes next. */
+static void show_progress(struct psd_ask *ask, const struct psd_ask_entry *entry)
+{
+	char name[256];
+
+	if (!ask->progress.is_shown || !ask->question)
+		return;
+	snprintf(name, sizeof(name), "%s: %.80s at %u nodes", ask->question, psd_ask_system_name(ask, entry->system),
+		 entry->nodes);
+	psd_progress_show(&ask->progress, ask->n_answered, name);
+}
+
 const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 					  enum psd_ask_how how)
 {
@@ -233,7 +311,6 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 					    .nodes = nodes,
 					    .bandwidth_bps = bandwidth_bps,
 					    .how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : how};
-	struct psd_outcome outcome;
 	struct psd_error err;
 	enum psd_status status;
 
@@ -241,17 +318,19 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 		return &nothing;
 	if (is_known(ask, &entry))
 		return &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
+	show_progress(ask, &entry);
 	if (entry.how == PSD_ASK_CONFIRM) {
 		psd_ask_predict_all(ask, &entry, 1);
 		return ask->status ? &nothing : &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
 	}
-	status = execute(ask, &entry, false, &outcome, &err);
-	if (status && status != PSD_EINVAL) {
+	status = estimate_and_keep(ask, &entry, &err);
+	if (!status)
+		return &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
+	if (!ask->status) {
 		ask->status = status;
 		*ask->err = err;
-		return &nothing;
 	}
-	return &keep(ask, &entry, status ? &nothing : &outcome)->outcome;
+	return &nothing;
 }
 
 double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
@@ -374,6 +453,29 @@ static enum psd_status check_systems(const struct psd_ask *ask, struct psd_error
 	return status;
 }
 
+/* Keeps results of a sweep of the same scenario. */
+static void keep_known(struct psd_ask *ask, const struct psd_report *report)
+{
+	const unsigned n_results = report->n_systems * report->n_points;
+
+	for (unsigned i = 0; i < n_results && has_room(ask); i++) {
+		const struct psd_result *result = &report->results[i];
+		const struct psd_point *point = &result->point;
+		const struct psd_ask_entry entry = {
+			.system = (unsigned)(result->system - ask->scenario->systems),
+			.nodes = point->nodes,
+			.bandwidth_bps = point->bandwidth_bps,
+			.how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : PSD_ASK_CONFIRM,
+		};
+		const struct psd_point same = point_of(ask, point->nodes, point->bandwidth_bps);
+
+		if (psd_report_costed(report, result) == ask->settings.costed && !result->is_refused &&
+		    point->workers == same.workers && point->workers_per_node == same.workers_per_node &&
+		    point->fuse_bytes == same.fuse_bytes)
+			keep(ask, &entry, &result->outcome);
+	}
+}
+
 enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings *settings, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = settings->costed->scenario;
@@ -401,6 +503,13 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 		status = list_sizes(ask);
 	if (!status)
 		status = check_systems(ask, err);
+	ask->ready = calloc(ask->n_systems, sizeof(*ask->ready));
+	if (!status && !ask->ready)
+		status = psd_out_of_memory(err);
+	if (!status && settings->known)
+		keep_known(ask, settings->known);
+	if (!status)
+		status = ask->status;
 	if (status)
 		psd_ask_close(ask);
 	return status;
@@ -408,6 +517,10 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 
 void psd_ask_close(struct psd_ask *ask)
 {
+	for (unsigned s = 0; ask->ready && s < ask->n_systems; s++)
+		discard(&ask->ready[s]);
+	free(ask->ready);
+	ask->ready = NULL;
 	free(ask->sizes);
 	free(ask->entries);
 	ask->sizes = NULL;

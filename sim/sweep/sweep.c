@@ -6,6 +6,7 @@
 
 #include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
+#include "engine/program/footprint.h"
 #include "engine/scenario/scenario_heed.h"
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
@@ -57,6 +58,7 @@ static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 /* The case that was estimated last. Estimates that differ from it in the bandwidth alone take it again. */
 struct prepared {
 	struct psd_case made;
+	uint64_t memory_bytes;		 /* memory of its workers */
 	struct psd_estimator *estimator; /* NULL: there is no case */
 };
 
@@ -66,6 +68,14 @@ static void discard(struct prepared *prepared)
 		psd_case_release(&prepared->made);
 	psd_estimator_free(prepared->estimator);
 	prepared->estimator = NULL;
+}
+
+static uint64_t memory_of(const struct psd_case *made)
+{
+	const struct psd_workload workload = psd_scenario_workload(made->costed->scenario, made->system);
+	const struct psd_footprint footprint = psd_footprint_make(&made->program, workload.batch_per_worker);
+
+	return psd_footprint_bytes(&footprint);
 }
 
 /* Makes *prepared the case of the job. */
@@ -82,6 +92,8 @@ static enum psd_status prepare(struct prepared *prepared, const struct job *job,
 	status = psd_estimator_new(&prepared->estimator, &prepared->made.program, err);
 	if (status)
 		psd_case_release(&prepared->made);
+	else
+		prepared->memory_bytes = memory_of(&prepared->made);
 	return status;
 }
 
@@ -96,7 +108,9 @@ static enum psd_status estimate_job(const struct job *job, struct prepared *prep
 	if (job->point.bandwidth_bps == 0.0)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
-	return psd_estimator_run(prepared->estimator, length, outcome, err);
+	PSD_TRY(psd_estimator_run(prepared->estimator, length, outcome, err));
+	outcome->memory_bytes = prepared->memory_bytes;
+	return PSD_OK;
 }
 
 static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
@@ -108,6 +122,8 @@ static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct 
 	if (status)
 		return status;
 	status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
+	if (!status)
+		outcome->memory_bytes = memory_of(&made);
 	psd_case_release(&made);
 	return status;
 }
@@ -418,6 +434,7 @@ static struct psd_result make_result(const struct work_list *list, unsigned i)
 		.tokens = psd_graph_tokens(&job->costed->graph),
 		.model = job->costed->graph.name,
 		.has_band = true,
+		.compute_sec = psd_costed_model_costs(job->costed, job->system)->compute_sec,
 	};
 	struct psd_result result;
 

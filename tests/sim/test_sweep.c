@@ -32,7 +32,7 @@ Test(sweep, rows_are_those_of_single_runs)
 	char *head = line_of(swept.text, 0);
 
 	cr_assert_eq(swept.exit_status, 0, "%s", swept.text);
-	cr_expect(strstr(head, ",low,high,model,batch_per_worker,precision,device,stack,model.batch_per_worker,"
+	cr_expect(strstr(head, ",cost,model,batch_per_worker,precision,device,stack,model.batch_per_worker,"
 			       "cluster.network.latency_sec"),
 		  "%s", head);
 	for (unsigned i = 0; i < 4; i++) {

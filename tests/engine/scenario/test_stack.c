@@ -189,8 +189,8 @@ Test(stack, gives_predictions_a_band)
 	struct psd_scenario scenario;
 
 	load(&scenario, "v100", "", "sync: ps, stack: grpc");
-	const struct psd_result_basis predicted = {&scenario, "sim-flow", NULL, 0, true, NULL},
-				      run = {&scenario, "real", NULL, 0, false, NULL};
+	const struct psd_result_basis predicted = {.scenario = &scenario, .executor = "sim-flow", .has_band = true},
+				      run = {.scenario = &scenario, .executor = "real"};
 	const struct psd_point four = {.nodes = 4, .workers = 4}, one = {.nodes = 1, .workers = 1};
 	const struct psd_result result = psd_result_make(&predicted, &scenario.systems[0], four, &outcome, 0);
 

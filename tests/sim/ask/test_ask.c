@@ -7,6 +7,7 @@
 
 #include "engine/base/random.h"
 #include "engine/estimate/estimate.h"
+#include "engine/scenario/stack.h"
 #include "sim/ask/ask.h"
 #include "sim/sweep/sweep.h"
 #include "tests/cli_helper.h"
@@ -67,22 +68,46 @@ static void open_drawn(struct loaded *loaded, uint64_t seed)
 
 /* ---- exhaustive sweeps ---- */
 
-static double estimated_sec(const struct loaded *loaded, unsigned system, unsigned nodes, double bandwidth_bps)
+/* Case of each system that was estimated last: exhaustive sweeps over bandwidths take it again. */
+static struct kept_case {
+	struct psd_case made;
+	struct psd_estimator *estimator;
+} cases[PSD_MAX_SYSTEMS];
+
+static void forget(void)
 {
+	for (unsigned s = 0; s < PSD_MAX_SYSTEMS; s++) {
+		if (cases[s].estimator)
+			psd_case_release(&cases[s].made);
+		psd_estimator_free(cases[s].estimator);
+		cases[s].estimator = NULL;
+	}
+}
+
+static double estimated_sec(const struct loaded *loaded, unsigned s, unsigned nodes, double bandwidth_bps)
+{
+	const struct psd_system *system = &loaded->scenario.systems[s];
 	struct psd_point point = psd_scenario_point(&loaded->scenario, 0);
-	struct psd_run_length length = psd_run_length_make(&loaded->scenario.systems[system], 0, 0.0);
 	struct psd_outcome outcome;
 	struct psd_error err = {.text = ""};
-	struct psd_case made;
 
 	point.nodes = nodes;
 	point.workers_per_node = loaded->scenario.workers_per_node;
 	point.workers = nodes * point.workers_per_node;
 	point.bandwidth_bps = bandwidth_bps;
-	cr_assert_eq(psd_case_make(&made, &loaded->costed, &loaded->scenario.systems[system], point, &err), PSD_OK,
+	if (cases[s].estimator && psd_case_reaches(&cases[s].made, &loaded->costed, system, point)) {
+		psd_case_move(&cases[s].made, point);
+	} else {
+		if (cases[s].estimator)
+			psd_case_release(&cases[s].made);
+		psd_estimator_free(cases[s].estimator);
+		cases[s].estimator = NULL;
+		cr_assert_eq(psd_case_make(&cases[s].made, &loaded->costed, system, point, &err), PSD_OK, "%s",
+			     err.text);
+		cr_assert_eq(psd_estimator_new(&cases[s].estimator, &cases[s].made.program, &err), PSD_OK);
+	}
+	cr_assert_eq(psd_estimator_run(cases[s].estimator, psd_run_length_make(system, 0, 0.0), &outcome, &err), PSD_OK,
 		     "%s", err.text);
-	cr_assert_eq(psd_estimate_time(&made.program, length, NULL, &outcome, &err), PSD_OK, "%s", err.text);
-	psd_case_release(&made);
 	return outcome.iteration_sec;
 }
 
@@ -309,14 +334,69 @@ static void check_clusters(const struct loaded *loaded, const struct psd_answers
 	}
 }
 
+/* Samples per second of the system on a cluster of the sweep. */
+static double rate_at(const struct loaded *loaded, unsigned system, struct psd_point point)
+{
+	const struct psd_scenario *scenario = &loaded->scenario;
+	const unsigned batch = psd_scenario_workload(scenario, &scenario->systems[system]).batch_per_worker;
+
+	return point.workers * (double)batch / estimated_sec(loaded, system, point.nodes, point.bandwidth_bps);
+}
+
+/* Share of the prediction at which the band of the system's stack begins. */
+static double low_ratio_of(const struct psd_system *system)
+{
+	const struct psd_stack_record record = psd_stack_record(system->stack);
+
+	return record.has_band ? record.low_ratio : 0.9;
+}
+
+/* Of both points with several nodes, the one whose order is in doubt, or else the smaller lead. */
+static void check_runs(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
+{
+	const struct psd_scenario *scenario = &loaded->scenario;
+	double leads[2];
+	bool doubts[2];
+	unsigned points[2], chosen, n = 0;
+
+	for (unsigned p = 0; p < psd_scenario_points(scenario); p++) {
+		const struct psd_point point = psd_scenario_point(scenario, p);
+		const double a = rate_at(loaded, 0, point), b = rate_at(loaded, 1, point);
+
+		if (point.nodes < 2)
+			continue;
+		leads[n] = fmax(a, b) / fmin(a, b) - 1.0;
+		doubts[n] = fmax(a, b) * low_ratio_of(&scenario->systems[a >= b ? 0 : 1]) < fmin(a, b);
+		points[n++] = p;
+	}
+	chosen = doubts[0] == doubts[1] ? leads[1] < leads[0] : doubts[1];
+	const struct psd_answer *answer =
+		find(answers, "real runs", NULL, psd_scenario_point(scenario, points[chosen]).bandwidth_bps);
+
+	cr_assert(answer, "seed %u", (unsigned)seed);
+	cr_expect_float_eq(answer->values[0].number, leads[chosen], 1e-9, "seed %u: %g: %s", (unsigned)seed,
+			   leads[chosen], answer->sentence.bytes);
+	cr_expect_eq(answer->values[2].number, doubts[chosen], "seed %u: %s", (unsigned)seed, answer->sentence.bytes);
+	/* the other one, whose job may cost more, comes second: there are only two points */
+	answer = &answer[1];
+	cr_expect_eq(answer->values[0].bandwidth_bps, psd_scenario_point(scenario, points[1 - chosen]).bandwidth_bps,
+		     "seed %u: %s", (unsigned)seed, answer->sentence.bytes);
+}
+
+static void ask_with(const struct psd_ask_settings *settings, struct psd_answers *answers)
+{
+	struct psd_error err = {.text = ""};
+	int signal_number;
+
+	cr_assert_eq(psd_ask_all(settings, answers, &signal_number, &err), PSD_OK, "%s", err.text);
+}
+
 static void ask(const struct loaded *loaded, bool is_estimate, struct psd_answers *answers)
 {
 	const struct psd_ask_settings settings = {
 		.costed = &loaded->costed, .is_estimate = is_estimate, .n_at_once = 2};
-	struct psd_error err = {.text = ""};
-	int signal_number;
 
-	cr_assert_eq(psd_ask_all(&settings, answers, &signal_number, &err), PSD_OK, "%s", err.text);
+	ask_with(&settings, answers);
 }
 
 static void check_seeds(uint64_t first, uint64_t n)
@@ -333,7 +413,9 @@ static void check_seeds(uint64_t first, uint64_t n)
 		check_turns_of_bandwidth(&loaded, &answers, seed);
 		check_turns_of_nodes(&loaded, &answers, seed);
 		check_clusters(&loaded, &answers, seed);
+		check_runs(&loaded, &answers, seed);
 		psd_answers_release(&answers);
+		forget();
 		loaded_close(&loaded);
 	}
 }
@@ -419,6 +501,15 @@ Test(ask, lines_are_at_most_80_columns_wide)
 	free(made.text);
 }
 
+static unsigned count(const char *text, const char *words)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, words)); at++)
+		n++;
+	return n;
+}
+
 /* Joins lines of the text and looks for each sentence of the JSON in it. */
 Test(ask, each_sentence_has_its_row_in_json)
 {
@@ -430,10 +521,27 @@ Test(ask, each_sentence_has_its_row_in_json)
 	for (const char *line = strchr(text.text, '\n') + 1; *line;
 	     line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
 		n_sentences += *line != ' ' && *line != '\n';
-	for (const char *at = json.text; (at = strstr(at, "\"sentence\":\"")); at++)
-		n_rows++;
+	n_rows = count(json.text, "\"sentence\":\"");
 	cr_expect_gt(n_rows, 20);
 	cr_expect_eq(n_rows, n_sentences);
+	free(text.text);
+	free(json.text);
+}
+
+/* The sentences below a table begin where its notes end, those of JSON are in its last element. */
+Test(ask, sentences_below_a_table_have_their_rows_in_json)
+{
+	const struct run text = run_program("psd-sim", "--estimate " JOB, "");
+	const struct run json = run_program("psd-sim", "--estimate --json " JOB, "");
+	unsigned n_sentences = 0;
+
+	cr_assert(text.exit_status == 0 && json.exit_status == 0);
+	for (const char *line = strstr(text.text, "\nRing keeps ") + 1; *line;
+	     line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+		n_sentences += *line != ' ' && *line != '\n';
+	cr_expect_gt(n_sentences, 10);
+	cr_expect_eq(count(json.text, "\"sentence\":\""), n_sentences, "%s", json.text);
+	cr_expect_eq(count(json.text, "\"iteration_sec\":"), 18, "%s", json.text);
 	free(text.text);
 	free(json.text);
 }
@@ -464,6 +572,122 @@ Test(ask, the_largest_batch_that_fits_is_told)
 
 	expect_fit(batch, "That fits 4 GB");
 	expect_fit(batch + 1, "That does not fit 4 GB");
+	free(made.text);
+}
+
+/* ---- below the table ---- */
+
+Test(ask, results_of_a_sweep_are_not_predicted_again)
+{
+	struct loaded loaded;
+	struct psd_answers answers, told;
+	struct psd_report report;
+	struct psd_error err = {.text = ""};
+	int signal_number;
+
+	loaded_open(&loaded, SLOW_NODE);
+	const struct psd_sweep sweep = {.costed = &loaded.costed, .detail = PSD_DETAIL_CLASSES, .n_at_once = 2};
+	struct psd_ask_settings settings = {.costed = &loaded.costed, .n_at_once = 2};
+
+	cr_assert_eq(psd_sweep_run(&sweep, &report, &signal_number, &err), PSD_OK, "%s", err.text);
+	ask_with(&settings, &answers);
+	settings.known = &report;
+	ask_with(&settings, &told);
+	cr_assert_eq(answers.n, told.n);
+	for (uint32_t i = 0; i + 1 < answers.n; i++)
+		cr_expect_str_eq(told.all[i].sentence.bytes, answers.all[i].sentence.bytes);
+	/* ten rows of the sweep, all of which questions ask for */
+	cr_expect_eq(told.all[told.n - 1].values[0].number, answers.all[answers.n - 1].values[0].number - 10, "%s",
+		     told.all[told.n - 1].sentence.bytes);
+	psd_answers_release(&answers);
+	psd_answers_release(&told);
+	psd_report_release(&report);
+	loaded_close(&loaded);
+}
+
+Test(ask, a_table_with_a_job_has_its_columns_and_answers)
+{
+	const struct run made = run_program("psd-sim", "--estimate " JOB, "| tr '\\n' ' ' | tr -s ' '");
+	static const char *const words[] = {" speedup efficiency hours cost worker ",
+					    " Ring keeps 80 % efficiency up to ",
+					    " With 64 nodes at 10 Gbit/s, PowerSGD is best: ",
+					    " The cheapest cluster within 10.0 h at ",
+					    " The fastest cluster for a cost of 1000 at ",
+					    " Workers of all systems fit 16 GB: that of PowerSGD needs most, ",
+					    " is fastest with a checkpoint every ",
+					    " A real run tells most with ",
+					    " `psd-sim ask` also answers: knee, bandwidth, break-even, hours."};
+
+	cr_assert_eq(made.exit_status, 0, "%s", made.text);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		cr_expect(strstr(made.text, words[i]), "'%s' is missing: %s", words[i], made.text);
+	free(made.text);
+}
+
+Test(ask, only_systems_that_do_not_fit_are_told_below_a_table)
+{
+	const struct run made =
+		run_program("psd-sim", "--estimate --set job.memory=5GB " JOB, "| tr '\\n' ' ' | tr -s ' '");
+
+	cr_expect(strstr(made.text, "does not fit 5 GB, but batches of up to "), "%s", made.text);
+	free(made.text);
+}
+
+Test(ask, a_table_without_a_job_has_neither)
+{
+	const struct run made = run_program("psd-sim", "--estimate scenarios/quickstart.yaml", "");
+
+	cr_assert_eq(made.exit_status, 0, "%s", made.text);
+	cr_expect_not(strstr(made.text, "efficiency") || strstr(made.text, "hours") || strstr(made.text, "A real run"),
+		      "%s", made.text);
+	free(made.text);
+}
+
+/* The number in column `name` of a line of CSV without quotes. */
+static double cell_of(const char *head, const char *line, const char *name)
+{
+	const size_t length = strlen(name);
+
+	while (strncmp(head, name, length) != 0 || !strchr(",\n", head[length])) {
+		head = strchr(head, ',') + 1;
+		line = strchr(line, ',') + 1;
+	}
+	cr_assert(*line != ',', "'%s' is empty", name);
+	return strtod(line, NULL);
+}
+
+/* By hand: iterations of 64 samples on each worker, at 3 for a worker's hour. */
+Test(ask, rows_have_efficiency_memory_hours_and_cost)
+{
+	const struct run made = run_program("psd-sim", "--estimate --csv --system Ring " JOB, "");
+	unsigned n_rows = 0;
+
+	cr_assert_eq(made.exit_status, 0, "%s", made.text);
+	for (const char *line = strchr(made.text, '\n') + 1; *line; line = strchr(line, '\n') + 1, n_rows++) {
+		const double sec = cell_of(made.text, line, "iteration_sec");
+		const double workers = cell_of(made.text, line, "workers");
+		const double hours = ceil(90.0 * 1281167.0 / (64.0 * workers)) * sec / 3600.0;
+
+		cr_expect_float_eq(cell_of(made.text, line, "efficiency"),
+				   cell_of(made.text, line, "compute_sec") / sec, 1e-5, "%s", line);
+		cr_expect_float_eq(cell_of(made.text, line, "hours") / hours, 1.0, 1e-7, "%s", line);
+		cr_expect_float_eq(cell_of(made.text, line, "cost") / (3.0 * workers * hours), 1.0, 1e-7, "%s", line);
+		/* parameters, gradients and momentum of 25,549,352 values, and activations */
+		cr_expect_gt(cell_of(made.text, line, "memory_bytes"), 3.0 * 25549352.0 * 4.0);
+	}
+	cr_expect_eq(n_rows, 6);
+	free(made.text);
+}
+
+Test(ask, each_variant_of_a_sweep_is_asked)
+{
+	const struct run made = run_program(
+		"psd-sim", "ask --quiet --estimate --sweep model.batch_per_worker=16,64 --system Ring " JOB, "");
+
+	cr_expect(strstr(made.text, "one V100,\n  model.batch_per_worker 16\n") ||
+			  strstr(made.text, "model.batch_per_worker 16\n"),
+		  "%s", made.text);
+	cr_expect(strstr(made.text, "model.batch_per_worker 64\n"), "%s", made.text);
 	free(made.text);
 }
 

@@ -226,7 +226,8 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 	static struct psd_system system = {.name = "A"};
 	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16, false, NULL};
+	const struct psd_result_basis basis = {
+		.scenario = &scenario, .executor = "sim-flow", .published = &published, .tokens = 16};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
@@ -425,7 +426,7 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
 		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,is_fitted,limit,tokens_per_sec,iteration_p50_sec,"
-		"iteration_p95_sec,iteration_p99_sec,low,high\n"
+		"iteration_p95_sec,iteration_p99_sec,low,high,efficiency,memory_bytes,hours,cost\n"
 		"\"a \"\"title\"\", with "
 		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,yes,"
 		"link,,,,,,\n"
