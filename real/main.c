@@ -8,6 +8,7 @@
 
 #include "engine/base/output.h"
 #include "engine/base/stack.h"
+#include "engine/base/view.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
@@ -195,6 +196,9 @@ static int use(int argc, char *argv[])
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	options.version = PSD_VERSION;
+	if (!options.is_csv && !options.is_markdown && options.about != PSD_RUN_ABOUT_OPTIONS &&
+	    (options.about || options.arguments.command != PSD_RUN_SHOW))
+		psd_view_find(options.is_wide);
 	exit_status = options.about				     ? print_about(&options)
 		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)
 		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)

@@ -29,6 +29,7 @@ struct psd_run_options {
 	bool is_csv;
 	bool is_quiet;
 	bool is_markdown;
+	bool is_wide; /* --wide: tables show all columns */
 	bool has_no_emulation;
 	/* --hosts: file with the hosts of the cluster; NULL: all processes are on this machine. */
 	const char *hosts_path;

@@ -25,6 +25,7 @@
 #include "sim/output/describe.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
+#include "sim/output/terminal.h"
 #include "sim/output/trace.h"
 #include "sim/sweep/children.h"
 #include "sim/sweep/sweep.h"
@@ -719,6 +720,25 @@ static int run(const struct psd_options *options)
 	return load_and_use(options);
 }
 
+/* Tells whether the output is text for people, which fits the terminal. */
+static bool is_for_people(const struct psd_options *options)
+{
+	if (options->about)
+		return !options->is_markdown && options->about != PSD_ABOUT_OPTIONS;
+	switch ((enum psd_sim_command)options->arguments.command) {
+	case PSD_SIM_PREDICT:
+	case PSD_SIM_PLAN:
+	case PSD_SIM_DESCRIBE:
+	case PSD_SIM_ASK:
+	case PSD_SIM_STACKS:
+	case PSD_SIM_IMPORT: return options->form == PSD_FORM_TABLE;
+	case PSD_SIM_SHOW:
+	case PSD_SIM_PLATFORM:
+	case PSD_SIM_MERGE: break;
+	}
+	return false;
+}
+
 static char output_buffer[65536];
 
 static int use(int argc, char *argv[])
@@ -731,7 +751,13 @@ static int use(int argc, char *argv[])
 	status = psd_options_parse(&options, argc, argv, &err);
 	if (status)
 		return complain(status, &err, false);
-	exit_status = flush_output(run(&options));
+	if (is_for_people(&options) && !psd_terminal_open(options.is_wide)) {
+		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return complain(PSD_ENOMEM, &err, false);
+	}
+	exit_status = run(&options);
+	psd_terminal_close();
+	exit_status = flush_output(exit_status);
 	psd_outputs_discard();
 	psd_options_release(&options);
 	return exit_status;

@@ -42,6 +42,7 @@ struct psd_options {
 	bool is_estimate;   /* --estimate: predictions are estimates instead of simulations */
 	bool is_every_node; /* --every-node: all nodes and messages are simulated, equal ones as well */
 	bool is_quiet;	    /* --quiet: no progress is shown */
+	bool is_wide;	    /* --wide: tables show all columns */
 	bool is_markdown;   /* the text of `about` is written as Markdown, for the documentation */
 	/* number of child processes that simulate at the same time; 0: one for each processor core */
 	uint64_t n_processes;

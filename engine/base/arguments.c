@@ -8,8 +8,9 @@
 #include "engine/base/inputs.h"
 #include "engine/base/output.h"
 #include "engine/base/units.h"
+#include "engine/base/view.h"
 
-enum { HELP_WIDTH = 100, HELP_INDENT = 22, NAME_ROOM = 48 };
+enum { HELP_WIDTH = 80, REFERENCE_WIDTH = 100, MOST_INDENT = 22, NAME_GAP = 4, NAME_ROOM = 48 };
 
 struct reader {
 	struct psd_arguments *arguments;
@@ -150,14 +151,24 @@ static enum psd_status take(const struct reader *reader, const struct psd_option
 
 /* ---- the line ---- */
 
-static const struct psd_option *find(const struct psd_command_table *table, const char *argument, size_t length)
+/* Prefers the option of that name which the command accepts. */
+static const struct psd_option *find(const struct psd_command_table *table, unsigned command, const char *argument,
+				     size_t length)
 {
+	const struct psd_option *first = NULL;
+
 	if (!strcmp(argument, "-h"))
-		return find(table, "--help", strlen("--help"));
-	for (unsigned i = 0; i < table->n_options; i++)
-		if (strlen(table->options[i].name) == length && !strncmp(table->options[i].name, argument, length))
-			return &table->options[i];
-	return NULL;
+		return find(table, command, "--help", strlen("--help"));
+	for (unsigned i = 0; i < table->n_options; i++) {
+		const struct psd_option *option = &table->options[i];
+
+		if (strlen(option->name) != length || strncmp(option->name, argument, length) != 0)
+			continue;
+		if (takes(option, command))
+			return option;
+		first = first ? first : option;
+	}
+	return first;
 }
 
 static const char *find_instead(const struct psd_command_table *table, const char *tried, size_t length)
@@ -196,7 +207,7 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 {
 	const char *argument = argv[*at];
 	const size_t length = strcspn(argument, "=");
-	const struct psd_option *option = find(reader->table, argument, length);
+	const struct psd_option *option = find(reader->table, reader->arguments->command, argument, length);
 	const char *value = argument[length] ? argument + length + 1 : NULL;
 
 	if (!option)
@@ -285,7 +296,7 @@ static int first_word(const struct reader *reader, int argc, char *const argv[])
 
 	for (; at < argc && argv[at][0] == '-' && strcmp(argv[at], "--"); at++) {
 		const size_t length = strcspn(argv[at], "=");
-		const struct psd_option *option = find(reader->table, argv[at], length);
+		const struct psd_option *option = find(reader->table, reader->arguments->command, argv[at], length);
 
 		if (!option || option->is_last)
 			return argc;
@@ -392,40 +403,65 @@ static void add_usage(struct psd_text *text, const struct psd_command_table *tab
 			psd_text_add(text, " %s %s", table->options[i].name, table->options[i].value_name);
 }
 
+/* Column at which the texts behind names of these lengths begin. */
+static int wider_indent(int indent, const char *name, const char *value_name)
+{
+	const int width = (int)(strlen(name) + (value_name ? strlen(value_name) + 1 : 0)) + NAME_GAP;
+
+	return width <= indent ? indent : width < MOST_INDENT ? width : MOST_INDENT;
+}
+
 /* A name that is too long for its column gets a line of its own. */
-static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help)
+static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help, int indent)
 {
 	const size_t begin = text->length;
 	int width;
 
 	psd_text_add(text, "  %s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
 	width = (int)(text->length - begin);
-	psd_text_add(text, width < HELP_INDENT ? "%*s" : "\n%*s", HELP_INDENT - (width < HELP_INDENT ? width : 0), "");
-	psd_text_add_wrapped(text, help, HELP_INDENT, HELP_INDENT, HELP_WIDTH);
+	psd_text_add(text, width < indent ? "%*s" : "\n%*s", indent - (width < indent ? width : 0), "");
+	psd_text_add_wrapped(text, help, indent, indent, psd_view_width(HELP_WIDTH));
+}
+
+static void add_commands(struct psd_text *text, const struct psd_command_table *table)
+{
+	int indent = 0;
+
+	psd_text_add(text, "\nCommands, each with a --help of its own:\n");
+	for (unsigned c = 0; c < table->n_commands; c++)
+		if (table->commands[c].name)
+			indent = wider_indent(indent, table->commands[c].name, NULL);
+	for (unsigned c = 0; c < table->n_commands; c++)
+		if (table->commands[c].name)
+			add_row(text, table->commands[c].name, NULL, table->commands[c].help, indent);
 }
 
 void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command)
 {
+	int indent = 0;
+
 	psd_text_add(text, "usage: ");
 	add_usage(text, table, command);
 	psd_text_add(text, "\n\n");
-	psd_text_add_wrapped(text, table->commands[command].help, 0, 0, HELP_WIDTH);
+	psd_text_add_wrapped(text, table->commands[command].help, 0, 0, psd_view_width(HELP_WIDTH));
 	psd_text_add(text, "\n");
-	for (unsigned i = 0; i < table->n_options; i++) {
-		const struct psd_option *option = &table->options[i];
-
+	for (const struct psd_option *option = table->options; option < table->options + table->n_options; option++)
 		if (takes(option, command) && option->help)
-			add_row(text, option->name, option->value_name, option->help);
-	}
+			indent = wider_indent(indent, option->name, option->value_name);
+	for (const struct psd_option *option = table->options; option < table->options + table->n_options; option++)
+		if (takes(option, command) && option->help)
+			add_row(text, option->name, option->value_name, option->help, indent);
 	if (table->commands[command].name)
 		return;
-	psd_text_add(text, "\nCommands, each with a --help of its own:\n\n");
-	for (unsigned c = 0; c < table->n_commands; c++)
-		if (table->commands[c].name)
-			add_row(text, table->commands[c].name, NULL, table->commands[c].help);
-	psd_text_add(text,
-		     "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario%s.\n",
+	add_commands(text, table);
+	psd_text_add(text, "\nStatus: 0 done, 1 a run or an output failed, 2 bad usage or scenario%s.\n",
 		     table->more_statuses ? table->more_statuses : "");
+}
+
+/* Appends the whole text of an option. */
+static void add_option_text(struct psd_text *text, const struct psd_option *option)
+{
+	psd_text_add(text, "%s%s%s", option->help, option->more ? ". " : "", option->more ? option->more : "");
 }
 
 void psd_command_table_add_reference(struct psd_text *text, const struct psd_command_table *table)
@@ -434,14 +470,17 @@ void psd_command_table_add_reference(struct psd_text *text, const struct psd_com
 		psd_text_add(text, "### `");
 		add_usage(text, table, c);
 		psd_text_add(text, "`\n\n");
-		psd_text_add_wrapped(text, table->commands[c].help, 0, 0, HELP_WIDTH);
+		psd_text_add_wrapped(text, table->commands[c].help, 0, 0, REFERENCE_WIDTH);
 		psd_text_add(text, "\n| option | effect |\n|---|---|\n");
 		for (unsigned i = 0; i < table->n_options; i++) {
 			const struct psd_option *option = &table->options[i];
 
-			if (takes(option, c) && option->help)
-				psd_text_add(text, "| `%s%s%s` | %s |\n", option->name, option->value_name ? " " : "",
-					     option->value_name ? option->value_name : "", option->help);
+			if (!takes(option, c) || !option->help)
+				continue;
+			psd_text_add(text, "| `%s%s%s` | ", option->name, option->value_name ? " " : "",
+				     option->value_name ? option->value_name : "");
+			add_option_text(text, option);
+			psd_text_add(text, " |\n");
 		}
 		psd_text_add(text, "\n");
 	}

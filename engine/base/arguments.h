@@ -30,7 +30,9 @@ enum psd_option_file {
 };
 
 struct psd_option {
-	const char *name; /* name of the option with its dashes, such as "--csv" */
+	/* Name of the option with its dashes, such as "--csv". Several options may have one name if no command accepts
+	 * two of them. */
+	const char *name;
 	/* word for the option's value in the help, such as "N"; NULL: the option has no value */
 	const char *value_name;
 	enum psd_option_kind kind;
@@ -49,6 +51,8 @@ struct psd_option {
 	bool is_list;	    /* with prefix: the value is put into brackets, KEY=A,B becomes KEY=[A,B] */
 	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
 	const char *help;
+	/* Further sentences, which the reference has and --help leaves out; NULL: none. */
+	const char *more;
 };
 
 struct psd_command {

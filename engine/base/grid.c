@@ -9,8 +9,12 @@
 
 #include "engine/base/grow.h"
 #include "engine/base/units.h"
+#include "engine/base/view.h"
 
-enum { GAP = 2, NARROWEST = 12, MOST_NAMES = 64 };
+enum { GAP = 2, NARROWEST = 12, LEAST_CUT = 4, MOST_NAMES = 64 };
+
+#define BOLD  "\033[1m"
+#define PLAIN "\033[0m"
 
 unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const char *lower, bool is_left)
 {
@@ -77,6 +81,12 @@ void psd_grid_set_number(struct psd_grid *grid, unsigned column, double value, i
 
 	grid->is_number[column] = true;
 	psd_grid_set(grid, column, "%.*f", is_zero ? 0 : decimals, is_zero ? 0.0 : value);
+}
+
+void psd_grid_set_best(struct psd_grid *grid)
+{
+	if (grid->n_rows && !grid->is_out_of_memory)
+		grid->rows[grid->n_rows - 1].is_best = true;
 }
 
 static int wider(int width, const char *text)
@@ -166,31 +176,88 @@ static int least_width(const struct psd_grid *grid, unsigned column, int width)
 }
 
 struct layout {
-	int widths[PSD_GRID_COLUMNS];
+	int widths[PSD_GRID_COLUMNS];	 /* 0: the column is not shown */
 	int fractions[PSD_GRID_COLUMNS]; /* characters from the point on */
+	bool is_left_out[PSD_GRID_COLUMNS];
+	int line_width;
 };
 
-/* Returns the width of a whole line. */
-static int measure(const struct psd_grid *grid, struct layout *layout)
+/* Makes left-aligned columns narrower until the line fits, the first one first. least: width to which a column may
+ * shrink; 0: that at which its cells still differ. */
+static void cut_names(const struct psd_grid *grid, struct layout *layout, int most_width, int least)
 {
-	int *const widths = layout->widths;
-	int line_width = -GAP;
+	for (unsigned c = 0; c < grid->n_columns; c++) {
+		int *const width = &layout->widths[c];
+		int surplus = layout->line_width - most_width;
 
+		if (!grid->is_left[c] || !*width || surplus <= 0)
+			continue;
+		const int narrowest = least ? least : least_width(grid, c, *width);
+
+		if (surplus > *width - narrowest)
+			surplus = *width > narrowest ? *width - narrowest : 0;
+		*width -= surplus;
+		layout->line_width -= surplus;
+	}
+}
+
+static void leave_out(struct layout *layout, unsigned column)
+{
+	layout->line_width -= layout->widths[column] + GAP;
+	layout->widths[column] = 0;
+	layout->is_left_out[column] = true;
+}
+
+/* Leaves out all columns that have a worth, and takes them back while they fit, those of most worth first. */
+static void choose_columns(const struct psd_grid *grid, struct layout *layout, int most_width)
+{
+	int widths[PSD_GRID_COLUMNS];
+	unsigned most_worth = 0;
+
+	memcpy(widths, layout->widths, sizeof(widths));
+	for (unsigned c = 0; c < grid->n_columns; c++) {
+		most_worth = grid->worth[c] > most_worth ? grid->worth[c] : most_worth;
+		if (grid->worth[c] && widths[c])
+			leave_out(layout, c);
+	}
+	for (unsigned worth = most_worth; worth > 0; worth--)
+		for (unsigned c = 0; c < grid->n_columns; c++) {
+			if (grid->worth[c] != worth || !layout->is_left_out[c] ||
+			    layout->line_width + GAP + widths[c] > most_width)
+				continue;
+			layout->is_left_out[c] = false;
+			layout->widths[c] = widths[c];
+			layout->line_width += GAP + widths[c];
+		}
+}
+
+/* For a very narrow terminal: names become shorter than they should, then columns go, the last one first. */
+static void squeeze(const struct psd_grid *grid, struct layout *layout, int most_width)
+{
+	cut_names(grid, layout, most_width, LEAST_CUT);
+	for (unsigned c = grid->n_columns; c-- > 1 && layout->line_width > most_width;)
+		if (layout->widths[c])
+			leave_out(layout, c);
+}
+
+static void measure(const struct psd_grid *grid, struct layout *layout)
+{
+	const struct psd_view view = psd_view_get();
+	const int most_width = view.is_terminal ? view.width : PSD_GRID_WIDTH;
+
+	layout->line_width = -GAP;
 	for (unsigned c = 0; c < grid->n_columns; c++) {
 		layout->fractions[c] = column_fraction(grid, c);
-		widths[c] = column_width(grid, c);
-		line_width += widths[c] ? widths[c] + GAP : 0;
+		layout->widths[c] = column_width(grid, c);
+		layout->line_width += layout->widths[c] ? layout->widths[c] + GAP : 0;
 	}
-	for (unsigned c = 0; c < grid->n_columns; c++) {
-		if (!grid->is_left[c] || line_width <= PSD_GRID_WIDTH)
-			continue;
-		const int surplus = line_width - PSD_GRID_WIDTH, most = widths[c] - least_width(grid, c, widths[c]);
-		const int less = surplus < most ? surplus : most;
-
-		widths[c] -= less;
-		line_width -= less;
-	}
-	return line_width;
+	if (view.is_wide || layout->line_width <= most_width)
+		return;
+	if (view.is_terminal)
+		choose_columns(grid, layout, most_width);
+	cut_names(grid, layout, most_width, 0);
+	if (view.is_terminal)
+		squeeze(grid, layout, most_width);
 }
 
 static void add_cell(struct psd_text *text, const char *cell, int width, bool is_left)
@@ -201,11 +268,11 @@ static void add_cell(struct psd_text *text, const char *cell, int width, bool is
 		     blanks < 0 ? ".." : "", is_left ? padding + GAP : GAP, "");
 }
 
-static void end_line(struct psd_text *text)
+static void end_line(struct psd_text *text, const char *style)
 {
 	while (text->length && text->bytes[text->length - 1] == ' ')
 		text->length--;
-	psd_text_add(text, "\n");
+	psd_text_add(text, "%s\n", style);
 }
 
 static void add_head(struct psd_text *text, const struct psd_grid *grid, const int widths[], unsigned which)
@@ -213,12 +280,15 @@ static void add_head(struct psd_text *text, const struct psd_grid *grid, const i
 	for (unsigned c = 0; c < grid->n_columns; c++)
 		if (widths[c])
 			add_cell(text, grid->heads[c][which], widths[c], grid->is_left[c]);
-	end_line(text);
+	end_line(text, "");
 }
 
 static void add_row(struct psd_text *text, const struct psd_grid *grid, const struct layout *layout,
 		    const struct psd_grid_row *row)
 {
+	const bool is_bold = row->is_best && psd_view_get().has_styles;
+
+	psd_text_add(text, "%s", is_bold ? BOLD : "");
 	for (unsigned c = 0; c < grid->n_columns && !row->is_gap; c++) {
 		const int behind = layout->fractions[c] - fraction_places(grid, c, row->cells[c]);
 
@@ -227,22 +297,49 @@ static void add_row(struct psd_text *text, const struct psd_grid *grid, const st
 			psd_text_add(text, "%*s", behind, "");
 		}
 	}
-	end_line(text);
+	end_line(text, is_bold ? PLAIN : "");
+}
+
+/* Appends words with single blanks between them. */
+static void add_words(struct psd_text *text, const char *words, const char **separator)
+{
+	for (words += strspn(words, " "); *words; words += strspn(words, " ")) {
+		const int length = (int)strcspn(words, " ");
+
+		psd_text_add(text, "%s%.*s", *separator, length, words);
+		*separator = " ";
+		words += length;
+	}
+}
+
+static void add_left_out(struct psd_text *text, const struct psd_grid *grid, const struct layout *layout)
+{
+	const char *separator = "note: left out, as the terminal is narrow (all: --wide): ";
+
+	for (unsigned c = 0; c < grid->n_columns; c++) {
+		if (!layout->is_left_out[c])
+			continue;
+		add_words(text, grid->heads[c][0], &separator);
+		add_words(text, grid->heads[c][1], &separator);
+		separator = ", ";
+	}
+	psd_text_add(text, "%s", *separator == ',' ? "\n" : "");
 }
 
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid)
 {
-	struct layout layout = {{0}, {0}};
-	int line_width = measure(grid, &layout);
+	struct layout layout = {.line_width = 0};
 
+	measure(grid, &layout);
 	text->is_out_of_memory = text->is_out_of_memory || grid->is_out_of_memory;
 	add_head(text, grid, layout.widths, 0);
 	add_head(text, grid, layout.widths, 1);
-	while (line_width-- > 0)
+	while (layout.line_width-- > 0)
 		psd_text_add_bytes(text, "-", 1);
 	psd_text_add(text, "\n");
 	for (unsigned r = 0; r < grid->n_rows; r++)
 		add_row(text, grid, &layout, &grid->rows[r]);
+	add_left_out(text, grid, &layout);
 }
 
 void psd_grid_release(struct psd_grid *grid)

@@ -12,14 +12,15 @@ enum {
 	PSD_GRID_CELL = 96, /* size of a cell, bytes, with the zero at its end; longer texts are cut */
 	/* number of significant digits of a number; all digits before the decimal point are shown */
 	PSD_GRID_DIGITS = 4,
-	/* Largest length of a line, characters. If lines are longer, left-aligned columns are made narrower, the first
-	 * one first. */
+	/* Largest length of a line, characters, unless standard output is a terminal (view.h). If lines are longer,
+	 * left-aligned columns are made narrower, the first one first. */
 	PSD_GRID_WIDTH = 120
 };
 
 struct psd_grid_row {
 	char cells[PSD_GRID_COLUMNS][PSD_GRID_CELL];
-	bool is_gap; /* this row is an empty line */
+	bool is_gap;  /* this row is an empty line */
+	bool is_best; /* this row is bold on a terminal */
 };
 
 struct psd_grid {
@@ -27,6 +28,9 @@ struct psd_grid {
 	bool is_left[PSD_GRID_COLUMNS];
 	/* cells of the column are numbers, and their decimal points are aligned */
 	bool is_number[PSD_GRID_COLUMNS];
+	/* Worth of a column on a terminal that is too narrow: columns with the smallest worth are left out first. 0:
+	 * the column is shown in any case, and names are cut instead. */
+	unsigned worth[PSD_GRID_COLUMNS];
 	unsigned n_columns;
 	struct psd_grid_row *rows;
 	unsigned n_rows;
@@ -47,7 +51,10 @@ void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ..
 /* Sets a cell of the newest row to a number with at most most_decimals decimals. A value that rounds to 0 is written
  * as 0. */
 void psd_grid_set_number(struct psd_grid *grid, unsigned column, double value, int most_decimals);
-/* Appends the whole table to a text: heads, a rule and rows. */
+/* Makes the newest row bold on a terminal. */
+void psd_grid_set_best(struct psd_grid *grid);
+/* Appends the whole table to a text: heads, a rule and rows. On a terminal it fits the view (view.h); a note names the
+ * columns that are left out. */
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid);
 void psd_grid_release(struct psd_grid *grid);
 

@@ -402,6 +402,11 @@ void psd_outputs_remove(void)
 			unlink(o->temporary);
 }
 
+bool psd_output_is_terminal(void)
+{
+	return isatty(STDOUT_FILENO);
+}
+
 int psd_output_terminal_width(void)
 {
 	struct winsize size;

@@ -40,6 +40,7 @@ void psd_outputs_discard(void);
 /* Moves the file to its path now; text that is written later is added to it there. The caller closes the file by
  * psd_output_discard(), which does not remove it then. Returns false on failure; errno has the reason. */
 bool psd_output_show(FILE *out);
+bool psd_output_is_terminal(void);
 /* Returns the number of characters in a line of the terminal on standard output; 80 if standard output is not a
  * terminal or its width is not known. */
 int psd_output_terminal_width(void);

@@ -329,6 +329,12 @@ enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES + (int)PSD_MAX_SWEPT <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
 
+/* Columns that a narrow terminal leaves out, those of least worth first. All others are shown. */
+static const enum column_id by_worth[] = {BUSY,	    DILATION,	      P50, OTHER_WAITING, SENT,	  OTHER_WORK, LOW,
+					  HIGH,	    COMPUTE,	      P95, EXPOSED,	  BEYOND, P99,	      TOKENS,
+					  ACCURACY, PUBLISHED_SPEEDUP};
+enum { WITH_WORTH = sizeof(by_worth) / sizeof(by_worth[0]) };
+
 enum { KEPT_DIGITS = 3, RATIO_DECIMALS = 2, MOST_RATIO_DECIMALS = 6 };
 static const int most_decimals[SHOWN_ALIKE] = {[SHOW_SEC] = 7, [SHOW_IMAGES] = 3, [SHOW_MB] = 3};
 
@@ -437,11 +443,32 @@ static void set_cell(struct psd_grid *grid, unsigned at, const struct table *tab
 		set_number(grid, at, table, column, result);
 }
 
-static void add_column(struct psd_grid *grid, const struct table *table, const struct column *column)
+static void add_column(struct psd_grid *grid, const struct table *table, enum column_id id)
 {
+	const struct column *column = &columns[id];
 	const char *lower = table->is_in_msec && column->lower_msec ? column->lower_msec : column->lower;
+	const unsigned at =
+		psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT || column->kind == WORDS);
 
-	psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT || column->kind == WORDS);
+	for (unsigned w = 0; w < WITH_WORTH; w++)
+		if (by_worth[w] == id)
+			grid->worth[at] = w + 1;
+}
+
+/* Tells whether the system trains more samples per second at its point than all systems before it, and no fewer than
+ * those behind it. */
+static bool is_best(const struct psd_result results[], unsigned n_systems, unsigned n_points, unsigned s, unsigned p)
+{
+	const double own = results[s * n_points + p].images_per_sec;
+
+	for (unsigned other = 0; other < n_systems; other++) {
+		const struct psd_result *result = &results[other * n_points + p];
+
+		if (!result->is_refused &&
+		    (result->images_per_sec > own || (other < s && result->images_per_sec == own)))
+			return false;
+	}
+	return n_systems > 1;
 }
 
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
@@ -456,7 +483,7 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 	for (unsigned k = 0; k < n_swept; k++)
 		psd_grid_add_column(&grid, swept->swept[k].section, swept->swept[k].name, !swept->swept[k].has_number);
 	for (unsigned t = 0; t < IN_TABLES; t++)
-		add_column(&grid, &table, &columns[in_tables[t]]);
+		add_column(&grid, &table, in_tables[t]);
 	for (unsigned p = 0; p < n_points; p++) {
 		if (n_systems > 1)
 			psd_grid_add_gap(&grid);
@@ -466,6 +493,8 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 			if (result->is_refused)
 				continue;
 			psd_grid_add_row(&grid);
+			if (is_best(results, n_systems, n_points, s, p))
+				psd_grid_set_best(&grid);
 			for (unsigned k = 0; k < n_swept; k++)
 				psd_grid_set(&grid, k, "%s", result->swept->swept[k].text);
 			for (unsigned t = 0; t < IN_TABLES; t++)

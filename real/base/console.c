@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/view.h"
 #include "real/base/machine.h"
 
 enum { MOST_SAID = 2048 };
@@ -149,6 +150,7 @@ bool psd_console_write(FILE *out, struct psd_text *text)
 
 enum psd_status psd_console_print(struct psd_text *text, struct psd_error *err)
 {
+	psd_view_fit(text);
 	return psd_console_write(stdout, text) ? PSD_OK
 					       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 							       "cannot write to standard output: %s", strerror(errno));

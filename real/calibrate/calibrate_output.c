@@ -114,11 +114,12 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	static const char *const heads[] = {"quantity", "value", "spread", "residual", "samples", "measured with", ""};
+	static const unsigned worth[] = {0, 0, 4, 3, 2, 1, 5};
 	struct psd_grid grid = {.n_rows = 0};
 	bool has_noise = false;
 
 	for (unsigned c = 0; c < sizeof(heads) / sizeof(heads[0]); c++)
-		psd_grid_add_column(&grid, "", heads[c], c == 0 || c >= 5);
+		grid.worth[psd_grid_add_column(&grid, "", heads[c], c == 0 || c >= 5)] = worth[c];
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
 		if (calibration->measured[q].is_there) {
 			add_row(&grid, calibration, q);

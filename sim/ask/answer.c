@@ -7,6 +7,7 @@
 
 #include "engine/base/grow.h"
 #include "engine/base/units.h"
+#include "engine/base/view.h"
 
 enum { LINE_WIDTH = 80, INDENT = 2, JSON_DIGITS = 9 };
 
@@ -111,7 +112,7 @@ static void add_wrapped(struct psd_text *lines, const struct psd_text *sentence)
 	psd_text_add_plain(&words, sentence->bytes ? sentence->bytes : "");
 	if (words.bytes) {
 		keep_together(words.bytes);
-		psd_text_add_wrapped(lines, words.bytes, 0, INDENT, LINE_WIDTH);
+		psd_text_add_wrapped(lines, words.bytes, 0, INDENT, psd_view_width(LINE_WIDTH));
 	}
 	for (size_t i = begin; i < lines->length; i++)
 		if (lines->bytes[i] == '\1')

@@ -148,10 +148,11 @@ static void add_table(struct psd_text *text, const struct psd_import *import, co
 	static const char *const heads[][2] = {{"", "collective"}, {"", "kernels"}, {"", "bytes"},
 					       {"mean", "ms"},	   {"least", "ms"}, {"a link", "Gb/s"},
 					       {"predicted", "ms"}};
+	static const unsigned worth[] = {0, 1, 3, 2, 0, 4, 5};
 	struct psd_grid grid = {.n_columns = 0};
 
 	for (unsigned column = 0; column < sizeof(heads) / sizeof(heads[0]); column++) {
-		psd_grid_add_column(&grid, heads[column][0], heads[column][1], !column);
+		grid.worth[psd_grid_add_column(&grid, heads[column][0], heads[column][1], !column)] = worth[column];
 		grid.is_number[column] = column > 2;
 	}
 	for (uint32_t i = 0; i < groups->n && i < MOST_ROWS; i++)

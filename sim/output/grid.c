@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "engine/base/view.h"
 #include "sim/output/output.h"
 
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err)
@@ -27,6 +28,7 @@ void psd_grid_write_text(FILE *out, const char *text)
 
 void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent)
 {
+	const int width = psd_view_width(PSD_GRID_WIDTH);
 	char *word = sentence->bytes;
 	int column = 0;
 
@@ -38,7 +40,7 @@ void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent)
 			end += 1 + strcspn(end + 1, " ");
 		behind = *end;
 		*end = '\0';
-		if (column && column + n_blanks + psd_text_places(begin) > PSD_GRID_WIDTH) {
+		if (column && column + n_blanks + psd_text_places(begin) > width) {
 			fprintf(out, "\n%*s", indent, "");
 			column = indent;
 		} else {

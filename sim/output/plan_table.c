@@ -56,15 +56,30 @@ static void set_alternative(struct psd_grid *grid, unsigned column, const struct
 		     psd_units_write_number(1e3 * alternative->isolated_sec, msec), is_chosen ? '*' : ' ');
 }
 
+static bool is_chosen(const struct psd_plan *plan, const struct psd_method *method)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (plan->items[i].method == method)
+			return true;
+	return false;
+}
+
+/* A narrow terminal leaves out methods that no tensor has, then names of tensors. */
 static void add_columns(struct psd_grid *grid, const struct psd_plan *plan, char uppers[PSD_CANDIDATES][PSD_GRID_CELL])
 {
+	enum { OTHERS = 1, TENSORS = OTHERS + PSD_CANDIDATES, CHOSEN = TENSORS + 1, SIZE = CHOSEN + PSD_CANDIDATES };
+
 	psd_grid_add_column(grid, "", "layer", true);
-	psd_grid_add_column(grid, "", "tensors", true);
-	psd_grid_add_column(grid, "size", "MB", false);
+	grid->worth[psd_grid_add_column(grid, "", "tensors", true)] = TENSORS;
+	grid->worth[psd_grid_add_column(grid, "size", "MB", false)] = SIZE;
 	psd_grid_add_column(grid, "", "method", true);
 	for (unsigned m = 0; m < plan->n_candidates; m++) {
-		snprintf(uppers[m], PSD_GRID_CELL, "%s        ", plan->candidates[m]->name);
-		psd_grid_add_column(grid, uppers[m], "MB        ms ", false);
+		const struct psd_method *method = plan->candidates[m];
+		unsigned column;
+
+		snprintf(uppers[m], PSD_GRID_CELL, "%s        ", method->name);
+		column = psd_grid_add_column(grid, uppers[m], "MB        ms ", false);
+		grid->worth[column] = (is_chosen(plan, method) ? CHOSEN : OTHERS) + plan->n_candidates - 1 - m;
 	}
 }
 

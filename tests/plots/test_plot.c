@@ -697,7 +697,7 @@ Test(plot, version_is_the_one_of_the_tree)
 	free(run.text);
 }
 
-/* Within 100 columns and a screen, without options of other commands. */
+/* Within 80 columns and a screen, without options of other commands. */
 Test(plot, each_command_has_a_help_of_its_own)
 {
 	static const struct {
@@ -722,7 +722,7 @@ Test(plot, each_command_has_a_help_of_its_own)
 		cr_expect_not_null(strstr(run.text, helps[h].own), "%s", run.text);
 		cr_expect_null(strstr(run.text, helps[h].others), "%s", run.text);
 		for (const char *line = run.text; *line; line += strcspn(line, "\n") + 1, n_lines++)
-			cr_expect_leq(strcspn(line, "\n"), 100, "%s", line);
+			cr_expect_leq(strcspn(line, "\n"), 80, "%s", line);
 		cr_expect_leq(n_lines, 40, "%s", run.text);
 		free(run.text);
 	}
