@@ -116,6 +116,11 @@ ENGINE_OBJECTS := $(call objects,$(ENGINE_SOURCES) generated/engine/model/onnx/o
 SIM_OBJECTS    := $(call objects,$(call sources,sim,c cpp))
 SIM_MAIN       := $(BUILD)/sim/main.o
 SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
+PLOT_OBJECTS   := $(call objects,$(call sources,plots,c))
+PLOT_MAIN      := $(BUILD)/plots/main.o
+PLOT_PARTS     := $(filter-out $(PLOT_MAIN),$(PLOT_OBJECTS))
+# Readers of compressed and of profilers' traces.
+IMPORT_PARTS   := $(filter $(BUILD)/sim/import/%,$(SIM_OBJECTS))
 TEST_OBJECTS   := $(call objects,$(wildcard tests/test_*.c) $(call sources,tests/engine tests/sim tests/plots,c))
 BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
@@ -179,13 +184,13 @@ BENCH_TOOLS    := in-cluster exchange
 BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o)
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) \
 	$(if $(shell command -v mpicc),allreduce-mpi)
-PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
+PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run $(BUILD)/psd-plot
 SUITES         := psd-tests psd-real-tests psd-run-tests $(CUDA_SUITES) $(PLAN_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 CORPUS_OBJECTS := $(call objects,$(wildcard tests/fuzz/*.c tests/fuzz/real/*.c))
-HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h hpp))
-SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
+HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real plots,h hpp))
+SCRIPTS        := .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
 .DELETE_ON_ERROR:
@@ -247,7 +252,7 @@ WITH_DEPS := $(if $(filter demo suite tsan-suite bench compare golden docs check
 	selfcheck extremes check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
-$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
+$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(PLOT_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
 $(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS): \
 	| $(WITH_DEPS)
 
@@ -319,8 +324,8 @@ ifneq ($(MPI_HEADERS),)
 $(BUILD)/real/library/mpi.o: ALL_CPPFLAGS += -DPSD_HAS_MPI -isystem $(MPI_HEADERS)
 endif
 
-$(SIM_MAIN) $(REAL_MAIN): $(BUILD)/version
-$(SIM_MAIN) $(REAL_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
+$(SIM_MAIN) $(REAL_MAIN) $(PLOT_MAIN): $(BUILD)/version
+$(SIM_MAIN) $(REAL_MAIN) $(PLOT_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
 
 $(ENGINE): $(ENGINE_OBJECTS)
 	@rm -f $@
@@ -331,7 +336,11 @@ $(BUILD)/psd-sim: $(SIM_OBJECTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
 
-$(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(ENGINE)
+$(BUILD)/psd-plot: $(PLOT_OBJECTS) $(IMPORT_PARTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(IMPORT_LIBS) $(ENGINE_LIBS)
+
+$(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(PLOT_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(SIM_LIBS)
 
@@ -423,18 +432,18 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K beside the published values, train a
 	@echo
 	@$(BUILD)/psd-sim $(DEMO_SCENARIO)
 	@$(BUILD)/psd-sim --csv $(DEMO_SCENARIO) >build/demo/speedup.csv
-	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.svg
-	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.png
+	@$(BUILD)/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.svg
+	@$(BUILD)/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.png
 	@$(BUILD)/psd-sim --csv scenarios/quickstart.yaml >build/demo/predicted.csv
 	@$(BUILD)/psd-sim --quiet --csv --trace build/demo/predicted.json --set sweep.nodes=2 \
 		scenarios/quickstart.yaml >/dev/null
-	@plots/psd-plot timeline build/demo/predicted.json -o build/demo/predicted.svg
+	@$(BUILD)/psd-plot timeline build/demo/predicted.json -o build/demo/predicted.svg
 	@echo
 	@echo "Now for real, less than a minute: scenarios/quickstart.yaml on two emulated nodes"
 	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json \
 		scenarios/quickstart.yaml >build/demo/executed.csv
-	@plots/psd-plot timeline build/demo/executed.json --iteration 2 -o build/demo/executed.svg
-	@plots/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
+	@$(BUILD)/psd-plot timeline build/demo/executed.json --iteration 2 -o build/demo/executed.svg
+	@$(BUILD)/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
 	@echo
 	@awk '$(BESIDE)' build/demo/predicted.csv build/demo/executed.csv
 	@echo
@@ -587,7 +596,7 @@ extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim
 extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
 	@tests/extremes.sh $(BUILD) $(EXTREMES) $(SEED)
 
-FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
+FORMATTED := $(call sources,engine sim real plots tests,c h cpp hpp cu)
 format-check: deps-style ## clang-format agrees with every C file, and no line of any file is longer than 120 columns
 	@printf '%s\n' $(FORMATTED) | xargs -P $(shell nproc) -n 50 clang-format --dry-run -Werror
 	@echo "format-check: $(words $(FORMATTED)) files are as clang-format has them"
@@ -656,10 +665,9 @@ check-corpora: deps ## each fuzz target runs once on the files of its corpus, wi
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
-install: all ## install the programs, scenarios, traces, plots and licence below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
-	install -m 755 $(PROGRAMS) plots/psd-plot $(DESTDIR)$(PREFIX)/bin
-	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
+install: all ## install the programs, scenarios, traces and licence below PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 LICENSE $(BUILD)/version $(SHARE)
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
@@ -671,7 +679,8 @@ clean: ## remove build/
 
 FORCE:
 
--include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
-	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o $(CORPUS_OBJECTS) \
+-include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(PLOT_OBJECTS) $(TEST_OBJECTS) \
+	$(BENCH_OBJECTS) $(CORPUS_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o \
+	$(BUILD)/tests/libraries.o \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
 	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_IMPORT) $(FUZZ_MAINS)))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, ROOT/sim and ROOT/real is one
-# that its layer may have, folders of a wing know only those before them, and the compiled engine calls nothing that
+# tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, sim, real and plots is one that
+# its layer may have, folders of a wing know only those before them, and the compiled engine calls nothing that
 # prints, reads a clock, or makes threads, processes or sockets.
 set -u
 export LC_ALL=C
@@ -35,6 +35,10 @@ b
 		"POSIX files in engine/base/file.c, inputs.c and output.c, limits in stack.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
+# psd-plot reads profilers' traces as psd-sim import does.
+[ ! -d plots ] || includes plots | grep -E ':"(\.\./)?(real|sim)/|:<simgrid/' | grep -v ':"sim/import/[a-z]*\.h"$' |
+	sed 's/$/: plots\/ knows engine\/ and the readers of sim\/import\/ only/' >>"$bad"
+[ ! -d engine ] || includes engine sim real | grep ':"plots/' | sed 's/$/: only plots\/ knows plots\//' >>"$bad"
 # folders_in_order WING FOLDER...: checks that a file of a folder includes only its own folder and those before it.
 # Files of the wing itself include all.
 folders_in_order() {

@@ -304,5 +304,5 @@ done
 rm -f "$out"/profile-*.csv
 set -- --traces "$out/predicted.json" "$out/measured.json"
 [ ! -f "$out/points.csv" ] || set -- "$@" --calibrated "$out/points.csv"
-plots/psd-plot compare "$out/predicted.csv" "$out"/measured-*.csv "$@" -o "$out/compare.html"
+"$build/psd-plot" compare "$out/predicted.csv" "$out"/measured-*.csv "$@" -o "$out/compare.html"
 echo "written to $out/: compare.html, compare.csv, compare.svg"

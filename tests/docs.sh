@@ -49,6 +49,5 @@ part scenarios/README.md break-even tests/break-even.sh "$build"
 part engine/result/README.md columns "$build/psd-sim" --markdown --columns
 part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
 part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options
-# shellcheck disable=SC2016 # no expansion
-part plots/README.md help sh -c 'echo "\`\`\`"; plots/psd-plot --help; echo "\`\`\`"'
+part engine/OPTIONS.md "options of psd-plot" "$build/psd-plot" --options
 exit $status

@@ -109,13 +109,17 @@ include_from engine/more '"engine/base/text.h"'
 must_reject "a folder without a place" "engine/more/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from sim '"real/net/wire.h"'
 must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from plots '"sim/network/network.h"'
+must_reject 'plots with "sim/network/network.h"' "plots/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from sim '"plots/figure.h"'
+must_reject 'sim with "plots/figure.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 
 mkdir "$work/empty"
 must_reject "a tree without files" "there are no files" tests/check-columns.sh "$work/empty"
 # A tab and 113 characters in each kind of file.
-for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot plots/a.awk plots/a.gp scenarios/a.yaml \
+for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/a.c tests/a.awk tests/a.gp scenarios/a.yaml \
 	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md CONTRIBUTING.md CHANGELOG.md \
 	.ci/run; do
 	rm -rf "$work/tree"
@@ -146,7 +150,7 @@ must_reject_words a.c 1 'char *a = @a ring is no circle@;'
 must_reject_words a.sh 1 'echo @of a ring@'
 must_reject_words a.sh 1 'echo @ring, turn@ @of a ring@'
 must_reject_words a.awk 1 'a = 1 ~ what a ring has'
-must_reject_words psd-plot 2 'cat <<EOF%t    --ring    of a ring'
+must_reject_words a.sh 2 'cat <<EOF%t    --ring    of a ring'
 must_reject_words a.yaml 1 'a: 1 ~ of a ring'
 must_reject_words README.md 1 'A ring turns. What is in it moves.'
 must_reject_words README.md 1 '* **ring**: what turns'

@@ -40,7 +40,7 @@ set --
 while read -r source file; do
 	set -- "$@" "$out/$source:$(basename "$file" .yaml).show" "$out/$source:$(basename "$file" .yaml).csv"
 done <"$out/scenarios"
-[ $# -eq 0 ] || awk -f plots/common.awk -f plots/csv.awk -f tests/validate-points.awk "$@" >"$out/points"
+[ $# -eq 0 ] || awk -f tests/common.awk -f tests/csv.awk -f tests/validate-points.awk "$@" >"$out/points"
 
 # Single GPUs: rows that tests/published.sh has predicted.
 if grep -q '^one-gpu' "$sources"; then
@@ -57,7 +57,7 @@ fi
 } >"$out/points.csv"
 
 status=0
-awk -v shown="$shown" -v out="$out" -f plots/common.awk -f plots/csv.awk -f tests/validate.awk "$sources" \
+awk -v shown="$shown" -v out="$out" -f tests/common.awk -f tests/csv.awk -f tests/validate.awk "$sources" \
 	"$out/points.csv" || status=1
 
 # The record: a row for each value that a stack predicts.
@@ -74,7 +74,7 @@ fi
 
 # plot TYPE: draws all values as an .svg or a .png.
 plot() {
-	printf '%s\n' "work = '$out'" "out = '$out/validate.$1'" "terminal_name = '$1'" | cat - plots/validate.gp |
+	printf '%s\n' "work = '$out'" "out = '$out/validate.$1'" "terminal_name = '$1'" | cat - tests/validate.gp |
 		gnuplot 2>"$out/gnuplot.log" || { cat "$out/gnuplot.log" >&2; exit 1; }
 }
 plot svg

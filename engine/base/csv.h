@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-enum { PSD_CSV_CELLS_MAX = 16 };
+enum { PSD_CSV_CELLS_MAX = 64 };
 
 struct psd_csv {
 	/* place of the current line; its path is borrowed from the caller of psd_csv_open() */

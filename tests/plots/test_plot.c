@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "engine/program/program.h"
-#include "tests/cli_helper.h"
+#include "tests/plots/plot_helper.h"
 #include "tests/scratch_file.h"
 #include "tests/test_with.h"
 
@@ -69,7 +69,7 @@ static struct run compare(const struct folder *folder, const char *arguments, co
 {
 	char command[2048];
 
-	snprintf(command, sizeof(command), "plots/psd-plot compare %s -o %s/out.html %s", arguments, folder->path,
+	snprintf(command, sizeof(command), "$PSD_PLOT compare %s -o %s/out.html %s", arguments, folder->path,
 		 redirections);
 	return run_command(command);
 }
@@ -178,7 +178,7 @@ OUTPUT_TEST(compare_has_no_error_of_what_was_hardly_measured)
 
 	snprintf(command, sizeof(command),
 		 "f=%s; sed 's/,0.52,/,0.008,/' " DATA "predicted.csv >$f/p.csv; sed 's/,0.52,/,1e-6,/' " DATA
-		 "measured-3.csv >$f/m.csv; plots/psd-plot compare $f/p.csv $f/m.csv -o $f/out.html 2>&1; rm $f/p.csv "
+		 "measured-3.csv >$f/m.csv; $PSD_PLOT compare $f/p.csv $f/m.csv -o $f/out.html 2>&1; rm $f/p.csv "
 		 "$f/m.csv",
 		 folder.path);
 	run = run_command(command);
@@ -293,7 +293,7 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 				"2: 'rx_bytes_per_node' is '-1', must be a whole number of 0 or more");
 	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2\n", "2: the line has 5 fields, must have 16");
 	expect_measured_refused(HEAD "\"Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
-				"2: a quoted field is not closed");
+				"2: a quote is open or out of place, must be around a whole cell");
 }
 
 TEST_ROW(plot, compare_names_a_measured_row_without_prediction,
@@ -444,7 +444,7 @@ Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 {
 	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
-	expect_refusal(PREDICTED " no-such.csv", "no-such.csv: no such file");
+	expect_refusal(PREDICTED " no-such.csv", "no-such.csv: cannot be opened: No such file or directory");
 	expect_refusal(DATA "measured-1.csv " DATA "measured-2.csv", "the first file is the predicted one");
 	expect_refusal(PREDICTED " " PREDICTED, "only the first file is the predicted one");
 	expect_refusal(PREDICTED " " DATA "measured-1.csv " DATA "measured-1.csv",
@@ -454,18 +454,19 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 	expect_refusal(PREDICTED " " MEASURED " --calibrated ''", "'--calibrated' needs a value that is not empty");
 	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json ''",
 		       "'--traces' needs a value that is not empty");
-	expect_refusal(PREDICTED " " DATA, DATA ": is a folder");
+	expect_refusal(PREDICTED " " DATA, DATA ": cannot be read: Is a directory");
 	expect_refusal(PREDICTED " " MEASURED " --bar 5",
 		       "'--bar' is '5', must be a ratio such as 0.05 or 5%: 5 is 500 %");
 	expect_refusal(PREDICTED " " MEASURED " --bar 0", "'--bar' is '0', must be a ratio such as 0.05 or 5%");
 	expect_refusal(PREDICTED " " MEASURED " --worst 1%", "'--worst' is 0.01, must be 0.05 or more");
-	expect_refusal(PREDICTED " " MEASURED " --linear", "'--linear' belongs to speedup");
+	expect_refusal(PREDICTED " " MEASURED " --linear",
+		       "'--linear' is an option of 'psd-plot speedup', not of 'psd-plot compare'");
 	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "measured.json " DATA "predicted.json",
 		       "measured.json: its executor is 'real-cpu', the first trace must be of psd-sim");
 	expect_refusal(PREDICTED " " MEASURED " --traces " PREDICTED " " DATA "measured.json",
 		       PREDICTED ":1: not a trace of psd-sim or psd-run");
 	expect_refusal(PREDICTED " " MEASURED " --calibrated /dev/null",
-		       "/dev/null: not a readable file, must be a regular one: a pipe cannot be read twice");
+		       "/dev/null:1: is empty, the first line must be that of psd-sim --csv");
 }
 
 /* One line, status 2, about the file NAME that a command printed into the folder of the output; %s in the arguments is
@@ -490,7 +491,7 @@ static void expect_made_refused(const char *command, const char *arguments, cons
 
 Test(plot, compare_does_not_write_over_its_input)
 {
-	static const char words[] = ": would be written over the input of this name\n";
+	static const char words[] = ": the file is read by this run, an output must be another file\n";
 
 	expect_made_refused("cat " PREDICTED, "%s/out.csv " DATA "measured-1.csv", "out.csv", words);
 	expect_made_refused("cat " PREDICTED, "%s/out.html " DATA "measured-1.csv", "out.html", words);
@@ -544,10 +545,11 @@ static void write_results(const struct folder *folder, const char *name, const c
 	file = fopen(path, "w");
 	cr_assert_not_null(file);
 	fprintf(file, HEAD);
-	for (int i = 1; i <= 9; i++)
+	for (int i = 1; i <= 18; i++)
 		fprintf(file,
-			"\"Nine, 1 Gbit/s\",a system of a long name %d,%s,2,2,2000000000,%d,,1,0.5,0.5,1000,1000,,,\n",
-			i, executor, i);
+			"\"Nine, 1 Gbit/s\",a system of a long name "
+			"%d,%s,%d,%d,2000000000,%d,,1,0.5,0.5,1000,1000,,,\n",
+			(i + 1) / 2, executor, 2 - i % 2, 2 - i % 2, i);
 	fclose(file);
 }
 
@@ -566,7 +568,7 @@ OUTPUT_TEST(compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_i
 
 	const double axis = position_of(plot, ">measured, seconds").top;
 
-	cr_expect_gt(axis, 500); /* the plots are that high */
+	cr_expect_gt(axis, 300); /* the plots are that high */
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		const struct position entry = position_of(plot, entries[i]);
 
@@ -577,8 +579,7 @@ OUTPUT_TEST(compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_i
 	EXPECT_WORDS(page, "<title>Nine, 2 Gb/s</title>", "<h1>Nine, 2 Gb/s</h1>");
 	EXPECT_WORDS(plot, ">Nine, 2 Gb/s<");
 	free(run.text);
-	snprintf(arguments, sizeof(arguments), "plots/psd-plot speedup %s/p -o %s/out.svg 2>&1", folder.path,
-		 folder.path);
+	snprintf(arguments, sizeof(arguments), "$PSD_PLOT speedup %s/p -o %s/out.svg 2>&1", folder.path, folder.path);
 	run = run_command(arguments);
 	free(plot);
 	plot = read_output(&folder, "out.svg");
@@ -609,7 +610,7 @@ OUTPUT_TEST(a_failure_of_gnuplot_has_status_1)
 
 	snprintf(command, sizeof(command),
 		 "cd %s && mkdir bin && printf '#!/bin/sh\\necho no pen >&2\\nexit 3\\n' >bin/gnuplot && chmod +x "
-		 "bin/gnuplot && cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup "
+		 "bin/gnuplot && cd - >/dev/null && PATH=%s/bin:$PATH $PSD_PLOT speedup "
 		 "tests/golden/quickstart.csv -o %s/out.svg 2>&1; echo $?; rm -r %s/bin",
 		 folder.path, folder.path, folder.path, folder.path);
 	struct run run = run_command(command);
@@ -625,7 +626,7 @@ static void expect_drawn(const struct folder *folder, const char *arguments)
 	struct run run;
 	char *drawn;
 
-	snprintf(command, sizeof(command), "plots/psd-plot %s -o %s/out.svg 2>&1", arguments, folder->path);
+	snprintf(command, sizeof(command), "$PSD_PLOT %s -o %s/out.svg 2>&1", arguments, folder->path);
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, 0, "%s: %s", arguments, run.text);
 	drawn = read_output(folder, "out.svg");
@@ -657,8 +658,7 @@ OUTPUT_TEST(speedup_draws_the_systems_that_are_asked_for)
 	struct run run;
 
 	snprintf(command, sizeof(command),
-		 "plots/psd-plot speedup tests/golden/quickstart.csv -o %s/out.svg --systems %s 2>&1", folder.path,
-		 "PS");
+		 "$PSD_PLOT speedup tests/golden/quickstart.csv -o %s/out.svg --systems %s 2>&1", folder.path, "PS");
 	run = run_command(command);
 	cr_assert_eq(run.exit_status, 0, "%s", run.text);
 	free(run.text);
@@ -667,8 +667,7 @@ OUTPUT_TEST(speedup_draws_the_systems_that_are_asked_for)
 	cr_expect_null(strstr(drawn, ">Hybrid<"));
 	free(drawn);
 	snprintf(command, sizeof(command),
-		 "plots/psd-plot speedup tests/golden/quickstart.csv -o %s/out.svg --systems PS,Others 2>&1",
-		 folder.path);
+		 "$PSD_PLOT speedup tests/golden/quickstart.csv -o %s/out.svg --systems PS,Others 2>&1", folder.path);
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, 2);
 	cr_expect_not_null(
@@ -679,18 +678,17 @@ OUTPUT_TEST(speedup_draws_the_systems_that_are_asked_for)
 
 Test(plot, help_names_every_command)
 {
-	struct run run = run_command("plots/psd-plot --help 2>/dev/null");
+	struct run run = run_command("$PSD_PLOT --help 2>/dev/null");
 
 	cr_expect_eq(run.exit_status, 0);
-	EXPECT_WORDS(run.text, "psd-plot speedup FILE.csv...", "psd-plot timeline TRACE.json",
-		     "psd-plot curve FILE.csv...", "psd-plot compare PREDICTED.csv MEASURED.csv...",
-		     "--calibrated FILE");
+	EXPECT_WORDS(run.text, "usage: psd-plot ", "\n  speedup  ", "\n  efficiency  ", "\n  seconds  ",
+		     "\n  throughput  ", "\n  bars  ", "\n  curve  ", "\n  timeline  ", "\n  compare  ");
 	free(run.text);
 }
 
 Test(plot, version_is_the_one_of_the_tree)
 {
-	struct run run = run_command("plots/psd-plot --version 2>/dev/null");
+	struct run run = run_command("$PSD_PLOT --version 2>/dev/null");
 
 	cr_expect_eq(run.exit_status, 0);
 	expect_version(run.text, "psd-plot");
@@ -703,18 +701,18 @@ Test(plot, each_command_has_a_help_of_its_own)
 	static const struct {
 		const char *command, *own, *others;
 	} helps[] = {
-		{"speedup", "\n  --linear           linear axes", "--workers"},
-		{"curve", "usage: psd-plot curve FILE.csv... -o OUT", "--linear"},
-		{"timeline", "\n  --workers LIST     only these, ", "--systems"},
-		{"compare", "\n  -o, --output OUT   page to write, .html\n", ".png"},
-		{"", "\n  --bar RATIO        compare: largest median of", "no such text"},
+		{"speedup", "\n  --linear            linear axes", "--workers"},
+		{"curve", "usage: psd-plot curve [OPTIONS] FILE.csv...\n", "--linear"},
+		{"timeline", "\n  --workers LIST      timelines of only these, ", "--systems"},
+		{"compare", "\n  --bar RATIO         largest median of", "--linear"},
+		{"", "\n  --version           print", "--bar"},
 	};
 
 	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {
 		char command[256];
 		unsigned n_lines = 0;
 
-		snprintf(command, sizeof(command), "plots/psd-plot %s --help 2>&1", helps[h].command);
+		snprintf(command, sizeof(command), "$PSD_PLOT %s --help 2>&1", helps[h].command);
 		struct run run = run_command(command);
 
 		cr_expect_eq(run.exit_status, 0, "%s", run.text);
@@ -728,13 +726,13 @@ Test(plot, each_command_has_a_help_of_its_own)
 	}
 }
 
-/* Draws with plots/psd-plot and these arguments; returns the SVG. */
+/* Draws with $PSD_PLOT and these arguments; returns the SVG. */
 static char *draw(const char *arguments)
 {
 	struct folder folder = make_folder();
 	char command[512], *drawn;
 
-	snprintf(command, sizeof(command), "plots/psd-plot %s -o %s/out.svg 2>&1", arguments, folder.path);
+	snprintf(command, sizeof(command), "$PSD_PLOT %s -o %s/out.svg 2>&1", arguments, folder.path);
 	struct run run = run_command(command);
 
 	cr_assert_eq(run.exit_status, 0, "%s", run.text);
@@ -781,7 +779,7 @@ Test(plot, a_band_is_a_ribbon)
 		"scenario,system,executor,nodes,workers,bandwidth_bps,images_per_sec,speedup,published_images_per_sec,"
 		"published_speedup,low,high\n"
 		"t,A,sim-flow,2,2,1e9,20,2,,,18,22\nt,A,sim-flow,4,4,1e9,40,4,,,36,44\nt,B,sim-flow,2,2,1e9,10,1,,,,"
-		"\n");
+		"\nt,B,sim-flow,4,4,1e9,20,2,,,,\n");
 	char arguments[256], *drawn, *without;
 
 	snprintf(arguments, sizeof(arguments), "speedup %s", file.path);
@@ -799,9 +797,11 @@ Test(plot, a_band_is_a_ribbon)
 Test(plot, names_say_what_titles_do_not_share)
 {
 	struct scratch_file one = scratch_file_write(HEAD
-						     "\"t, a, 1 Gbit/s (x)\",PS,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\n"),
+						     "\"t, a, 1 Gbit/s (x)\",PS,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\n"
+						     "\"t, a, 1 Gbit/s (x)\",PS,sim-flow,2,2,1e9,1,1,2,0,0,0,0,,,\n"),
 			    other = scratch_file_write(
-				    HEAD "\"t, a, 2 Gbit/s (x)\",PS,sim-flow,2,2,2e9,1,1,1.5,0,0,0,0,,,\n");
+				    HEAD "\"t, a, 2 Gbit/s (x)\",PS,sim-flow,1,1,2e9,1,1,1,0,0,0,0,,,\n"
+					 "\"t, a, 2 Gbit/s (x)\",PS,sim-flow,2,2,2e9,1,1,1.5,0,0,0,0,,,\n");
 	char arguments[256], *drawn;
 
 	snprintf(arguments, sizeof(arguments), "speedup %s %s", one.path, other.path);
@@ -875,7 +875,7 @@ static char *draw_speedup(const char *csv)
 	struct folder folder = make_folder();
 	struct scratch_file input = scratch_file_write(csv);
 
-	snprintf(command, sizeof(command), "plots/psd-plot speedup %s -o %s/out.svg 2>&1", input.path, folder.path);
+	snprintf(command, sizeof(command), "$PSD_PLOT speedup %s -o %s/out.svg 2>&1", input.path, folder.path);
 	struct run run = run_command(command);
 
 	cr_assert_eq(run.exit_status, 0, "%s", run.text);
@@ -908,48 +908,47 @@ static unsigned count_of(char *drawn, const char *what)
 	return n;
 }
 
-static unsigned count_dashes(unsigned n_systems)
-{
-	return count_of(draw_systems(n_systems), "stroke-dasharray");
-}
-
-/* gnuplot's name of a filled circle, in so many bandwidths of one system. */
-static unsigned count_circles(unsigned n_bandwidths)
+/* One system's line at this number of bandwidths. */
+static char *draw_bandwidths(unsigned n_bandwidths)
 {
 	char text[4096] = HEAD;
 
 	for (unsigned b = 1; b <= n_bandwidths; b++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "t,s,sim-flow,2,2,%ue9,1,1,%u,0,0,0,0,,,\n",
-			 b, b);
-	return count_of(draw_speedup(text), "href='#gpPt6'");
+		for (unsigned workers = 1; workers <= 2; workers++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				 "t,s,sim-flow,%u,%u,%ue9,1,1,%u,0,0,0,0,,,\n", workers, workers, b, b * workers);
+	return draw_speedup(text);
 }
 
-/* There are four dashes: with the first one the fifth bandwidth has another marker than the first. */
-Test(plot, bandwidths_beyond_the_last_dash_have_other_markers)
+/* The first and the second colour of the palette. */
+Test(plot, bandwidths_of_one_system_have_colours_of_their_own)
 {
-	const unsigned n_circles = count_circles(1);
+	char *one = draw_bandwidths(1), *two = draw_bandwidths(2);
 
-	cr_expect_gt(n_circles, 0);
-	cr_expect_eq(count_circles(4), n_circles);
-	cr_expect_eq(count_circles(5), n_circles);
+	EXPECT_WORDS(one, "rgb(  0, 114, 178)");
+	cr_expect_null(strstr(one, "rgb(213,  94,   0)"));
+	EXPECT_WORDS(two, "rgb(  0, 114, 178)", "rgb(213,  94,   0)");
+	free(one);
+	free(two);
 }
 
 Test(plot, speedup_names_bandwidths_below_a_gigabit_in_megabits)
 {
 	char *drawn = draw_speedup(HEAD "t,PS,sim-flow,2,2,200000000,2,,1,0.5,0.5,1000,1000,,,\n"
-					"t,PS,sim-flow,2,2,2000000000,1,,1,0.5,0.5,1000,1000,,,\n");
+					"t,PS,sim-flow,4,4,200000000,2,,2,0.5,0.5,1000,1000,,,\n"
+					"t,PS,sim-flow,2,2,2000000000,1,,1,0.5,0.5,1000,1000,,,\n"
+					"t,PS,sim-flow,4,4,2000000000,1,,2,0.5,0.5,1000,1000,,,\n");
 
 	EXPECT_WORDS(drawn, ">t, 200 Mb/s to 2 Gb/s<", ">PS, 200 Mb/s<", ">PS, 2 Gb/s<");
 	free(drawn);
 }
 
-/* There are eight colours; of the ideal line's dashes there are as many whatever else is drawn. */
-Test(plot, systems_beyond_the_last_colour_are_dashed)
+/* Eight lines have one panel, with a colour each; nine have two, each with its axis. */
+Test(plot, more_than_eight_lines_become_panels)
 {
-	const unsigned n_ideal = count_dashes(8);
-
-	cr_expect_eq(count_dashes(1), n_ideal);
-	cr_expect_gt(count_dashes(9), n_ideal);
+	cr_expect_eq(count_of(draw_systems(8), ">workers<"), 1);
+	cr_expect_eq(count_of(draw_systems(9), ">workers<"), 2);
+	cr_expect_eq(count_of(draw_systems(9), ">s8<"), 1);
 }
 
 /* gnuplot's point type 5, which it counts from 0. */
@@ -985,11 +984,11 @@ OUTPUT_TEST(sizes_are_points_of_their_own)
 	EXPECT_WORDS(csv, "t,\"Ring, 64KiB\",real-cpu,2,2,1000000000,1,0.3,0.25,,0.2,");
 	free(run.text);
 	free(csv);
-	snprintf(command, sizeof(command), "plots/psd-plot speedup %s -o %s/out.svg 2>&1", predicted.path, folder.path);
+	snprintf(command, sizeof(command), "$PSD_PLOT curve %s -o %s/out.svg 2>&1", predicted.path, folder.path);
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
 	csv = read_output(&folder, "out.svg");
-	EXPECT_WORDS(csv, "Ring, 64KiB", "Ring, 4MiB");
+	EXPECT_WORDS(csv, ">Ring<", ">64KiB<", ">4MiB<");
 	free(run.text);
 	free(csv);
 	remove(predicted.path);
@@ -1004,7 +1003,7 @@ static char *draw_curve(const struct folder *folder, const char *text, int exit_
 	char command[256];
 	struct run run;
 
-	snprintf(command, sizeof(command), "plots/psd-plot curve %s -o %s/out.svg 2>&1", input.path, folder->path);
+	snprintf(command, sizeof(command), "$PSD_PLOT curve %s -o %s/out.svg 2>&1", input.path, folder->path);
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, exit_status, "%s", run.text);
 	remove(input.path);
@@ -1023,7 +1022,7 @@ OUTPUT_TEST(curve_draws_seconds_over_sizes_and_levels_beside_them)
 
 	free(draw_curve(&folder, rows, 0));
 	drawn = read_output(&folder, "out.svg");
-	EXPECT_WORDS(drawn, "64KiB", "2 MiB", "2 workers", "4 workers", "auto, 2 workers", "iteration, ms", "300");
+	EXPECT_WORDS(drawn, "64KiB", "2MiB", "2 workers", "4 workers", "auto, 2 workers", "iteration, ms", "300");
 	dashes = strstr(drawn, "stroke-dasharray");
 	cr_assert_not_null(dashes);
 	others = strstr(dashes + 1, "stroke-dasharray"); /* after the curve of PS */
@@ -1046,12 +1045,12 @@ OUTPUT_TEST(sizes_of_a_sweep_are_the_points_of_a_curve)
 
 	free(draw_curve(&folder, one, 0));
 	drawn = read_output(&folder, "out.svg");
-	EXPECT_WORDS(drawn, "64KiB", "2MB", ">2 workers", "auto, 2 workers");
+	EXPECT_WORDS(drawn, "64KiB", "2MB", ">Ring<", ">auto<");
 	free(drawn);
 	snprintf(two, sizeof(two), "%st,Torus,sim-flow,2,2,1e9,0.2,1,1,,,65536\n", one);
 	free(draw_curve(&folder, two, 0));
 	drawn = read_output(&folder, "out.svg");
-	EXPECT_WORDS(drawn, "Ring, 2 workers", "Torus, 2 workers", ">auto, 2 workers");
+	EXPECT_WORDS(drawn, ">Ring<", ">Torus<", ">auto<");
 	free(drawn);
 	free(draw_curve(&folder, SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,many\n", 2));
 }
@@ -1112,7 +1111,7 @@ OUTPUT_TEST(curve_names_what_it_cannot_draw)
 OUTPUT_TEST(text_in_a_column_of_numbers_is_refused)
 {
 	static const char script[] =
-		"f=%s/in.csv; o=%s/out.svg; psd() { plots/psd-plot \"$@\" -o $o 2>&1 >/dev/null; }; "
+		"f=%s/in.csv; o=%s/out.svg; psd() { $PSD_PLOT \"$@\" -o $o 2>&1 >/dev/null; }; "
 		"change() { awk -F, -v OFS=, -v n=$1 -v v=$2 'NR == 3 { $n = v } 1' $f.whole >$f; }; "
 		"sed 's/^\"[^\"]*\"/Q/' tests/golden/quickstart.csv >$f.whole; set -- fast nan 1x -; "
 		"head -1 $f.whole | tr , '\\n' >$f.names; n=0; while read -r name; do n=$((n + 1)); "
@@ -1146,22 +1145,20 @@ Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
 	char *drawn;
 
 	snprintf(command, sizeof(command),
-		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1 && "
+		 "$PSD_PLOT speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1 && "
 		 "{ head -n 1 " PREDICTED " | sed 's/$/,is_fitted/'; sed -n '2s/$/,yes/p; 3,$s/$/,/p' " PREDICTED
-		 "; } >%s/p && plots/psd-plot compare %s/p " MEASURED " -o %s/out.html 2>&1; rm %s/p",
+		 "; } >%s/p && $PSD_PLOT compare %s/p " MEASURED " -o %s/out.html 2>&1; rm %s/p",
 		 folder.path, folder.path, folder.path, folder.path, folder.path);
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
 	EXPECT_WORDS(run.text, "1 fitted to published values", "  fitted\n");
 	free(run.text);
-	run = run_command("plots/psd-plot compare " PREDICTED " " MEASURED
-			  " -o /tmp/psd-plot-none.html | grep -c fitted; "
+	run = run_command("$PSD_PLOT compare " PREDICTED " " MEASURED " -o /tmp/psd-plot-none.html | grep -c fitted; "
 			  "rm /tmp/psd-plot-none.*");
 	cr_expect_str_eq(run.text, "0\n");
 	free(run.text);
 	snprintf(command, sizeof(command),
-		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1",
-		 folder.path);
+		 "$PSD_PLOT speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1", folder.path);
 	free(run_command(command).text);
 	drawn = read_output(&folder, "out.svg");
 	EXPECT_WORDS(drawn, ">published<", ">fitted to published<");
@@ -1182,21 +1179,23 @@ Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 		const char *rows, *words;
 	} cases[] = {
 		{RESULTS RESULT("R", "4", "1e9", "4096") RESULT("R", "4", "1e10", "4096"),
-		 "has several results of 4KiB with 4 workers, a curve needs one: 'bandwidth_bps' varies"},
-		{RESULTS RESULT("R", "4", "1e9", "4096") RESULT("R", "4", "1e10", "4096")
-			 RESULT("R", "4", "1e9", "8192"),
-		 "has several results of 4KiB with 4 workers, a curve needs one: 'bandwidth_bps' varies"},
+		 "has one value of 'fuse_bytes' in each line, a line needs several: say 'sweep: {fuse: [...]}'; "
+		 "'bandwidth_bps' varies, --over draws it"},
+		{RESULTS RESULT("R", "4", "1e9", "4096")
+			 RESULT("R", "4", "1e9", "8192") "t,R,sim-flow,4,4,1e9,0.6,8192\n",
+		 "in.csv:4: 'R' has a second result at this bucket size, a line needs one: keep the rows of one with "
+		 "--where, or give fewer files"},
 		{RESULTS RESULT("R", "2", "1e9", "4096") RESULT("R", "4", "1e9", "4096"),
-		 "has one size of buckets, a curve needs several: say 'sweep: {fuse: [...]}'; 'workers' varies, which "
-		 "'psd-plot speedup' draws"},
-		{RESULTS RESULT("R", "4", "1e9", "4096"), "there is nothing else that varies to draw"},
+		 "has one value of 'fuse_bytes' in each line, a line needs several: say 'sweep: {fuse: [...]}'; "
+		 "'workers' varies, --over draws it"},
+		{RESULTS RESULT("R", "4", "1e9", "4096"), "'psd-plot bars' draws single points"},
 	};
 	struct folder folder = make_folder();
 	char command[4096];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(command, sizeof(command),
-			 "printf '%s' >%s/in.csv; plots/psd-plot curve %s/in.csv -o %s/out.svg 2>&1", cases[i].rows,
+			 "printf '%s' >%s/in.csv; $PSD_PLOT curve %s/in.csv -o %s/out.svg 2>&1", cases[i].rows,
 			 folder.path, folder.path, folder.path);
 		struct run run = run_command(command);
 
@@ -1204,12 +1203,11 @@ Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 		cr_expect_not_null(strstr(run.text, cases[i].words), "%s", run.text);
 		free(run.text);
 	}
-	snprintf(
-		command, sizeof(command),
-		"awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (i = 0; i < 400; i++) print \"s\" "
-		"int(i / 2) \",\" i %% 2 \",0.5\" }' >%s/in.csv; plots/psd-plot curve %s/in.csv -o %s/out.svg 2>&1; rm "
-		"%s/in.csv",
-		folder.path, folder.path, folder.path, folder.path);
+	snprintf(command, sizeof(command),
+		 "awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (i = 0; i < 400; i++) print \"s\" "
+		 "int(i / 2) \",\" i %% 2 \",0.5\" }' >%s/in.csv; $PSD_PLOT curve %s/in.csv -o %s/out.svg 2>&1; rm "
+		 "%s/in.csv",
+		 folder.path, folder.path, folder.path, folder.path);
 	struct run run = run_command(command);
 
 	EXPECT_WORDS(run.text, "has 200 curves, of which a plot takes 24: keep the rows of fewer systems");

@@ -641,17 +641,16 @@ Test(cli, a_stack_too_small_for_libraries_is_raised_or_named)
 	static const char *const programs[] = {"psd-sim", "psd-run", "psd-plot"};
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
-		const char *folder = i < 2 ? "build" : "plots";
 		char line[128];
 		struct run run;
 
-		snprintf(line, sizeof(line), "ulimit -s 16 && exec %s/%s --help 2>&1", folder, programs[i]);
+		snprintf(line, sizeof(line), "ulimit -s 16 && exec build/%s --help 2>&1", programs[i]);
 		run = run_command(line);
 		cr_expect_eq(run.exit_status, 1, "%s", line);
 		cr_expect_eq(strncmp(run.text, programs[i], strlen(programs[i])), 0, "%s", run.text);
 		cr_expect_not_null(strstr(run.text, ": raise it with 'ulimit -s 8192'\n"), "%s", run.text);
 		free(run.text);
-		snprintf(line, sizeof(line), "ulimit -S -s 16 && exec %s/%s --help 2>&1", folder, programs[i]);
+		snprintf(line, sizeof(line), "ulimit -S -s 16 && exec build/%s --help 2>&1", programs[i]);
 		run = run_command(line);
 		cr_expect_eq(run.exit_status, 0, "%s", line);
 		cr_expect_not_null(strstr(run.text, "usage: "), "%s", run.text);

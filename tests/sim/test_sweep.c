@@ -163,13 +163,13 @@ FOLDER_TEST(sweep, a_plot_notices_a_lost_part, scratch_folder_make())
 		cr_assert_eq(plot.exit_status, 0, "%s", plot.text);
 		free(plot.text);
 	}
-	snprintf(command, sizeof(command), "plots/psd-plot speedup %s/1.csv %s/3.csv -o %s/p.svg 2>&1", folder.path,
+	snprintf(command, sizeof(command), "build/psd-plot speedup %s/1.csv %s/3.csv -o %s/p.svg 2>&1", folder.path,
 		 folder.path, folder.path);
 	plot = run_command(command);
 	cr_expect_eq(plot.exit_status, 2);
 	cr_expect(strstr(plot.text, "row 2 of 12 of ") && strstr(plot.text, "it belongs to part 2/3"), "%s", plot.text);
 	free(plot.text);
-	snprintf(command, sizeof(command), "plots/psd-plot speedup %s/1.csv %s/2.csv %s/3.csv -o %s/p.svg 2>&1",
+	snprintf(command, sizeof(command), "build/psd-plot speedup %s/1.csv %s/2.csv %s/3.csv -o %s/p.svg 2>&1",
 		 folder.path, folder.path, folder.path, folder.path);
 	plot = run_command(command);
 	cr_expect_eq(plot.exit_status, 0, "%s", plot.text);

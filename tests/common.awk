@@ -1,4 +1,4 @@
-# Functions that all readers of psd-plot share: errors with their place, text for gnuplot, the median. Reads no input by
+# Functions that readers of results share: errors with their place, text for gnuplot, the median. Reads no input by
 # itself.
 
 # Replaces bytes that no terminal and no XML may get: control characters, bytes that are not UTF-8, U+FFFE and U+FFFF.

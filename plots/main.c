@@ -1,0 +1,170 @@
+/* psd-plot: draws CSV and traces of psd-sim and psd-run with gnuplot, and compares them. Prints, and chooses the exit
+ * status; reads only the files that it is given, and keeps older output if the new one cannot be made. */
+#define _GNU_SOURCE 1
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/output.h"
+#include "engine/base/stack.h"
+#include "plots/plot.h"
+
+#ifndef PSD_VERSION
+#define PSD_VERSION "unknown"
+#endif
+
+enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2 };
+
+typedef enum psd_status (*fill_fn)(struct psd_figure *figure, const struct psd_plot_options *options,
+				   struct psd_error *err);
+
+static const fill_fn fills[] = {
+	[PSD_PLOT_SPEEDUP] = psd_plot_lines,	 [PSD_PLOT_EFFICIENCY] = psd_plot_lines,
+	[PSD_PLOT_SECONDS] = psd_plot_lines,	 [PSD_PLOT_THROUGHPUT] = psd_plot_lines,
+	[PSD_PLOT_BARS] = psd_plot_bars,	 [PSD_PLOT_CURVE] = psd_plot_curve,
+	[PSD_PLOT_TIMELINE] = psd_plot_timeline,
+};
+
+/* ---- streams ---- */
+
+/* Opens /dev/null for closed standard streams, in a direction in which their use fails. */
+static void fill_standard_streams(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+			_exit(EXIT_RUN_FAILED);
+}
+
+static void end_at_once(int number)
+{
+	psd_outputs_remove();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void handle_ends(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (signal(ends[i], end_at_once) == SIG_IGN)
+			signal(ends[i], SIG_IGN);
+}
+
+/* Prints a text and releases it. PSD_ERUN: it cannot be written. */
+static enum psd_status print(struct psd_text *text, struct psd_error *err)
+{
+	const bool is_lost = text->is_out_of_memory;
+	bool is_written;
+
+	if (text->length)
+		fwrite(text->bytes, 1, text->length, stdout);
+	psd_text_release(text);
+	is_written = !fflush(stdout) && !ferror(stdout);
+	if (is_lost)
+		return psd_out_of_memory(err);
+	return is_written ? PSD_OK : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output");
+}
+
+/* ---- commands ---- */
+
+static enum psd_status tell(const struct psd_plot_options *options, struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	switch ((enum psd_plot_about)options->about) {
+	case PSD_PLOT_HELP: psd_plot_options_add_help(&text, options); break;
+	case PSD_PLOT_OPTIONS: psd_plot_options_add_reference(&text); break;
+	case PSD_PLOT_VERSION: psd_text_add(&text, "psd-plot " PSD_VERSION "\n"); break;
+	case PSD_PLOT_NO_WORDS: break;
+	}
+	return print(&text, err);
+}
+
+static enum psd_status draw(const struct psd_plot_options *options, struct psd_error *err)
+{
+	struct psd_text picture = {.bytes = NULL};
+	struct psd_canvas canvas;
+	struct psd_figure *figure;
+	FILE *out;
+	enum psd_status status;
+
+	PSD_TRY(psd_canvas_read(&canvas, options->output_path, options->size, err));
+	figure = malloc(sizeof(*figure));
+	if (!figure)
+		return psd_out_of_memory(err);
+	psd_figure_init(figure);
+	status = fills[options->arguments.command](figure, options, err);
+	if (!status)
+		status = psd_output_open(&out, options->output_path, err);
+	if (!status)
+		status = psd_figure_draw(&picture, figure, &canvas, options->title, err);
+	if (!status && picture.is_out_of_memory)
+		status = psd_out_of_memory(err);
+	if (!status)
+		psd_output_write(out, picture.bytes, picture.length);
+	psd_figure_release(figure);
+	free(figure);
+	psd_text_release(&picture);
+	return status ? status : psd_outputs_commit(err);
+}
+
+static enum psd_status compare(const struct psd_plot_options *options, struct psd_error *err)
+{
+	struct psd_text table = {.bytes = NULL};
+	enum psd_status status = psd_plot_compare(&table, options, err);
+
+	if (status)
+		psd_text_release(&table);
+	else
+		status = print(&table, err);
+	return status ? status : psd_outputs_commit(err);
+}
+
+static enum psd_status run(const struct psd_plot_options *options, struct psd_error *err)
+{
+	if (options->about)
+		return tell(options, err);
+	return options->arguments.command == PSD_PLOT_COMPARE ? compare(options, err) : draw(options, err);
+}
+
+static void check_stack(int argc, char *argv[], char *environment[])
+{
+	static const char line[] = "psd-plot: " PSD_STACK_IS_TOO_SMALL "\n";
+
+	(void)argc;
+	if (psd_stack_raise(argv, environment))
+		return;
+	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
+	_exit(EXIT_RUN_FAILED);
+}
+
+PSD_BEFORE_CONSTRUCTORS(check_stack);
+
+int main(int argc, char *argv[])
+{
+	struct psd_plot_options options;
+	struct psd_error err;
+	enum psd_status status;
+
+	fill_standard_streams();
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe makes a write fail, and does not end the program */
+	signal(SIGXFSZ, SIG_IGN); /* so does a limit on file sizes */
+	handle_ends();
+	status = psd_plot_options_read(&options, argc, argv, &err);
+	if (!status)
+		status = run(&options, &err);
+	psd_outputs_discard();
+	psd_plot_options_release(&options);
+	if (!status)
+		return EXIT_DONE;
+	fprintf(stderr, "psd-plot: %s\n", err.text);
+	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
+}
