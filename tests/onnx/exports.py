@@ -54,8 +54,11 @@ for _name, _exporter in [("alexnet", "torchscript"), ("vgg11_bn", "dynamo"), ("r
                          ("mnasnet1_0", "dynamo"), ("shufflenet_v2_x1_0", "torchscript"),
                          ("efficientnet_b0", "dynamo"), ("efficientnet_v2_s", "torchscript"),
                          ("regnet_y_400mf", "dynamo"), ("convnext_tiny", "torchscript"),
-                         ("vit_b_32", "torchscript"), ("swin_t", "torchscript"), ("swin_v2_t", "dynamo"),
+                         ("swin_t", "torchscript"), ("swin_v2_t", "dynamo"),
                          ("maxvit_t", "torchscript")]:
+    network(_name, torchvision_model(_name), _exporter)
+for _name, _exporter in [("mobilenet_v3_large", "dynamo"), ("regnet_x_800mf", "torchscript"),
+                         ("vit_b_16", "dynamo"), ("vit_b_32", "dynamo"), ("convnext_small", "dynamo")]:
     network(_name, torchvision_model(_name), _exporter)
 # without the heads for training alone, which an export of eval() does not have
 network("googlenet", torchvision_model("googlenet", aux_logits=False, init_weights=False), "torchscript")
@@ -66,9 +69,14 @@ network("deeplabv3_mobilenet", torchvision_model("deeplabv3_mobilenet_v3_large",
 network("lraspp_mobilenet", torchvision_model("lraspp_mobilenet_v3_large", weights_backbone=None), "torchscript")
 network("r3d_18", torchvision_model("r3d_18", (3, 8, 112, 112)), "torchscript")
 network("mvit_v2_s", torchvision_model("mvit_v2_s", (3, 16, 224, 224)), "dynamo")
+network("swin3d_t", torchvision_model("swin3d_t", (3, 8, 112, 112)), "torchscript")
 network("s3d", torchvision_model("s3d", (3, 16, 224, 224)), "dynamo")
 network("ssdlite_mobilenet", detector("ssdlite320_mobilenet_v3_large"), "torchscript")
 network("retinanet_resnet50", detector("retinanet_resnet50_fpn"), "torchscript")
+network("fcos_resnet50", detector("fcos_resnet50_fpn"), "torchscript")
+network("ssd300_vgg16", detector("ssd300_vgg16", 300), "torchscript")
+network("maskrcnn_resnet50", detector("maskrcnn_resnet50_fpn"), "torchscript")
+network("deeplabv3_resnet50", torchvision_model("deeplabv3_resnet50", weights_backbone=None), "torchscript")
 network("fasterrcnn_mobilenet", detector("fasterrcnn_mobilenet_v3_large_320_fpn"), "torchscript")
 
 
@@ -91,6 +99,15 @@ for _name, _exporter in [("convnextv2_tiny", "dynamo"), ("efficientnet_lite0", "
                          ("cspresnet50", "dynamo"), ("hrnet_w18_small", "torchscript"),
                          ("poolformer_s12", "dynamo"), ("gmlp_s16_224", "torchscript")]:
     network("timm_" + _name, timm_model(_name), _exporter)
+for _name, _exporter, _side in [("mobilevit_s", "dynamo", 256), ("cait_xxs24_224", "torchscript", 224),
+                                ("beit_base_patch16_224", "torchscript", 224), ("resnetv2_50", "dynamo", 224),
+                                ("davit_tiny", "dynamo", 224), ("gcvit_xxtiny", "torchscript", 224),
+                                ("pvt_v2_b0", "dynamo", 224), ("levit_128s", "torchscript", 224),
+                                ("ghostnet_100", "dynamo", 224), ("efficientformer_l1", "dynamo", 224),
+                                ("swinv2_tiny_window8_256", "torchscript", 256), ("botnet26t_256", "dynamo", 256),
+                                ("mvitv2_tiny", "torchscript", 224), ("eva02_tiny_patch14_224", "dynamo", 224),
+                                ("repvgg_a2", "torchscript", 224), ("tiny_vit_5m_224", "dynamo", 224)]:
+    network("timm_" + _name, timm_model(_name, _side), _exporter)
 
 
 # ---- transformers ----
@@ -150,7 +167,26 @@ for _name, _config, _model, _exporter, _inputs, _settings in [
          {"input_ids": (int, 1, 16), "pixel_values": (float, 1, 3, 64, 64)},
          dict(text_config=SMALL, vision_config=dict(SMALL, image_size=64, patch_size=16), projection_dim=32)),
         ("segformer", "SegformerConfig", "SegformerForSemanticSegmentation", "torchscript", IMAGE, {}),
-        ("deberta", "DebertaV2Config", "DebertaV2ForMaskedLM", "torchscript", TOKENS, SMALL)]:
+        ("deberta", "DebertaV2Config", "DebertaV2ForMaskedLM", "torchscript", TOKENS, SMALL),
+        ("gpt_neo", "GPTNeoConfig", "GPTNeoForCausalLM", "dynamo", TOKENS,
+         dict(hidden_size=64, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]])),
+        ("gpt_neox", "GPTNeoXConfig", "GPTNeoXForCausalLM", "dynamo", TOKENS, SMALL),
+        ("bloom", "BloomConfig", "BloomForCausalLM", "dynamo", TOKENS, dict(hidden_size=64, n_layer=2, n_head=4)),
+        ("gemma", "GemmaConfig", "GemmaForCausalLM", "dynamo", TOKENS,
+         dict(SMALL, num_key_value_heads=2, head_dim=16)),
+        ("qwen3", "Qwen3Config", "Qwen3ForCausalLM", "dynamo", TOKENS,
+         dict(SMALL, num_key_value_heads=2, head_dim=16)),
+        ("mpnet", "MPNetConfig", "MPNetForMaskedLM", "torchscript", TOKENS, SMALL),
+        ("marian", "MarianConfig", "MarianMTModel", "torchscript", dict(TOKENS, decoder_input_ids=(int, 1, 16)),
+         dict(d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+              encoder_ffn_dim=128, decoder_ffn_dim=128)),
+        ("wav2vec2", "Wav2Vec2Config", "Wav2Vec2ForCTC", "dynamo", {"input_values": (float, 1, 16000)},
+         dict(SMALL, num_conv_pos_embedding_groups=4, num_conv_pos_embeddings=16)),
+        ("dinov2", "Dinov2Config", "Dinov2ForImageClassification", "dynamo", IMAGE, dict(SMALL, image_size=64)),
+        ("swin", "SwinConfig", "SwinForImageClassification", "torchscript", {"pixel_values": (float, 1, 3, 224, 224)},
+         {}),
+        ("convbert", "ConvBertConfig", "ConvBertForMaskedLM", "torchscript", TOKENS,
+         dict(SMALL, embedding_size=32))]:
     network("hf_" + _name, transformer(_config, _model, _inputs, **_settings), _exporter)
 
 
@@ -178,6 +214,38 @@ def seq2seq():
     return model, (torch.randn(1, 24, 64), torch.randn(1, 12, 64))
 
 
+def unet():
+    import torch
+    from torch import nn
+
+    class Double(nn.Sequential):
+        def __init__(self, inputs, outputs):
+            super().__init__(nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(),
+                             nn.Conv2d(outputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU())
+
+    class Unet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            sides = [16, 32, 64, 128]
+            self.down = nn.ModuleList(Double(a, b) for a, b in zip([3] + sides, sides))
+            self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(sides, sides[1:]))
+            self.join = nn.ModuleList(Double(2 * a, a) for a in sides[:-1])
+            self.head = nn.Conv2d(16, 2, 1)
+
+        def forward(self, x):
+            kept = []
+            for block in self.down:
+                x = block(x)
+                kept.append(x)
+                x = nn.functional.max_pool2d(x, 2)
+            x = kept.pop()
+            for up, join in zip(reversed(self.up), reversed(self.join)):
+                x = join(torch.cat([kept.pop(), up(x)], 1))
+            return self.head(x)
+    return Unet(), (torch.randn(1, 3, 96, 96),)
+
+
+network("torch_unet", unet, "torchscript")
 network("torch_lstm", lstm, "torchscript")
 network("torch_transformer", seq2seq, "dynamo")
 

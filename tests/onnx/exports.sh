@@ -1,7 +1,9 @@
 #!/bin/sh
 # tests/onnx/exports.sh BUILD FOLDER: compares what BUILD/psd-sim reads from the networks of exports.py with PyTorch's
 # own counts in FOLDER/counts.csv. All outputs of a network count. Parameters are equal if psd-sim has PyTorch's number
-# or says it beside its own. Exits with 1 if fewer than 95 of 100 networks load, or another count differs.
+# or says it beside its own. They are said if the file lacks what PyTorch counts, and describe says so: biases before
+# folded norms, rows of tables that no position reads, parameters that no output needs; up to 2 % of all. Exits with 1
+# if fewer than 95 of 100 networks load, or another count differs.
 set -u
 export LC_ALL=C
 build=$1
@@ -16,8 +18,9 @@ sed 1d "$folder/counts.csv" | tr -d '\r' | while IFS=, read -r name exporter par
 			"$(sed -n 's/^PyTorch counts \([0-9]*\) parameters/\1/p' "$out")" \
 			"$(sed -n 's/^per sample: forward \([0-9.]*\) \([kMGT]*\)FLOP.*/\1 \2/p
 				s/^products and .* alone: forward \([0-9.]*\) \([kMGT]*\)FLOP.*/\1 \2/p' "$out" |
-				tail -n 1)"
-		echo "$name,$exporter,$parameters,$flops,$1,$2,$3"
+				tail -n 1)" \
+			"$(grep -cE ', up to [0-9]+ if the conv|^computed by the exp|^written-out tab|^biases of att|^not in' "$out")"
+		echo "$name,$exporter,$parameters,$flops,$1,$2,$3,$4"
 	else
 		echo "$name,$exporter,$parameters,$flops,,,,$(head -n 1 "$out.err" | tr ',' ';' | cut -c 1-400)"
 	fi
@@ -35,15 +38,18 @@ done | awk -F, '
 		split($7, forward, " ")
 		ratio = $4 ? 100 * forward[1] * factor[forward[2]] / $4 - 100 : 0
 		is_equal = $5 == $3 || $6 == $3
+		differ = (($6 ? $6 : $5) - $3) / $3
+		is_said = !is_equal && $8 && differ < 0.02 && differ > -0.02
 		is_near = ratio >= -5 && ratio <= 5
 		n_loaded++
 		n_equal += is_equal
+		n_said += is_said
 		n_near += is_near
 		printf "%-36s %-11s %11d %11d %+6.1f%%%s%s\n", $1, $2, $6 ? $6 : $5, $3, ratio,
-			is_equal ? "" : " other parameters", is_near ? "" : " other FLOPs"
+			is_equal ? "" : is_said ? " said" : " other parameters", is_near ? "" : " other FLOPs"
 	}
 	END {
-		printf "%d of %d load, %d with equal parameters, %d with FLOPs within 5 %%\n", \
-			n_loaded, n, n_equal, n_near
-		exit !(n_loaded >= 0.95 * n && n_equal == n_loaded && n_near == n_loaded)
+		printf "%d of %d load, %d with equal parameters, %d said, %d with FLOPs within 5 %%\n", \
+			n_loaded, n, n_equal, n_said, n_near
+		exit !(n_loaded >= 0.95 * n && n_equal + n_said == n_loaded && n_near == n_loaded)
 	}'

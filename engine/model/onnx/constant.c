@@ -20,7 +20,8 @@ uint64_t psd_onnx_elements(const struct psd_onnx_value *constant)
 
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value)
 {
-	return value->kind == PSD_ONNX_CONSTANT && value->origin && value->is_real;
+	return value->kind == PSD_ONNX_CONSTANT && value->origin && value->is_real && !value->is_fixed &&
+	       !value->is_table;
 }
 
 bool psd_onnx_is_learned(const struct psd_onnx_value *value)
@@ -325,7 +326,13 @@ bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		is = is || !strcmp(onnx->node->op_type, ops[i]);
 	return is && psd_onnx_allows_other(onnx) && value->kind == PSD_ONNX_CONSTANT && value->is_real &&
-	       psd_onnx_elements(value) > 1;
+	       !value->is_fixed && psd_onnx_elements(value) > 1;
+}
+
+bool psd_onnx_is_trained(const struct psd_onnx_value *value)
+{
+	return value->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(value) > 1 &&
+	       (psd_onnx_is_learned(value) || value->is_table || value->derived_from);
 }
 
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,

@@ -36,7 +36,7 @@ static const struct psd_onnx_value *first_data(const struct psd_onnx *onnx)
 	unsigned i = 0;
 
 	while (psd_onnx_input(onnx, i)->kind != PSD_ONNX_DATA)
-		i++; /* there is one */
+		i++; /* there is one, see settle_inputs() */
 	return psd_onnx_input(onnx, i);
 }
 
@@ -169,7 +169,7 @@ static bool read_window(struct psd_onnx *onnx, const struct psd_onnx_value *weig
 		window->before[s] = pads[s];
 		window->after[s] = pads[s + n];
 		if (weight)
-			window->kernel[s] = (int64_t)weight->dims[s + 2];
+			window->kernel[s] = (int64_t)dim(weight, s + 2);
 		if (window->stride[s] < 1 || pads[s] < 0 || pads[s + n] < 0)
 			return false;
 	}
@@ -212,13 +212,13 @@ static bool conv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	struct window window;
 
 	out->is_map = true;
-	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 ||
-	    weight->kind != PSD_ONNX_CONSTANT || groups < 1 || groups > PSD_LAYER_CHANNELS_MAX ||
-	    weight->dims[1] * (uint64_t)groups != dim(data, 1) || !read_window(onnx, weight, &window) ||
-	    !add_of(out, data, 0) || !psd_onnx_out_add(out, weight->dims[0]) || !slide(onnx, out, &window))
+	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 || groups < 1 ||
+	    groups > PSD_LAYER_CHANNELS_MAX || dim(weight, 1) * (uint64_t)groups != dim(data, 1) ||
+	    !read_window(onnx, weight, &window) || !add_of(out, data, 0) || !psd_onnx_out_add(out, dim(weight, 0)) ||
+	    !slide(onnx, out, &window))
 		return false;
 	out->is_product = true;
-	out->flops = psd_saturated_mul(2 * weight->dims[1],
+	out->flops = psd_saturated_mul(2 * dim(weight, 1),
 				       psd_saturated_mul(psd_onnx_out_values(out), product(window.kernel, window.n)));
 	return true;
 }
@@ -232,11 +232,10 @@ static bool deconv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	uint64_t values = 1;
 
 	out->is_map = true;
-	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 ||
-	    weight->kind != PSD_ONNX_CONSTANT || groups < 1 || groups > PSD_LAYER_CHANNELS_MAX ||
-	    weight->dims[0] != dim(data, 1) || !read_window(onnx, weight, &window) ||
+	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 || groups < 1 ||
+	    groups > PSD_LAYER_CHANNELS_MAX || dim(weight, 0) != dim(data, 1) || !read_window(onnx, weight, &window) ||
 	    !read_sides(onnx, "output_padding", window.n, 0, more) || !add_of(out, data, 0) ||
-	    !psd_onnx_out_add(out, weight->dims[1] * (uint64_t)groups))
+	    !psd_onnx_out_add(out, dim(weight, 1) * (uint64_t)groups))
 		return false;
 	for (unsigned s = 0; s < window.n; s++) {
 		const int64_t side = (int64_t)dim(data, s + 2);
@@ -251,8 +250,7 @@ static bool deconv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	for (unsigned a = 1; a < data->view.n_axes; a++)
 		values = psd_saturated_mul(values, psd_onnx_view_values(&data->view, a));
 	out->is_product = true;
-	out->flops =
-		psd_saturated_mul(2 * weight->dims[1], psd_saturated_mul(values, product(window.kernel, window.n)));
+	out->flops = psd_saturated_mul(2 * dim(weight, 1), psd_saturated_mul(values, product(window.kernel, window.n)));
 	return true;
 }
 

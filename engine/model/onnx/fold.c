@@ -8,13 +8,34 @@
 
 enum { MOST_SPELT_OUT = 65536 };
 
+/* Returns the only parameter among the inputs of a prediction's node, if each of its numbers gives one of the result. */
+static const Onnx__Tensor *parent_of(const struct psd_onnx *onnx, uint64_t elements)
+{
+	const Onnx__Tensor *parent = NULL;
+
+	for (unsigned i = 0; psd_onnx_allows_other(onnx) && i < onnx->node->n_input; i++) {
+		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
+		const Onnx__Tensor *from = psd_onnx_is_learned(value) ? value->origin : value->derived_from;
+
+		if (value->kind != PSD_ONNX_CONSTANT || !from)
+			continue;
+		if (parent || psd_onnx_elements(value) != elements)
+			return NULL;
+		parent = from;
+	}
+	return parent;
+}
+
 /* Makes the result, whose dims are set, a constant with memory for its numbers, and the node's output. */
 static enum psd_status put(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
+	const Onnx__Tensor *parent = parent_of(onnx, psd_onnx_elements(result));
+
 	result->kind = PSD_ONNX_CONSTANT;
 	result->is_real = has_fractions;
 	result->origin = NULL;
-	result->is_gathered = false;
+	result->is_gathered = result->is_fixed = result->is_table = false;
+	result->derived_from = has_fractions ? parent : NULL;
 	PSD_TRY(psd_onnx_alloc_numbers(onnx, result, numbers));
 	result->computed = result->numbers;
 	(void)psd_onnx_by_rows(result, &result->view);
@@ -202,8 +223,11 @@ static enum psd_status compute_constant(struct psd_onnx *onnx)
 	struct psd_onnx_value result = {.n_dims = 0};
 	double *numbers;
 
-	if (value && value->t)
-		return psd_onnx_constant_of(onnx, value->t, psd_onnx_output(onnx, 0));
+	if (value && value->t) {
+		PSD_TRY(psd_onnx_constant_of(onnx, value->t, psd_onnx_output(onnx, 0)));
+		psd_onnx_output(onnx, 0)->is_fixed = onnx->has_weights;
+		return PSD_OK;
+	}
 	other = onnx->node->n_attribute ? onnx->node->attribute[0] : NULL;
 	if (!other || !(other->has_i || other->has_f || other->n_ints || other->n_floats))
 		return psd_onnx_refuse(onnx, "has no value, must have numbers");
@@ -643,10 +667,33 @@ static const struct {
 	{"CumSum", compute_sums},
 };
 
+/* True if a prediction keeps the node as a layer, since it combines parameters with other numbers. Few numbers may be
+ * factors of a shape. */
+static bool combines_parameters(const struct psd_onnx *onnx)
+{
+	const char *op = onnx->node->op_type;
+	bool has_parameter = false, takes_rows = !strcmp(op, "GatherND") || !strcmp(op, "GatherElements");
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < onnx->node->n_input; i++) {
+		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
+		const bool is_long = value->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(value) > PSD_ONNX_AXES_MAX;
+
+		n += value->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(value) > 1;
+		has_parameter = has_parameter || (is_long && (psd_onnx_is_learned(value) || value->derived_from));
+	}
+	for (unsigned i = 0; i < sizeof(binaries) / sizeof(binaries[0]); i++)
+		takes_rows = takes_rows || !strcmp(op, binaries[i].op);
+	return psd_onnx_allows_other(onnx) && has_parameter && takes_rows && n > 1;
+}
+
 enum psd_status psd_onnx_try_fold(struct psd_onnx *onnx, bool *is_done)
 {
 	const char *op = onnx->node->op_type;
 
+	*is_done = false;
+	if (combines_parameters(onnx))
+		return PSD_OK;
 	*is_done = true;
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (!strcmp(op, others[i].op))

@@ -116,6 +116,35 @@ static enum psd_status mark_outputs(const struct psd_onnx *onnx, bool is_needed[
 	return PSD_OK;
 }
 
+/* A norm that computes its statistics reads those of the file alone: it does not need computed ones. */
+static void drop_statistics(const struct psd_onnx *onnx, const Onnx__Node *node)
+{
+	const Onnx__Attribute *trains = psd_onnx_attribute(node, "training_mode");
+
+	if (strcmp(node->op_type, "BatchNormalization") != 0 || !trains || !trains->i)
+		return;
+	for (size_t k = 3; k < node->n_input; k++) {
+		const unsigned producer = onnx->producers[psd_onnx_number_of(onnx, node->input[k])];
+
+		if (!producer || !strcmp(onnx->graph->node[producer - 1]->op_type, "Identity"))
+			continue;
+		onnx->is_statistic[psd_onnx_number_of(onnx, node->input[k])] = true;
+		node->input[k][0] = '\0';
+	}
+}
+
+/* If only statistics need the node's output, they alone need its inputs. */
+static void spread_statistics(const struct psd_onnx *onnx, size_t i)
+{
+	const Onnx__Node *node = onnx->graph->node[i];
+	bool is_statistic = false;
+
+	for (size_t o = 0; onnx->is_done[i] && o < node->n_output; o++)
+		is_statistic = is_statistic || onnx->is_statistic[psd_onnx_number_of(onnx, node->output[o])];
+	for (size_t k = 0; is_statistic && k < node->n_input; k++)
+		onnx->is_statistic[psd_onnx_number_of(onnx, node->input[k])] = true;
+}
+
 /* Finds, from the outputs back, the needed values and their consumers. Nodes are in topological order. */
 static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 {
@@ -128,19 +157,26 @@ static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 	onnx->is_done = psd_arena_take(&onnx->arena, (graph->n_node + 1) * sizeof(*onnx->is_done));
 	onnx->producers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->producers));
 	onnx->used = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->used));
-	if (!is_needed || !onnx->n_consumers || !onnx->consumers || !onnx->producers || !onnx->is_done || !onnx->used)
+	onnx->is_statistic = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->is_statistic));
+	onnx->is_counted = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->is_counted));
+	if (!is_needed || !onnx->n_consumers || !onnx->consumers || !onnx->producers || !onnx->is_done || !onnx->used ||
+	    !onnx->is_counted || !onnx->is_statistic)
 		return psd_onnx_no_memory(onnx);
 	PSD_TRY(choose_outputs(onnx));
 	PSD_TRY(mark_outputs(onnx, is_needed));
+	for (size_t i = 0; i < graph->n_node; i++)
+		for (size_t o = 0; o < graph->node[i]->n_output; o++)
+			if (psd_names_find(&onnx->names, graph->node[i]->output[o], &number))
+				onnx->producers[number] = (unsigned)i + 1;
 	for (size_t i = graph->n_node; i-- > 0;) {
 		const Onnx__Node *node = graph->node[i];
 
 		onnx->is_done[i] = true;
 		for (size_t o = 0; o < node->n_output; o++)
-			if (*node->output[o] && psd_names_find(&onnx->names, node->output[o], &number)) {
-				onnx->producers[number] = (unsigned)i + 1;
+			if (*node->output[o] && psd_names_find(&onnx->names, node->output[o], &number))
 				onnx->is_done[i] = onnx->is_done[i] && !is_needed[number];
-			}
+		drop_statistics(onnx, node);
+		spread_statistics(onnx, i);
 		for (size_t k = 0; !onnx->is_done[i] && k < node->n_input; k++) {
 			if (!*node->input[k])
 				continue;
@@ -520,17 +556,17 @@ static enum psd_status finish_outputs(struct psd_onnx *onnx)
 static enum psd_status read_graph(struct psd_onnx *onnx)
 {
 	const Onnx__Graph *graph = onnx->graph;
-	unsigned n_values;
 
 	PSD_TRY(check_nodes(onnx));
-	PSD_TRY(name_values(onnx, &n_values));
-	onnx->values = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->values));
+	PSD_TRY(name_values(onnx, &onnx->n_values));
+	onnx->values = psd_arena_take(&onnx->arena, onnx->n_values * sizeof(*onnx->values));
 	if (!onnx->values)
 		return psd_onnx_no_memory(onnx);
-	PSD_TRY(find_needed(onnx, n_values));
+	PSD_TRY(find_needed(onnx, onnx->n_values));
 	for (unsigned i = 0, v = 1; i < graph->n_initializer; i++)
 		if (graph->initializer[i]->name && *graph->initializer[i]->name)
 			PSD_TRY(psd_onnx_constant_of(onnx, graph->initializer[i], &onnx->values[v++]));
+	PSD_TRY(psd_onnx_find_origins(onnx));
 	PSD_TRY(check_sizes(onnx));
 	PSD_TRY(add_inputs(onnx));
 	for (size_t i = 0; i < graph->n_node; i++)
@@ -596,6 +632,7 @@ static void release(struct psd_onnx_file *file)
 	psd_graph_release(&file->graph);
 	psd_graph_build_release(&file->onnx.build);
 	psd_names_release(&file->onnx.names);
+	psd_names_release(&file->onnx.listed);
 	psd_names_release(&file->onnx.owners);
 	psd_names_release(&file->onnx.modules);
 	psd_names_release(&file->onnx.repeats);

@@ -176,6 +176,8 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	union psd_layer_settings settings = psd_layer_prefix.defaults;
 	struct psd_shape shape;
 
+	if (psd_onnx_is_counted(onnx, learned))
+		return psd_onnx_refuse(onnx, "reads a parameter that another layer has");
 	if (n != 3 || axis != 1 || learned->n_dims != n || learned->dims[2] != psd_onnx_view_dim(&data->view, 2) ||
 	    learned->dims[1] > PSD_LAYER_SIDE_MAX)
 		return psd_onnx_refuse(

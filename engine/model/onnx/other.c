@@ -141,8 +141,51 @@ static enum psd_status apply(struct psd_onnx *onnx, struct psd_onnx_value *value
 	return PSD_OK;
 }
 
+/* ---- parameters ---- */
+
+/* Counts a constant input as a parameter. A matrix counts once; equal vectors are written once by exporters. */
+static bool count_parameters(struct psd_onnx *onnx, const struct psd_onnx_value *value,
+			     struct psd_other_settings *settings, unsigned *n)
+{
+	const Onnx__Tensor *tensor = value->origin ? value->origin : value->derived_from;
+	const unsigned number = tensor && tensor->name ? psd_onnx_number_of(onnx, tensor->name) : 0;
+	const uint64_t elements = value->is_table ? onnx->table_values[number] : psd_onnx_elements(value);
+
+	if (psd_onnx_is_counted(onnx, value) || (value->is_table && !elements))
+		return true;
+	if (*n == PSD_OTHER_TENSORS_MAX || elements > UINT32_MAX)
+		return false;
+	onnx->used[number] += psd_onnx_elements(value);
+	onnx->is_counted[psd_onnx_identity_of(onnx, value)] = number != 0;
+	settings->parameters[(*n)++] = elements;
+	return true;
+}
+
+/* Makes the first input, a constant, the output of a layer with its parameters, if the node computes with parameters
+ * alone. Such work is for an iteration, not for a sample: only products count, as PyTorch counts them. */
+static enum psd_status lift(struct psd_onnx *onnx, bool *is_done)
+{
+	struct psd_onnx_value *constant = psd_onnx_input(onnx, 0), result;
+	struct psd_onnx_out out = {.has_parameters = true, .is_lifted = true, .lifted = constant, .reads_output = true};
+	bool has_parameter = false;
+
+	for (unsigned i = 0; i < onnx->node->n_input; i++)
+		has_parameter = has_parameter || psd_onnx_is_trained(psd_onnx_input(onnx, i));
+	*is_done = has_parameter && constant->kind == PSD_ONNX_CONSTANT;
+	for (unsigned d = 0; *is_done && d < constant->n_dims; d++)
+		*is_done = psd_onnx_out_add(&out, constant->dims[d]);
+	if (!*is_done)
+		return PSD_OK;
+	PSD_TRY(psd_onnx_put_other(onnx, &out, NULL, 0, &result, is_done));
+	if (*is_done)
+		*constant = result;
+	return PSD_OK;
+}
+
+/* ---- inputs, continued ---- */
+
 /* Makes all inputs constants or outputs of layers. */
-static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_done)
+static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_lifted, bool *is_done)
 {
 	unsigned n_data = 0;
 
@@ -161,27 +204,10 @@ static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_done)
 		*is_done = value->kind == PSD_ONNX_DATA;
 		n_data += *is_done;
 	}
-	*is_done = *is_done && n_data > 0;
+	*is_lifted = !n_data;
+	if (*is_done && !n_data)
+		PSD_TRY(lift(onnx, is_done));
 	return PSD_OK;
-}
-
-/* ---- parameters ---- */
-
-/* Counts a constant input as a parameter. A matrix counts once; equal vectors are written once by exporters. */
-static bool count_parameters(struct psd_onnx *onnx, const struct psd_onnx_value *value,
-			     struct psd_other_settings *settings, unsigned *n)
-{
-	const uint64_t elements = psd_onnx_elements(value);
-	const unsigned number =
-		value->origin && value->origin->name ? psd_onnx_number_of(onnx, value->origin->name) : 0;
-
-	if (value->n_dims > 1 && number && onnx->used[number])
-		return true;
-	if (*n == PSD_OTHER_TENSORS_MAX || elements > UINT32_MAX)
-		return false;
-	onnx->used[number] += elements;
-	settings->parameters[(*n)++] = elements;
-	return true;
 }
 
 /* ---- the layer ---- */
@@ -201,10 +227,13 @@ enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_
 		return PSD_OK;
 	for (unsigned i = 0; i < n_data && spec.n_inputs < PSD_LAYER_INPUTS_MAX; i++)
 		spec.inputs[spec.n_inputs++] = data[i]->view.layer;
+	if (!n_data) /* every layer has an input: the network's first stands for none */
+		spec.inputs[spec.n_inputs++] = 0;
 	for (unsigned i = 0; out->has_parameters && i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
 
-		if (!(out->no_parameters >> i & 1u) && (psd_onnx_is_learned(value) || psd_onnx_is_made(onnx, value)) &&
+		if (!(out->no_parameters >> i & 1u) && (!out->lifted || out->lifted == value) &&
+		    (psd_onnx_is_trained(value) || (!out->is_lifted && psd_onnx_is_made(onnx, value))) &&
 		    !count_parameters(onnx, value, settings, &n_tensors))
 			return PSD_OK;
 	}
@@ -262,7 +291,7 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 		*is_done = true;
 		return PSD_OK;
 	}
-	PSD_TRY(settle_inputs(onnx, is_done));
+	PSD_TRY(settle_inputs(onnx, &out.is_lifted, is_done));
 	if (!*is_done)
 		return PSD_OK;
 	for (unsigned i = 0; i < onnx->node->n_input && n_data < PSD_ONNX_OTHER_INPUTS_MAX; i++)
@@ -271,6 +300,7 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 	PSD_TRY(psd_onnx_infer_out(onnx, &out, is_done));
 	if (!*is_done)
 		return PSD_OK;
+	out.flops = out.is_lifted && !out.is_product ? 0 : out.flops;
 	PSD_TRY(psd_onnx_put_other(onnx, &out, data, n_data, &result, is_done));
 	if (*is_done)
 		put_outputs(onnx, &out, &result);

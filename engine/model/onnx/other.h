@@ -18,8 +18,11 @@ struct psd_onnx_out_axis {
 struct psd_onnx_out {
 	struct psd_onnx_out_axis axes[PSD_ONNX_AXES_MAX];
 	unsigned n;
-	uint64_t flops;		/* FLOPs of forward for one sample */
-	bool has_parameters;	/* the node's constant inputs count as parameters of the layer */
+	uint64_t flops;	     /* FLOPs of forward for one sample */
+	bool has_parameters; /* the node's constant inputs count as parameters of the layer */
+	bool is_lifted;	     /* the node computes with constants alone */
+	/* constant of which the layer only has the parameters; NULL: the layer is the node's */
+	const struct psd_onnx_value *lifted;
 	unsigned no_parameters; /* bit i: input i does not count as a parameter */
 	/* the layer reads one value for each value that it writes, as if it looked up rows of a table */
 	bool reads_output;

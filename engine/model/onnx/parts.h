@@ -76,7 +76,14 @@ struct psd_onnx_value {
 	const double *computed; /* constant: computed numbers from which `view` selects; NULL: from `origin` */
 	/* Constant: selected rows of a parameter, in an order that `view` cannot express. */
 	bool is_gathered;
-	bool is_real;	 /* constant: its type has fractions, such as float */
+	bool is_real;	  /* constant: its type has fractions, such as float */
+	bool is_fixed;	  /* constant of a prediction: PyTorch does not train it, as a mask */
+	bool is_computed; /* constant of a prediction: an exporter computed it from a parameter and other values */
+	bool is_table; /* constant of a prediction: an exporter wrote out rows of a table, see psd_onnx.table_values */
+	/* constant of a prediction: parameter from each number of which one was computed; NULL: there is none */
+	const Onnx__Tensor *derived_from;
+	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0: none */
+	unsigned alias;
 	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
 	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
 	 * numbers in `origin` or `computed` */
@@ -102,6 +109,10 @@ struct psd_onnx {
 	struct psd_graph_build build;
 	struct psd_names names; /* map from value names to value numbers */
 	struct psd_onnx_value *values;
+	unsigned n_values;
+	bool has_aliases; /* equal parameters are written once, and each has a name by an Identity */
+	bool *is_counted; /* per value, by alias: the parameter counts in some layer of a prediction */
+	bool has_weights; /* some initializer has several numbers with fractions: literal constants are not trained */
 	unsigned *n_consumers; /* per value: number of inputs of needed nodes that have this value */
 	unsigned *consumers;   /* per value: number of the first needed node that reads it */
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
@@ -134,8 +145,17 @@ struct psd_onnx {
 	unsigned n_copies;
 	uint64_t copied_parameters;
 	char first_copy[PSD_GRAPH_NAME_MAX + 1]; /* name of the first layer (module in PyTorch) with such a copy */
-	uint64_t *used;				 /* per value: number of its values that are parameters of layers */
-	struct psd_text mistakes;		 /* messages about all nodes that cannot be converted */
+	bool *is_statistic; /* per value: only statistics need it, which a norm in training computes itself */
+	uint64_t *used;	    /* per value: number of its values that are parameters of layers */
+	/* per value, for constants with `is_table`: number of parameters of the table; 0: the table of another value */
+	uint64_t *table_values;
+	/* names of PyTorch's parameters, buffers and constants, as its newer exporter lists them */
+	struct psd_names listed;
+	unsigned n_listed, n_parameters;
+	unsigned n_missing; /* listed parameters that no tensor and no node of the file names */
+	const char *first_missing;
+	unsigned n_tables, n_equal_tables; /* written-out tables; those whose numbers are all equal */
+	struct psd_text mistakes;	   /* messages about all nodes that cannot be converted */
 	unsigned n_mistakes, n_unsaid;
 	/* number of nodes whose operator is not defined by ONNX itself, so their FLOPs are not known */
 	unsigned n_foreign;
@@ -231,13 +251,31 @@ bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
  * true), or be absent, or have the value `neutral` everywhere (*is_learned becomes false). */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
-/* True if the constant is a tensor of the file whose type has fractions. psd_onnx_is_learned(): true if it also has
+/* True if the constant is a tensor of the file whose type has fractions, and is trained. psd_onnx_is_learned(): true if it also has
  * more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
+/* True if a prediction counts the constant as a parameter: also a table, or numbers computed from a parameter. */
+bool psd_onnx_is_trained(const struct psd_onnx_value *value);
 /* True if a prediction counts a computed constant as a parameter. This is for files whose parameters were replaced by
  * computed numbers to save space. */
 bool psd_onnx_is_made(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
+
+/* ---- origins of constants (origins.c) ---- */
+
+/* Kind of a name in the exporter's list. */
+enum psd_onnx_listed { PSD_ONNX_LISTED_PARAMETER = 1, PSD_ONNX_LISTED_BUFFER, PSD_ONNX_LISTED_CONSTANT };
+/* Reads the exporter's list of parameters. For a prediction it also marks initializers that PyTorch does not train,
+ * and tables that an exporter wrote out. */
+enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx) PSD_MUST_CHECK;
+/* Number of the value that names a parameter: its alias or the file's tensor. 0: it has no name. */
+unsigned psd_onnx_identity_of(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
+/* True if a prediction counts this very parameter already, in another layer. Vectors are never known to be one. */
+bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
+/* true if the exporter lists the name as being of that kind */
+bool psd_onnx_is_listed(const struct psd_onnx *onnx, const char *name, enum psd_onnx_listed kind);
+/* True if the exporter chose the tensor's name, so the tensor is not simply a module's. */
+bool psd_onnx_is_made_name(const char *name);
 
 /* ---- constant folding (fold.c) ---- */
 

@@ -124,6 +124,8 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	bool is_all = true;
 	struct psd_onnx_value result;
 
+	if (psd_onnx_is_counted(onnx, learned))
+		return psd_onnx_refuse(onnx, "reads a parameter that another layer has");
 	if (learned->n_dims > n)
 		return psd_onnx_refuse_shapes(onnx, "the learned one has too many axes");
 	for (unsigned a = 0; a < n; a++) {

@@ -281,7 +281,12 @@ static enum psd_status shape(struct psd_onnx *onnx)
 
 static enum psd_status pass(struct psd_onnx *onnx)
 {
-	*psd_onnx_output(onnx, 0) = *psd_onnx_input(onnx, 0);
+	struct psd_onnx_value *output = psd_onnx_output(onnx, 0);
+	const bool is_name = !strcmp(onnx->node->op_type, "Identity");
+
+	*output = *psd_onnx_input(onnx, 0);
+	if (is_name && output->kind == PSD_ONNX_CONSTANT && output->origin)
+		output->alias = (unsigned)(output - onnx->values);
 	return PSD_OK;
 }
 
@@ -311,7 +316,8 @@ static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn 
 	struct psd_error *const err = onnx->err;
 	enum psd_status status;
 
-	if (of->kind != PSD_ONNX_CONSTANT || of->is_gathered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of))
+	if (of->kind != PSD_ONNX_CONSTANT || of->is_gathered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of) ||
+	    of->is_table)
 		return convert(onnx);
 	onnx->err = NULL;
 	status = convert(onnx);

@@ -298,6 +298,49 @@ static void add_output(Onnx__Graph *graph, char *name)
 	APPEND(graph, output, output);
 }
 
+/* Adds a line such as "p_fc_bias: PARAMETER target='fc.bias'" to the exporter's list. */
+static void add_listed(Onnx__Graph *graph, const char *kind, const char *name)
+{
+	static const char key[] = "pkg.torch.export.ExportedProgram.graph_signature";
+	Onnx__Entry *entry = graph->n_metadata ? graph->metadata[0] : new_entry();
+	char line[256];
+	size_t length;
+
+	if (!graph->n_metadata) {
+		entry->key = copy_of(key, strlen(key));
+		entry->value = copy_of("", 0);
+		APPEND(graph, metadata, entry);
+	}
+	snprintf(line, sizeof(line), "%c_%s", *kind == 'P' ? 'p' : *kind == 'B' ? 'b' : 'c', name);
+	for (char *at = line; *at; at++)
+		*at = *at == '.' ? '_' : *at;
+	length = strlen(entry->value);
+	entry->value = grown(entry->value, length + 2 * sizeof(line), 1);
+	snprintf(entry->value + length, 2 * sizeof(line), "%s: %s target='%s'\n", line, kind, name);
+}
+
+static void add_folded(const char **at, Onnx__Graph *graph)
+{
+	static const char key[] = "pkg.onnxscript.optimizer.folded_from";
+	Onnx__ValueInfo *info = new_value_info();
+	Onnx__Entry *entry = new_entry();
+	char names[256] = "[", *name;
+
+	info->name = take_word(at, "");
+	expect(at, "from");
+	for (skip(at); **at && **at != '\n'; skip(at)) {
+		const size_t length = strlen(names);
+
+		name = take_word(at, "");
+		snprintf(names + length, sizeof(names) - length, "%s'%s'", length > 1 ? ", " : "", name);
+		free(name);
+	}
+	entry->key = copy_of(key, strlen(key));
+	entry->value = copy_of(names, strlen(names));
+	APPEND(info, metadata, entry);
+	APPEND(graph, value_info, info);
+}
+
 static void take_line(const char **at, Onnx__Model *model)
 {
 	Onnx__Graph *graph = model->graph;
@@ -309,6 +352,14 @@ static void take_line(const char **at, Onnx__Model *model)
 		APPEND(graph, input, take_input(at));
 	} else if (take(at, "output ")) {
 		add_output(graph, take_word(at, ""));
+	} else if (take(at, "listed ")) {
+		char *kind = take_word(at, ""), *name = take_word(at, "");
+
+		add_listed(graph, kind, name);
+		free(kind);
+		free(name);
+	} else if (take(at, "folded ")) {
+		add_folded(at, graph);
 	} else {
 		Onnx__Node *node = NULL;
 

@@ -8,6 +8,8 @@
  *   e: f32[2] = external weights.bin 16   beside the model, from that byte on
  *   y, z = Op(x, , w) axis=-1 alpha=0.5 pads=[1,1] scales=[1.,2.] mode="tanh" value=f32[1]{1} @name=n @domain=d
  *   output y                              else the last node's first output
+ *   listed PARAMETER fc.weight            a name that PyTorch's exporter lists, or BUFFER, or CONSTANT_TENSOR
+ *   folded v from fc.weight s             a value that an exporter computed from others
  *
  * After a node, @scopes=... to the next @ or the end of the line is what PyTorch says of modules, @fx=... of the call,
  * @rules=... of the rules that changed it. */
