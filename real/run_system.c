@@ -8,8 +8,8 @@
 #include "engine/program/outcome.h"
 #include "real/base/console.h"
 #include "real/cluster/join.h"
+#include "real/replay/replay.h"
 #include "real/run_parts.h"
-#include "real/session/replay.h"
 
 #define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
 

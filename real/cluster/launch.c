@@ -20,8 +20,8 @@
 #include "real/base/machine.h"
 #include "real/cluster/emulation.h"
 #include "real/cluster/process_group.h"
+#include "real/keep/agreed_terms.h"
 #include "real/net/socket.h"
-#include "real/session/agreed_terms.h"
 #include "real/session/pulse.h"
 
 enum { FIRST_PORT = 7411 };
