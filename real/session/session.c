@@ -102,7 +102,7 @@ static bool is_idle(const struct psd_worker *worker)
 	bool is_idle = !psd_layout_is_worker(worker->host.layout, worker->host.self);
 
 	for (uint32_t o = 0; o < program->n_ops && is_idle; o++)
-		is_idle = program->ops[o].kind != PSD_OP_RECEIVE ||
+		is_idle = !psd_op_is_receive(&program->ops[o]) ||
 			  !psd_op_runs_on(&program->ops[o], worker->host.layout, worker->host.self) ||
 			  psd_worker_arrivals(worker, &program->ops[o], worker->host.self) == 0;
 	return is_idle;

@@ -70,7 +70,7 @@ static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned pee
 	const bool is_ready = head->kind == PSD_WIRE_READY;
 	const unsigned from = is_ready ? peer : worker->host.self, to = is_ready ? worker->host.self : peer;
 	const bool is_known = worker->is_coordinated && head->op < worker->host.program->n_ops &&
-			      worker->host.program->ops[head->op].kind == PSD_OP_COLLECTIVE;
+			      psd_op_is_collective(&worker->host.program->ops[head->op]);
 
 	if (!is_known || to != 0 || !psd_op_runs_on(&worker->host.program->ops[head->op], worker->host.layout, from) ||
 	    head->iteration >= worker->host.options->n_iterations)
@@ -166,12 +166,11 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				       struct psd_destination *destination, struct psd_error *err)
 {
-	const enum psd_op_kind kind =
-		head->op < worker->host.program->n_ops ? worker->host.program->ops[head->op].kind : PSD_OP_GATE;
+	const struct psd_op *op = &worker->host.program->ops[head->op];
 
-	if (kind == PSD_OP_SEND)
+	if (head->op < worker->host.program->n_ops && psd_op_is_send(op))
 		return expect_message(worker, peer, head, destination, err);
-	if (kind == PSD_OP_COLLECTIVE)
+	if (head->op < worker->host.program->n_ops && psd_op_is_collective(op))
 		return expect_step(worker, peer, head, destination, err);
 	return refuse(worker, peer, head, "a message that no operation expects", err);
 }
@@ -234,7 +233,7 @@ static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsig
 {
 	if (psd_worker_is_counted(worker, peer, head->iteration))
 		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->host.self);
-	if (worker->host.program->ops[head->op].kind == PSD_OP_COLLECTIVE)
+	if (psd_op_is_collective(&worker->host.program->ops[head->op]))
 		psd_worker_step_arrived(worker);
 	else
 		arrived_message(worker, from, peer, head);

@@ -124,7 +124,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 
 	(void)host, (void)sec; /* the real time is measured */
 	/* the device keeps the last loss only: a gate of the program ensures that it was read */
-	assert(op->kind != PSD_OP_FORWARD || psd_program_layers(worker->host.graph, op->layer).first > 0 ||
+	assert(!psd_ops[op->kind].is_forward || psd_program_layers(worker->host.graph, op->layer).first > 0 ||
 	       worker->losses.n_own == task.iteration);
 	psd_worker_watch_load(worker, task.iteration);
 	if (is_nothing) {

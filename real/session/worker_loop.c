@@ -11,7 +11,7 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 {
 	const struct psd_op *op = &worker->host.program->ops[job->task.op];
 
-	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as work beside jobs */
+	if (!psd_op_is_collective(op)) /* messages count as work beside jobs */
 		worker->load.jobs_cpu_sec += job->cpu_sec;
 	worker->liveness.longest_sec[job->task.op] = fmax(worker->liveness.longest_sec[job->task.op], job->sec);
 	if (op->resource == PSD_RESOURCE_DEVICE)
@@ -19,11 +19,10 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 	if (worker->work.rows[job->task.op] && worker->work.rows[job->task.op]->finish)
 		worker->work.rows[job->task.op]->finish(&worker->work, job->task);
 	worker->last_sec[job->task.op] = job->sec;
-	if (op->kind == PSD_OP_FORWARD &&
-	    psd_program_layers(worker->host.graph, op->layer).end == worker->host.graph->n_layers)
+	if (psd_op_ends_forward(op, worker->host.graph))
 		psd_worker_report(worker, job->task.iteration, worker->host.kind->loss(worker->host.device),
 				  worker->host.kind->correct(worker->host.device));
-	if (op->kind == PSD_OP_COLLECTIVE) /* it tells the interpreter itself */
+	if (psd_op_is_collective(op)) /* it tells the interpreter itself */
 		psd_worker_summed(worker, job->task);
 	else
 		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
@@ -36,16 +35,13 @@ static void report_progress(struct psd_worker *worker, const struct psd_timer *t
 {
 	const struct psd_op *op = &worker->host.program->ops[timer->task.op];
 
-	if (op->kind == PSD_OP_FORWARD &&
-	    psd_program_layers(worker->host.graph, op->layer).end == worker->host.graph->n_layers)
+	if (psd_op_ends_forward(op, worker->host.graph))
 		psd_worker_report(worker, timer->task.iteration, 0.0, 0);
 }
 
 static void fire(struct psd_worker *worker, enum psd_resource resource, const struct psd_timer *timer)
 {
-	const enum psd_op_kind kind = worker->host.program->ops[timer->task.op].kind;
-
-	if (kind == PSD_OP_COLLECTIVE) {
+	if (psd_op_is_collective(&worker->host.program->ops[timer->task.op])) {
 		psd_worker_continue(worker);
 	} else {
 		report_progress(worker, timer);

@@ -43,7 +43,7 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 
 	if (psd_work_is_of_chunks(&worker->work, op))
 		payload.elements = psd_work_selection(&worker->work)->now.travelling[op->item];
-	return op->kind == PSD_OP_COLLECTIVE ? psd_sums_carried(&worker->work, payload) : payload;
+	return psd_op_is_collective(op) ? psd_sums_carried(&worker->work, payload) : payload;
 }
 
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task)

@@ -26,8 +26,7 @@ static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 	for (uint32_t i = 0; exchanges && i < worker->host.program->n_ops; i++) {
 		const struct psd_op *op = &worker->host.program->ops[i];
 
-		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
-		    worker->peers[peer].ops[i].next_iteration <= iteration &&
+		if (psd_op_moves(op) && worker->peers[peer].ops[i].next_iteration <= iteration &&
 		    psd_payload_bytes_between(&op->payload, worker->host.layout, peer, worker->host.self) > 0)
 			return i;
 	}
@@ -146,7 +145,7 @@ static double longest_pass_sec(const struct psd_worker *worker)
 	double sec = 0.0;
 
 	for (uint32_t o = 0; o < worker->host.program->n_ops; o++)
-		if (worker->host.program->ops[o].kind == PSD_OP_FORWARD)
+		if (psd_ops[worker->host.program->ops[o].kind].is_forward)
 			sec += worker->liveness.longest_sec[o];
 	return sec;
 }
@@ -172,8 +171,8 @@ static double begun_sec(struct psd_worker *worker, const struct psd_job *job)
 
 	if (job->is_pause)
 		return fmax(sec, atomic_load(&worker->host.parts_done.moved_sec));
-	return worker->host.program->ops[job->task.op].kind == PSD_OP_COLLECTIVE ? fmax(sec, worker->liveness.busy_sec)
-										 : sec;
+	return psd_op_is_collective(&worker->host.program->ops[job->task.op]) ? fmax(sec, worker->liveness.busy_sec)
+									      : sec;
 }
 
 static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resource, double *sec)
@@ -205,7 +204,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 	op = &worker->host.program->ops[job->task.op];
 	blame(worker, worker->host.self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", it took %.3g s at most before",
-	      psd_op_kind_names[op->kind], worker->host.graph->layers[op->layer].name, sec, job->task.iteration,
+	      psd_ops[op->kind].name, worker->host.graph->layers[op->layer].name, sec, job->task.iteration,
 	      worker->liveness.longest_sec[job->task.op]);
 	return true;
 }

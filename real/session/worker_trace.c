@@ -20,7 +20,7 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 
 	if (!worker->host.options->span)
 		return;
-	if (!worker->replay && op->resource != PSD_RESOURCE_NIC && op->kind != PSD_OP_NEXT) {
+	if (!worker->replay && op->resource != PSD_RESOURCE_NIC && task.op != worker->host.program->next_op) {
 		if (!worker->work.rows[task.op] || !worker->jobs[psd_worker_lane(worker, task.op)].has_lane)
 			return; /* nothing is done or copied here */
 		job = psd_worker_job(worker, psd_worker_lane(worker, task.op));

@@ -79,6 +79,6 @@ static bool is_always(const struct psd_work *work, const struct psd_op *op, doub
 
 const struct psd_family psd_family_clip = {
 	.open = open,
-	.rows = {{PSD_OP_MEASURE, measure, .is_small = psd_work_has_few},
-		 {PSD_OP_CLIP, find_clip, .is_small = is_always}},
+	.rows = {{PSD_RUNS(MEASURE, measure), .is_small = psd_work_has_few},
+		 {PSD_RUNS(CLIP, find_clip), .is_small = is_always}},
 };

@@ -66,7 +66,7 @@ static enum psd_status make_gradients(struct psd_host *host, struct layers *laye
 	memcpy(layers->gradients, host->on_device->gradients, n * sizeof(*layers->gradients));
 	for (uint32_t o = 0; o < host->program->n_ops; o++) {
 		const struct psd_op *op = &host->program->ops[o];
-		const struct psd_plan_item *item = op->kind == PSD_OP_FACTOR ? &host->plan->items[op->item] : NULL;
+		const struct psd_plan_item *item = psd_ops[op->kind].rebuilds ? &host->plan->items[op->item] : NULL;
 
 		for (unsigned i = 0; item && i < item->n_tensors; i++)
 			for (size_t t = psd_plan_tensor(host->plan, item, i); t < n; t += n_tensors)
@@ -241,6 +241,6 @@ static bool is_fast_forward(const struct psd_work *work, const struct psd_op *op
 
 const struct psd_family psd_family_layers = {
 	.open = open,
-	.rows = {{PSD_OP_FORWARD, forward, .prepare = begin_iteration, .is_small = is_fast_forward},
-		 {PSD_OP_BACKWARD, backward, .is_small = is_fast}},
+	.rows = {{PSD_RUNS(FORWARD, forward), .prepare = begin_iteration, .is_small = is_fast_forward},
+		 {PSD_RUNS(BACKWARD, backward), .is_small = is_fast}},
 };

@@ -93,5 +93,6 @@ static bool takes(const struct psd_plan *plan, const struct psd_op *op)
 
 const struct psd_family psd_family_local = {
 	.takes = takes,
-	.rows = {{PSD_OP_STEP, step, .is_small = psd_work_has_few}, {PSD_OP_APPLY, join, .is_small = psd_work_has_few}},
+	.rows = {{PSD_RUNS(STEP, step), .is_small = psd_work_has_few},
+		 {PSD_RUNS(APPLY, join), .is_small = psd_work_has_few}},
 };

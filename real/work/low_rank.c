@@ -79,7 +79,7 @@ static bool has_small_products(const struct psd_work *work, const struct psd_op 
 
 const struct psd_family psd_family_low_rank = {
 	.open = open,
-	.rows = {{PSD_OP_PROJECT, project, .is_small = has_small_products},
-		 {PSD_OP_FIT, fit, .is_small = has_small_products},
-		 {PSD_OP_EXPAND, expand, .is_small = has_small_products}},
+	.rows = {{PSD_RUNS(PROJECT, project), .is_small = has_small_products},
+		 {PSD_RUNS(FIT, fit), .is_small = has_small_products},
+		 {PSD_RUNS(EXPAND, expand), .is_small = has_small_products}},
 };

@@ -211,7 +211,7 @@ static enum psd_status copy_of(const struct psd_work *work, struct psd_task task
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	const struct psd_range range = range_of(work, op);
-	const bool is_out = op->kind == PSD_OP_COPY_OUT;
+	const bool is_out = op->resource == PSD_RESOURCE_COPY_OUT;
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
 	const unsigned n = psd_memory_find(&work->host->memory, op->source, op, task.iteration, range, sender, here);
 	const unsigned n_there =
@@ -234,9 +234,9 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	enum psd_status status = PSD_OK;
 
-	if (op->kind == PSD_OP_COPY_IN && psd_buffers[op->source].is_encoded)
+	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source].is_encoded)
 		judge_arrival(work, task);
-	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->kind == PSD_OP_COPY_OUT)
+	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */
 	for (unsigned sender = 0; sender < work->host->layout->workers && !status; sender++)
@@ -246,7 +246,7 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 }
 
 const struct psd_family psd_family_moves = {
-	.rows = {{PSD_OP_CONVERT, convert_values, .is_small = psd_work_has_few},
-		 {PSD_OP_COPY_OUT, copy},
-		 {PSD_OP_COPY_IN, copy}},
+	.rows = {{PSD_RUNS(CONVERT, convert_values), .is_small = psd_work_has_few},
+		 {PSD_RUNS(COPY_OUT, copy)},
+		 {PSD_RUNS(COPY_IN, copy)}},
 };

@@ -138,7 +138,7 @@ static bool is_small_part(const struct psd_work *work, const struct psd_op *op, 
 
 const struct psd_family psd_family_packed = {
 	.open = open,
-	.rows = {{PSD_OP_PACK, pack, .is_small = psd_work_has_few},
-		 {PSD_OP_UNPACK, unpack, .is_small = psd_work_has_few},
-		 {PSD_OP_REPACK, repack, .is_small = is_small_part}},
+	.rows = {{PSD_RUNS(PACK, pack), .is_small = psd_work_has_few},
+		 {PSD_RUNS(UNPACK, unpack), .is_small = psd_work_has_few},
+		 {PSD_RUNS(REPACK, repack), .is_small = is_small_part}},
 };

@@ -274,5 +274,6 @@ static bool is_small_node(const struct psd_work *work, const struct psd_op *op, 
 }
 
 const struct psd_family psd_family_reduce = {
-	.rows = {{PSD_OP_REDUCE, reduce, .is_small = is_small_part}, {PSD_OP_SUM, sum_node, .is_small = is_small_node}},
+	.rows = {{PSD_RUNS(REDUCE, reduce), .is_small = is_small_part},
+		 {PSD_RUNS(SUM, sum_node), .is_small = is_small_node}},
 };

@@ -177,17 +177,17 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	return work->host->kind->apply_chunks(work->host->device, chunks_of(work, task), err);
 }
 
-/* The norms are of no item, but are chosen by. */
+/* Operations of the chunks, and of their norms. */
 static bool takes(const struct psd_plan *plan, const struct psd_op *op)
 {
-	return plan->sparse && (op->kind != PSD_OP_APPLY || is_of_chunks(plan, op));
+	return is_of_chunks(plan, op) || plan->items[op->item].method->keeps[PSD_BUFFER_NORMS];
 }
 
 /* Gathering chunks runs beside the layers, except on the device. */
 const struct psd_family psd_family_sparse = {
 	.takes = takes,
 	.open = open,
-	.rows = {{PSD_OP_GATHER, gather, .is_small = psd_work_has_few, .follows_device = true},
-		 {PSD_OP_CHOOSE, choose, .finish = adopt, .is_small = psd_work_has_few},
-		 {PSD_OP_APPLY, apply, .is_small = psd_work_has_few}},
+	.rows = {{PSD_RUNS(GATHER, gather), .is_small = psd_work_has_few, .follows_device = true},
+		 {PSD_RUNS(CHOOSE, choose), .finish = adopt, .is_small = psd_work_has_few},
+		 {PSD_RUNS(APPLY, apply), .is_small = psd_work_has_few}},
 };

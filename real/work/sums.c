@@ -295,4 +295,4 @@ void psd_sums_close(const struct psd_work *work, bool is_orderly)
 		sums->kind->close(sums->library, is_orderly);
 }
 
-const struct psd_family psd_family_sums = {.rows = {{PSD_OP_COLLECTIVE, sum}}};
+const struct psd_family psd_family_sums = {.rows = {{PSD_RUNS(COLLECTIVE, sum)}}};

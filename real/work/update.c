@@ -58,5 +58,5 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 }
 
 const struct psd_family psd_family_update = {
-	.rows = {{PSD_OP_FACTOR, rebuild}, {PSD_OP_APPLY, apply, .is_small = psd_work_has_few}},
+	.rows = {{PSD_RUNS(FACTOR, rebuild)}, {PSD_RUNS(APPLY, apply), .is_small = psd_work_has_few}},
 };

@@ -31,6 +31,8 @@ struct psd_work_row {
 	bool follows_device;
 };
 enum { PSD_MOST_WORK_ROWS = 3 };
+/* First members of a row: the kind, and the function that executes it. */
+#define PSD_RUNS(kind_name, function) .kind = PSD_OP_##kind_name, .run = (function)
 
 struct psd_family {
 	/* True if the family executes an operation of its kinds; the first family that does gets it. NULL: always. */
