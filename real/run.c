@@ -14,6 +14,7 @@
 #include "real/base/path_lock.h"
 #include "real/net/secret.h"
 #include "real/run_parts.h"
+#include "real/work/sums.h"
 
 /* Worker 0 prints results and remarks for all processes of a cluster. */
 static bool prints_results(const struct psd_run *run)

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "real/base/console.h"
+#include "real/keep/agreed_terms.h"
+#include "real/keep/checkpoint_check.h"
+#include "real/keep/old_checkpoint.h"
 #include "real/run_parts.h"
-#include "real/session/agreed_terms.h"
-#include "real/session/checkpoint_check.h"
-#include "real/session/old_checkpoint.h"
+#include "real/work/sums.h"
 
 static struct psd_place place_of(const struct psd_run *run)
 {

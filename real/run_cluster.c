@@ -8,9 +8,9 @@
 #include "real/base/machine.h"
 #include "real/cluster/memory_limit.h"
 #include "real/net/secret.h"
+#include "real/replay/replay.h"
 #include "real/run.h"
 #include "real/run_parts.h"
-#include "real/session/replay.h"
 
 /* Loads the hosts of the file or of mpirun, and this process's number among them. Without either there are none. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,

@@ -9,7 +9,7 @@
 #include "engine/base/units.h"
 #include "engine/encodings/encoding.h"
 #include "engine/result/columns.h"
-#include "real/session/replay.h"
+#include "real/replay/replay.h"
 
 #define MOST_LEFT_OUT_RATIO 0.01 /* share of updates left out; a note tells of more */
 #define MOST_OFF_RATIO	    0.1	 /* deviation from the profile's time; a note tells of more */

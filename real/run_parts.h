@@ -7,9 +7,9 @@
 
 #include "engine/result/trace_files.h"
 #include "real/cluster/hosts.h"
+#include "real/keep/checkpoint.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
-#include "real/session/checkpoint.h"
 #include "real/session/run_log.h"
 
 enum psd_run_lock { PSD_RUN_LOCK_SAVE, PSD_RUN_LOCK_TRACE, PSD_RUN_LOCK_LOG, PSD_RUN_LOCKS };

@@ -8,8 +8,8 @@
 #include "engine/program/outcome.h"
 #include "real/base/console.h"
 #include "real/cluster/join.h"
+#include "real/replay/replay.h"
 #include "real/run_parts.h"
-#include "real/session/replay.h"
 
 #define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
 
@@ -244,14 +244,6 @@ static enum psd_status launch_again(struct psd_run *run, const struct psd_case *
 	return status;
 }
 
-static bool has_rebuilds(const struct psd_program *program)
-{
-	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_FACTOR)
-			return true;
-	return false;
-}
-
 static void say_done(const struct psd_run *run, const struct psd_system *system)
 {
 	psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with --iterations",
@@ -320,7 +312,7 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	if (status)
 		return status;
 	psd_run_name_executor(row.executor, run->device, row.has_replay, run->cluster_kind);
-	row.has_rebuilds = has_rebuilds(&made.program);
+	row.has_rebuilds = psd_outcome_takes_factors(&made.program);
 	if (row.has_replay && run->scenario->replay.finds_dilation)
 		status = find_dilation(run, &made, err);
 	row.replay = run->replay;

@@ -69,7 +69,7 @@ folders_in_order() {
 	folders_in_order engine base document model collectives encodings scenario cost program methods estimate case \
 		result
 	folders_in_order sim network executor sweep output ask import
-	folders_in_order real base net library device data session cluster calibrate
+	folders_in_order real base net library device data keep work replay session cluster calibrate
 } >>"$bad"
 # Readers of model files know the graph, which does not know them: only readers.c includes a reader of another file.
 [ ! -d engine/model ] || includes engine/model |

@@ -81,8 +81,7 @@ static bool is_alike(const struct psd_program *program, unsigned node)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
-		    psd_payload_may_be_busiest(&op->payload, layout, node))
+		if (psd_op_moves(op) && psd_payload_may_be_busiest(&op->payload, layout, node))
 			return false;
 	}
 	return true;

@@ -28,12 +28,12 @@ static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, c
 	const struct psd_plan *plan = b->plan;
 	const double elements = (double)stage->item->subject.elements;
 	const double launches = work->launches + (double)work->launches_of_rank * plan->low_rank;
-	struct psd_op op = psd_stage_op(stage, work->kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+	struct psd_op op = psd_stage_op(stage, work->kind, PSD_WHERE_WORKERS);
 
 	op.source = work->source;
 	op.target = work->target;
 	op.bytes = stage->item->subject.elements * element_bytes(plan, work);
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, psd_cost_convert_bps(&plan->system->host)) +
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes) +
 		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec +
 		      stage->item->n_narrow * launches * plan->system->host.launch_sec;
 	const uint32_t added = psd_builder_add_op(b, &op);

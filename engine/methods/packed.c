@@ -22,11 +22,10 @@ static uint64_t packed_bytes(const struct psd_builder *b, const struct psd_stage
 static struct psd_op device_op(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 			       uint64_t bytes)
 {
-	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+	struct psd_op op = psd_stage_op(stage, kind, PSD_WHERE_WORKERS);
 
 	op.bytes = bytes;
-	op.work_sec = psd_cost_bytes_sec((double)bytes, psd_cost_convert_bps(&b->plan->system->host)) +
-		      b->plan->system->host.launch_sec;
+	op.work_sec = psd_builder_sec(b, kind, (double)bytes) + b->plan->system->host.launch_sec;
 	return op;
 }
 
@@ -60,12 +59,12 @@ static uint32_t add_repack(struct psd_builder *b, const struct psd_stage *stage)
 	const uint64_t sum_bytes = (most < all ? most : all) * psd_plan_value_bytes(plan, PSD_BUFFER_PART_RESIDUAL);
 	const uint64_t part_bytes = blocks * psd_plan_value_bytes(plan, PSD_BUFFER_PACKED_PARTS);
 	const uint64_t added_bytes = plan->compression->adds_all ? sum_bytes : part_bytes;
-	struct psd_op op = psd_stage_op(stage, PSD_OP_REPACK, PSD_RESOURCE_CPU, PSD_WHERE_SHARDS);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_REPACK, PSD_WHERE_SHARDS);
 
 	op.source = PSD_BUFFER_PACKED_PARTS;
 	op.target = PSD_BUFFER_PACKED_SUM;
 	op.bytes = plan->layout.workers * added_bytes + sum_bytes;
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, plan->system->host.reduce_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	return psd_builder_add_op(b, &op);
 }
 

@@ -35,10 +35,10 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 	const struct psd_host_costs *host = &b->plan->system->host;
 	const double n_tensors = stage->slice == 0 ? stage->item->n_tensors : 0;
 	const double n_requests = n_senders * n_tensors * (host->requests ? host->requests : 1);
-	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_CPU, where);
+	struct psd_op op = psd_stage_op(stage, kind, where);
 
 	op.bytes = (uint64_t)bytes;
-	op.work_sec = psd_cost_bytes_sec(bytes, host->reduce_bps) + n_requests * host->request_sec;
+	op.work_sec = psd_builder_sec(b, kind, bytes) + n_requests * host->request_sec;
 	return psd_builder_add_op(b, &op);
 }
 

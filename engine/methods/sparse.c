@@ -7,14 +7,14 @@
 static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t elements = stage->item->subject.elements;
-	struct psd_op op = psd_stage_op(stage, PSD_OP_GATHER, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_GATHER, PSD_WHERE_WORKERS);
 
 	op.source = PSD_BUFFER_GRADIENT;
 	op.target = PSD_BUFFER_CHOSEN;
 	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
 		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
 		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.reduce_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t gather = psd_builder_add_op(b, &op);
 	psd_builder_after(b, gather, stage->gradient);
 	psd_builder_after(b, gather, b->gate_backward);
@@ -37,11 +37,11 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 /* Returns the operation that chooses chunks by all workers' norms. */
 static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
 {
-	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_WHERE_WORKERS);
 
 	op.source = op.target = PSD_BUFFER_NORMS;
 	op.bytes = stage->item->subject.elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_NORMS);
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.reduce_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t choose = psd_builder_add_op(b, &op);
 	psd_builder_after(b, choose, sum);
 	return choose;

@@ -41,11 +41,6 @@ static double on_way_sec(const struct psd_account *account, double now_sec)
 	return account->on_way_sec + (account->n_on_way > 0 ? now_sec - account->on_way_from_sec : 0.0);
 }
 
-static bool is_compute(const struct psd_op *op)
-{
-	return op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD;
-}
-
 /* Returns the sums of a host's device up to now_sec, with the interval that runs. */
 static struct psd_parts sum_until(const struct psd_account *account, unsigned host, double now_sec)
 {
@@ -55,7 +50,7 @@ static struct psd_parts sum_until(const struct psd_account *account, unsigned ho
 	if (!device->op)
 		sum.exposed_comm_sec += on_way_sec(account, now_sec) - device->on_way_sec;
 	else
-		*(is_compute(device->op) ? &sum.compute_sec : &sum.other_work_sec) +=
+		*(psd_op_is_compute(device->op) ? &sum.compute_sec : &sum.other_work_sec) +=
 			fmin(device->work_sec, now_sec - device->from_sec);
 	sum.other_waiting_sec = now_sec - sum.compute_sec - sum.other_work_sec - sum.exposed_comm_sec;
 	return sum;

@@ -13,7 +13,7 @@ static struct psd_group group_of(const struct psd_collective_order *order, struc
 static void count_members(struct psd_collective_order *order, unsigned n_hosts, const struct psd_duties *const duties[])
 {
 	for (uint32_t i = 0; i < order->program->n_ops; i++) {
-		if (order->program->ops[i].kind != PSD_OP_COLLECTIVE)
+		if (!psd_op_is_collective(&order->program->ops[i]))
 			continue;
 		order->has_groups = order->has_groups || order->program->ops[i].payload.group.n > 0;
 		for (unsigned h = 0; h < n_hosts; h++)

@@ -123,14 +123,14 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 	struct psd_task task;
 	while (psd_scheduler_take_instant(&host->scheduler, &task)) {
 		const struct psd_op *op = op_of(in, task);
-		if (op->kind == PSD_OP_COLLECTIVE) {
+		if (psd_op_is_collective(op)) {
 			if (in->seam.announce != NULL)
 				in->seam.announce(in->seam.context, task);
 			else
 				psd_collective_order_ready(&in->order, task);
 			continue;
 		}
-		if (op->kind == PSD_OP_NEXT)
+		if (task.op == in->program->next_op)
 			note_next(in, h, task);
 		psd_scheduler_finish(&host->scheduler, task);
 	}
@@ -328,7 +328,7 @@ void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double wo
 void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_task send)
 {
 	const uint32_t receive = send.op + 1; /* a send is followed by its receive */
-	assert(in->program->ops[receive].kind == PSD_OP_RECEIVE && in->program->ops[receive].match == send.op);
+	assert(psd_op_is_receive(&in->program->ops[receive]) && in->program->ops[receive].match == send.op);
 	psd_account_arrive(&in->account, now_sec(in));
 	psd_scheduler_arrive(&in->hosts[h].scheduler, (struct psd_task){send.iteration, receive});
 	settle(in, h);
@@ -411,7 +411,7 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u "
 					     "more operations or messages",
-					     h, scheduler->iteration, psd_op_kind_names[in->program->ops[i].kind],
+					     h, scheduler->iteration, psd_ops[in->program->ops[i].kind].name,
 					     in->program->plan->graph->layers[in->program->ops[i].layer].name,
 					     waiting == PSD_GIVEN ? 0 : waiting);
 		}

@@ -49,7 +49,7 @@ struct psd_seam {
 	 * coordinator's hosts need not be members of the collective. */
 	void (*choose)(void *context, struct psd_task task);
 	/* Called after an operation has occupied its resource on the host from start_sec to end_sec, and for
-	 * PSD_OP_NEXT, which takes no time; for traces. NULL: not called. */
+	 * the operation `next_op`, which takes no time; for traces. NULL: not called. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
 	void *context; /* first argument of all functions above */
 };
@@ -63,10 +63,10 @@ struct psd_interpreter {
 	unsigned n_hosts;
 	unsigned n_workers; /* number of workers that this interpreter executes */
 	struct psd_iterations iterations;
-	/* per iteration, from 0: time at which PSD_OP_NEXT ended on the last worker, seconds since the start of the
+	/* per iteration, from 0: time at which next_op ended on the last worker, seconds since the start of the
 	 * run */
 	double *next_sec;
-	/* Per iteration: number of workers on which PSD_OP_NEXT has ended. */
+	/* Per iteration: number of workers on which next_op has ended. */
 	uint32_t *n_next_done;
 	struct psd_account account;
 	struct psd_collective_order order;
@@ -139,7 +139,7 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
  * operation for which it still waits. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
- * one PSD_OP_NEXT to the next. */
+ * one end of next_op to the next. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
 /* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */

@@ -50,7 +50,7 @@ static bool has_spread(const struct psd_scenario *scenario)
 double psd_jittered_sec(const struct psd_scenario *scenario, unsigned host, const struct psd_op *op,
 			enum psd_resource resource, struct psd_task task, double sec)
 {
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
+	if (psd_op_is_compute(op))
 		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, host, task);
 	if (resource == PSD_RESOURCE_DEVICE && has_spread(scenario))
 		sec *= psd_spread_factor(&scenario->spread, scenario->seed, host, task.iteration);

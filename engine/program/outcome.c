@@ -6,7 +6,7 @@
 bool psd_outcome_takes_factors(const struct psd_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_FACTOR)
+		if (psd_ops[program->ops[i].kind].rebuilds)
 			return true;
 	return false;
 }

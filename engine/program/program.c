@@ -6,12 +6,6 @@
 
 #include "engine/base/grow.h"
 
-const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
-	"forward",    "backward", "copy",    "copy",	"send",	  "receive", "reduce",	"rebuild", "apply",
-	"collective", "gate",	  "barrier", "convert", "gather", "choose",  "sum",	"step",	   "pack",
-	"repack",     "unpack",	  "project", "fit",	"expand", "next",    "measure", "clip",	   NULL,
-};
-
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
 {
 	void *grown = psd_grown(array, n, capacity, entry_bytes);
@@ -109,6 +103,11 @@ struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned lay
 	const unsigned first_group_end = group_end(graph, 0);
 	const unsigned first = layer < first_group_end ? 0 : layer;
 	return (struct psd_layers){first, group_end(graph, first)};
+}
+
+bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
+{
+	return psd_ops[op->kind].is_forward && psd_program_layers(graph, op->layer).end == graph->n_layers;
 }
 
 static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsigned first, unsigned end)
@@ -278,7 +277,7 @@ static bool mark_followers(struct psd_program *program, const struct psd_op *op)
 {
 	bool is_new = false;
 
-	if (op->kind != PSD_OP_COLLECTIVE && !op->follows_collective)
+	if (!psd_op_is_collective(op) && !op->follows_collective)
 		return false;
 	for (uint32_t e = 0; e < op->n_dependents; e++) {
 		const struct psd_edge edge = program->dependents[op->first_dependent + e];
@@ -401,7 +400,7 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	struct psd_traffic total = {0, 0};
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
+		if (!psd_op_moves(op))
 			continue;
 		const struct psd_traffic traffic = psd_payload_node_traffic(&op->payload, &program->plan->layout, node);
 		total.sent_bytes += traffic.sent_bytes;
@@ -419,15 +418,15 @@ bool psd_program_orders_collectives(const struct psd_program *program)
 	if (program->plan->system->priority != PSD_PRIORITY_GENERATION || program->window > 2)
 		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_SEND ||
-		    (program->ops[i].kind == PSD_OP_COLLECTIVE && program->ops[i].follows_collective))
+		if (psd_op_is_send(&program->ops[i]) ||
+		    (psd_op_is_collective(&program->ops[i]) && program->ops[i].follows_collective))
 			return false;
 	return true;
 }
 
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
 {
-	if (op->resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER)
+	if (op->resource == PSD_RESOURCE_DEVICE && !psd_ops[op->kind].is_fixed)
 		return machine->threads;
 	return op->resource == PSD_RESOURCE_DEVICE || op->resource == PSD_RESOURCE_CPU ? 1.0 : 0.0;
 }

@@ -8,72 +8,8 @@
 #include <stdint.h>
 
 #include "engine/collectives/layout.h"
+#include "engine/program/operation.h"
 #include "engine/program/plan.h"
-
-enum psd_op_kind {
-	/* forward pass of a layer that has parameters, and of the layers without parameters that follow it */
-	PSD_OP_FORWARD,
-	/* backward pass of the same layers in reverse order; afterwards the gradient of the layer is complete */
-	PSD_OP_BACKWARD,
-	PSD_OP_COPY_OUT, /* copy from the device's memory to the host's */
-	PSD_OP_COPY_IN,	 /* copy from the host's memory to the device's */
-	PSD_OP_SEND,	 /* this host sends all its messages of one transfer */
-	PSD_OP_RECEIVE,	 /* ends when all messages of operation `match` to this host have arrived */
-	/* a shard sums the gradients that it received from all workers, or from the leaders of nodes, and updates its
-	 * parameters */
-	PSD_OP_REDUCE,
-	/* a gradient is rebuilt from received factors (a matrix product), and the parameters are updated by it */
-	PSD_OP_FACTOR,
-	PSD_OP_APPLY, /* parameters are updated by a gradient that is complete on this host */
-	/* all-reduce. All members of its group begin together. A host executes only one of them at a time. */
-	PSD_OP_COLLECTIVE,
-	/* Takes no time. An operation that waits for a gate thereby waits for all operations that the gate waits
-	 * for. */
-	PSD_OP_GATE,
-	/* fixed work of the software stack at the end of an iteration, which the next iteration waits for */
-	PSD_OP_BARRIER,
-	PSD_OP_CONVERT, /* encodes or decodes the values of `source` into `target` */
-	/* sparse all-reduce: the residual of earlier iterations is added to the gradient, and the chosen chunks are
-	 * copied to the send buffer */
-	PSD_OP_GATHER,
-	/* Sparse all-reduce: chunks are chosen by their norms, to be sent in the next iteration. */
-	PSD_OP_CHOOSE,
-	/* the leader (first worker) of a node adds the gradients of the node's other workers to its own */
-	PSD_OP_SUM,
-	/* Local SGD: a worker updates its parameters by its own gradient. In iterations in which workers exchange, the
-	 * change of the parameters since the last exchange then replaces the gradient. */
-	PSD_OP_STEP,
-	PSD_OP_PACK,	/* the residual is added to the gradient (error feedback), and the result is compressed */
-	PSD_OP_REPACK,	/* a shard sums the compressed gradients of all workers, and compresses the sum */
-	PSD_OP_UNPACK,	/* the compressed sum is decompressed into the buffer of the gradient */
-	PSD_OP_PROJECT, /* low rank: the residual is added to the gradient, and its left matrix is computed */
-	/* low rank: the sum of left matrices becomes an orthonormal basis, then right matrix and residual are
-	 * computed */
-	PSD_OP_FIT,
-	PSD_OP_EXPAND, /* low rank: the product of left and right matrix replaces the gradient */
-	/* Takes no time. It ends when the first layer of the next iteration may start. The duration of an iteration is
-	 * measured from one PSD_OP_NEXT to the next. */
-	PSD_OP_NEXT,
-	PSD_OP_MEASURE, /* gradient clipping: computes the sum of squares of a gradient that is complete on this host */
-	/* Gradient clipping: computes the factor by which all gradients are multiplied, from all sums of squares. */
-	PSD_OP_CLIP,
-	PSD_OP_KINDS
-};
-/* Names of the operation kinds in messages, traces and plots, indexed by enum psd_op_kind; the last entry is NULL.
- * PSD_OP_COPY_OUT and PSD_OP_COPY_IN have the same name. */
-extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
-
-/* Resource of a host that an operation occupies while it is executed. Each resource executes one operation at a
- * time. */
-enum psd_resource {
-	PSD_RESOURCE_DEVICE,
-	PSD_RESOURCE_COPY_OUT,
-	PSD_RESOURCE_COPY_IN,
-	PSD_RESOURCE_CPU,
-	PSD_RESOURCE_NIC, /* sending side of the network interface; receive operations need no resource */
-	PSD_RESOURCES,
-	PSD_RESOURCE_NONE = PSD_RESOURCES
-};
 
 /* Hosts that execute an operation. PSD_WHERE_ROOT: the host op->payload.root; PSD_WHERE_GROUP: the hosts in
  * op->payload.group. */
@@ -157,6 +93,33 @@ enum psd_status psd_program_make(struct psd_program *program, const struct psd_p
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_program_release(struct psd_program *program);
 
+/* True if the operation sends all messages of this host in one transfer, awaits those of one, or is a step-by-step
+ * transfer of a group. psd_op_moves(): true for the first and the last, whose messages occupy the NIC. */
+static inline bool psd_op_is_send(const struct psd_op *op)
+{
+	return psd_ops[op->kind].part == PSD_PART_SENDS;
+}
+
+static inline bool psd_op_is_receive(const struct psd_op *op)
+{
+	return psd_ops[op->kind].part == PSD_PART_AWAITS;
+}
+
+static inline bool psd_op_is_collective(const struct psd_op *op)
+{
+	return psd_ops[op->kind].part == PSD_PART_TOGETHER;
+}
+
+static inline bool psd_op_moves(const struct psd_op *op)
+{
+	return psd_op_is_send(op) || psd_op_is_collective(op);
+}
+
+static inline bool psd_op_is_compute(const struct psd_op *op)
+{
+	return psd_ops[op->kind].is_forward || psd_ops[op->kind].is_backward;
+}
+
 /* Consecutive layers of the graph: numbers `first` to `end` - 1. */
 struct psd_layers {
 	unsigned first;
@@ -164,6 +127,9 @@ struct psd_layers {
 };
 /* Returns the layers that a PSD_OP_FORWARD or PSD_OP_BACKWARD with op->layer = `layer` executes. */
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
+
+/* True if the operation is the last of a forward pass, after which the loss is known. */
+bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph);
 
 /* Returns the largest number of processor cores that an operation can use. It is machine->threads for layers and other
  * device work, 1 for sums and for work of a fixed duration, 0 for copies and

@@ -5,12 +5,25 @@
 
 static const double rounding_ratio = 1e-12;
 
-struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
-			   enum psd_where where)
+double psd_builder_sec(const struct psd_builder *b, enum psd_op_kind kind, double bytes)
+{
+	const struct psd_host_costs *host = &b->plan->system->host;
+
+	switch (psd_ops[kind].rate) {
+	case PSD_RATE_COPY: return psd_cost_bytes_sec(bytes, host->copy_bps);
+	case PSD_RATE_REDUCE: return psd_cost_bytes_sec(bytes, host->reduce_bps);
+	case PSD_RATE_UPDATE: return psd_cost_bytes_sec(bytes, host->update_bps);
+	case PSD_RATE_CONVERT: return psd_cost_bytes_sec(bytes, psd_cost_convert_bps(host));
+	case PSD_RATE_NONE: break;
+	}
+	return 0.0;
+}
+
+struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_where where)
 {
 	return (struct psd_op){
 		.kind = kind,
-		.resource = resource,
+		.resource = psd_ops[kind].resource,
 		.where = where,
 		.layer = stage->item->layer,
 		.item = stage->item_index,
@@ -46,7 +59,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 		return before;
 	op.source = op.target = psd_buffer_on_wire(buffer, b->plan->wire);
 	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source);
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.copy_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
 	return copy;
@@ -59,8 +72,8 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {
 	const struct psd_host_costs *host = &b->plan->system->host;
-	struct psd_op op =
-		psd_stage_op(stage, PSD_OP_CONVERT, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, where);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_CONVERT, where);
+	op.resource = is_there ? op.resource : PSD_RESOURCE_CPU;
 	if (source == target || elements == 0)
 		return before;
 	if (is_there && psd_buffers[target].is_encoded)
@@ -68,7 +81,8 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	op.source = source;
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, is_there ? psd_cost_convert_bps(host) : host->reduce_bps);
+	op.work_sec = is_there ? psd_builder_sec(b, op.kind, (double)op.bytes)
+			       : psd_cost_bytes_sec((double)op.bytes, host->reduce_bps);
 	if (is_there)
 		op.work_sec += host->launch_sec;
 	const uint32_t convert = psd_builder_add_op(b, &op);
@@ -83,8 +97,8 @@ uint32_t psd_builder_add_leaving(struct psd_builder *b, const struct psd_stage *
 					     psd_buffer_on_wire(route->source, b->plan->wire), elements, before);
 	if (encoded != before)
 		psd_builder_after(b, encoded, gate);
-	const uint32_t out = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_OUT, PSD_RESOURCE_COPY_OUT, route->from),
-				      route->source, elements, encoded);
+	const uint32_t out =
+		add_copy(b, psd_stage_op(stage, PSD_OP_COPY_OUT, route->from), route->source, elements, encoded);
 	if (out != encoded)
 		psd_builder_after(b, out, gate);
 	return out;
@@ -94,8 +108,8 @@ uint32_t psd_builder_add_arrival(struct psd_builder *b, const struct psd_stage *
 				 uint64_t elements, uint32_t arrived, uint32_t gate)
 {
 	psd_builder_after(b, gate, arrived);
-	const uint32_t in = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, PSD_RESOURCE_COPY_IN, route->to),
-				     route->target, elements, arrived);
+	const uint32_t in =
+		add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, route->to), route->target, elements, arrived);
 	if (in != arrived)
 		psd_builder_after(b, in, gate);
 	const uint32_t decoded =
@@ -124,7 +138,7 @@ void psd_builder_after_departure(struct psd_builder *b, uint32_t waits, uint32_t
 struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 				 const struct psd_route *route, uint64_t elements)
 {
-	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_NIC, route->from);
+	struct psd_op op = psd_stage_op(stage, kind, route->from);
 
 	op.payload.collective = route->collective;
 	op.payload.elements = elements;
@@ -152,12 +166,12 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 /* Appends the operation that computes the sum of squares of a gradient, which takes the time of reading it once. */
 static void add_measure(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, uint32_t gradient)
 {
-	struct psd_op op = psd_stage_op(stage, PSD_OP_MEASURE, PSD_RESOURCE_DEVICE, where);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_MEASURE, where);
 
 	if (b->clip == PSD_NO_OP)
 		return;
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.update_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	op.lag = b->plan->staleness;
 	const uint32_t measure = psd_builder_add_op(b, &op);
 	psd_builder_after_iterations(b, measure, gradient, op.lag);
@@ -170,9 +184,9 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 			       uint32_t gradient)
 {
 	const struct psd_host_costs *host = &b->plan->system->host;
-	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, where);
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, host->update_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	if (b->plan->layout.workers > 1)
 		op.work_sec += stage->item->n_tensors * host->tensor_sec;
 	add_measure(b, stage, where, gradient);
@@ -201,11 +215,11 @@ uint32_t psd_builder_add_all_reduce(struct psd_builder *b, const struct psd_stag
 /* Before the layers that are still to come: what travels waits for it. */
 uint32_t psd_builder_add_step(struct psd_builder *b, const struct psd_stage *stage)
 {
-	struct psd_op op = psd_stage_op(stage, PSD_OP_STEP, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_STEP, PSD_WHERE_WORKERS);
 
 	op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
-	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.update_bps);
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t step = psd_builder_add_op(b, &op);
 	psd_builder_after(b, step, stage->gradient);
 	psd_builder_after(b, step, b->gate_backward);
@@ -223,7 +237,7 @@ void psd_builder_add_lone_worker(struct psd_builder *b, const struct psd_stage *
 uint32_t psd_builder_add_both(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 			      uint32_t arrived, uint32_t encoded)
 {
-	struct psd_op op = psd_stage_op(stage, PSD_OP_GATE, PSD_RESOURCE_NONE, where);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_GATE, where);
 
 	op.item = -1;
 	const uint32_t both = psd_builder_add_op(b, &op);
@@ -275,7 +289,7 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 	const struct psd_plan *plan = b->plan;
 	const double own_sec = own_gradient_sec(plan, stage->item);
 	const double others_flops = psd_cost_rebuild_flops(&stage->item->subject, plan->layout.workers - 1);
-	struct psd_op op = psd_stage_op(stage, PSD_OP_FACTOR, PSD_RESOURCE_DEVICE, where);
+	struct psd_op op = psd_stage_op(stage, PSD_OP_FACTOR, where);
 
 	op.work_sec = own_sec + others_flops / plan->costs->gemm_flops_per_sec;
 	if (!b->is_out_of_memory)

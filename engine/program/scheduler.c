@@ -29,7 +29,7 @@ static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, 
 			continue;
 		}
 		n_carried++;
-		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
+		waits[i] = psd_op_is_receive(op) ? arrivals(context, op, host) : 0;
 		for (uint32_t e = 0; e < op->n_dependencies; e++) {
 			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
 			/* an earlier iteration may be of the other kind: what is not carried out there is done */
@@ -111,7 +111,7 @@ static void add_ready(struct psd_scheduler *scheduler, struct psd_task task)
 		return; /* the run ends before */
 	if (scheduler->fence > 0 && task.iteration >= scheduler->fence)
 		add_to_list(scheduler, &scheduler->fenced, task);
-	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
+	else if (op->resource != PSD_RESOURCE_NONE && !psd_op_is_collective(op) &&
 		 !(scheduler->free_resources & 1u << op->resource))
 		scheduler->is_out_of_memory |= !psd_ready_push(
 			&scheduler->queues[op->resource],

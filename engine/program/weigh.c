@@ -26,7 +26,7 @@ static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t 
 
 	*most_bytes = 0;
 	for (uint32_t i = 0; i < program->n_ops; i++) {
-		if (program->ops[i].kind != PSD_OP_COLLECTIVE)
+		if (!psd_op_is_collective(&program->ops[i]))
 			continue;
 		struct psd_price *price = price_of(program->plan, &program->ops[i]);
 
@@ -46,7 +46,7 @@ static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t 
 /* Seconds in which a message is on its way behind the sender's link, which then is free for the next slice. */
 static double on_way_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
-	return op->kind == PSD_OP_SEND && plan->layout.has_separate_servers &&
+	return psd_op_is_send(op) && plan->layout.has_separate_servers &&
 			       psd_payload_fan_in(&op->payload, &plan->layout) > 0
 		       ? plan->alone_rates.latency_sec
 		       : 0.0;
@@ -56,10 +56,10 @@ static double on_way_sec(const struct psd_plan *plan, const struct psd_op *op)
 static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_rates *rates = &plan->alone_rates;
-	const bool is_send = op->kind == PSD_OP_SEND;
+	const bool is_send = psd_op_is_send(op);
 	const struct psd_price *price;
 
-	if (!is_send && op->kind != PSD_OP_COLLECTIVE)
+	if (!psd_op_moves(op))
 		return op->work_sec;
 	price = price_of(plan, op);
 	if (!price)
@@ -177,7 +177,7 @@ static enum psd_status unroll_alone(struct psd_program *program, const struct ps
 	const uint32_t gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS);
 	item->method->unroll(&b, &(struct psd_stage){.item = item, .gradient = gradient});
 	for (uint32_t i = 0; i < b.program.n_ops; i++)
-		if (b.program.ops[i].kind == PSD_OP_RECEIVE)
+		if (psd_op_is_receive(&b.program.ops[i]))
 			psd_builder_after(&b, i, b.program.ops[i].match);
 	return psd_builder_close(&b, program, err);
 }

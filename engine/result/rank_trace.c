@@ -117,7 +117,7 @@ static void add_kernel_name(struct psd_text *text, const struct psd_program *pro
 		break;
 	case PSD_RESOURCE_NIC:
 	case PSD_RESOURCE_NONE:
-		if (op->kind == PSD_OP_COLLECTIVE)
+		if (psd_op_is_collective(op))
 			add_all_reduce(text, op->payload.collective, type_of(program, op));
 		else
 			psd_text_add(text, "\"ncclDevKernel_SendRecv\"");
@@ -174,9 +174,9 @@ static void add_arguments(struct psd_text *text, const struct psd_program *progr
 		return;
 	psd_text_add(text, ",\"operation\":");
 	psd_trace_add_name(text, program->plan, op);
-	if (op->kind == PSD_OP_COLLECTIVE)
+	if (psd_op_is_collective(op))
 		add_all_reduce_arguments(text, program, span);
-	if (op->kind == PSD_OP_SEND)
+	if (psd_op_is_send(op))
 		add_send_arguments(text, program, span);
 	if (op->payload.collective)
 		psd_text_add(text, ",\"dtype\":\"%s\"", type_of(program, op).dtype);
@@ -192,7 +192,7 @@ static void add_step(const struct psd_rank_trace *trace, struct psd_text *text, 
 		     trace->iteration, CPU, 1e6 * trace->step_sec, 1e6 * (end_sec - trace->step_sec));
 }
 
-/* A step begins with the first layer of its iteration or, where it is told, with PSD_OP_NEXT of the one before. */
+/* A step begins with the first layer of its iteration or, where it is told, with the end of the one before. */
 static void begin_step(struct psd_rank_trace *trace, struct psd_text *text, uint32_t iteration, double start_sec)
 {
 	if (trace->has_step && iteration <= trace->iteration)
@@ -241,12 +241,12 @@ void psd_rank_trace_add_span(struct psd_rank_trace *trace, struct psd_text *text
 	uint64_t number;
 	double launch_sec;
 
-	if (op->kind == PSD_OP_NEXT) {
+	if (span->task.op == program->next_op) {
 		begin_step(trace, text, span->task.iteration + 1, start_sec);
 		return;
 	}
 	number = ++trace->n_kernels;
-	if (op->kind == PSD_OP_FORWARD)
+	if (psd_ops[op->kind].is_forward)
 		begin_step(trace, text, span->task.iteration, start_sec);
 	launch_sec = launch_of(trace, op, start_sec);
 	psd_text_add(text,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
 	MOST_ARROWS = 16, /* a send with more receivers has none: they would hide each other */
@@ -31,10 +32,10 @@ static void name_process(struct psd_text *text, const struct psd_layout *layout,
 /* All that a span may be, so that readers need no list of their own; gates take no time and have none. */
 static void add_kinds(struct psd_text *text)
 {
-	psd_text_add(text, ",\"kinds\":\"%s", psd_op_kind_names[0]);
+	psd_text_add(text, ",\"kinds\":\"%s", psd_ops[0].name);
 	for (unsigned k = 1; k < PSD_OP_KINDS; k++)
-		if (k != PSD_OP_COPY_IN && k != PSD_OP_GATE && k != PSD_OP_NEXT)
-			psd_text_add(text, " %s", psd_op_kind_names[k]);
+		if (!psd_ops[k].is_instant && strcmp(psd_ops[k].name, psd_ops[k - 1].name) != 0)
+			psd_text_add(text, " %s", psd_ops[k].name);
 	psd_text_add(text, "\"");
 }
 
@@ -59,12 +60,12 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 void psd_trace_add_name(struct psd_text *text, const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_plan_item *item = op->item >= 0 ? &plan->items[op->item] : NULL;
-	const char *verb = op->payload.collective ? op->payload.collective->name : psd_op_kind_names[op->kind];
+	const char *verb = op->payload.collective ? op->payload.collective->name : psd_ops[op->kind].name;
 	char name[200];
 
-	if (op->kind == PSD_OP_BARRIER)
+	if (psd_ops[op->kind].is_fixed)
 		snprintf(name, sizeof(name), "%s end of iteration", verb);
-	else if (item && item->n_slices > 1 && op->kind != PSD_OP_FACTOR)
+	else if (item && item->n_slices > 1 && !psd_ops[op->kind].rebuilds)
 		snprintf(name, sizeof(name), "%s %.150s %u/%u", verb, plan->graph->layers[op->layer].name,
 			 op->slice + 1, item->n_slices);
 	else
@@ -95,10 +96,10 @@ struct psd_traffic psd_trace_traffic(const struct psd_program *program, const st
 
 	if (span->is_arrival)
 		traffic.received_bytes = span->bytes;
-	else if (op->kind == PSD_OP_SEND)
+	else if (psd_op_is_send(op))
 		for (unsigned to = 0; to < psd_layout_hosts(&program->plan->layout); to++)
 			traffic.sent_bytes += sent_bytes(program, span, to);
-	else if (op->kind == PSD_OP_COLLECTIVE)
+	else if (psd_op_is_collective(op))
 		for (unsigned i = 0; next_flow(program, span, &i, &flow);) {
 			traffic.sent_bytes += flow.elements * op->payload.value_bytes;
 			traffic.received_bytes += flow.received_elements * op->payload.value_bytes;
@@ -186,14 +187,14 @@ static void add_arrows(struct psd_text *text, const struct psd_program *program,
 	const unsigned sender = span->is_arrival ? span->peer : span->host;
 	struct psd_flow flow;
 
-	if (op->kind == PSD_OP_COLLECTIVE)
+	if (psd_op_is_collective(op))
 		for (unsigned i = 0; next_flow(program, span, &i, &flow) && i <= MOST_ARROWS;) {
 			if (flow.elements > 0 && !has_arrow(program, span, i, span->host, flow.to))
 				add_arrow(text, program, span, span->host, flow.to);
 			if (flow.received_elements > 0 && !has_arrow(program, span, i, flow.from, span->host))
 				add_arrow(text, program, span, flow.from, span->host);
 		}
-	if (op->kind != PSD_OP_SEND || psd_payload_receivers(&op->payload, layout, sender) > MOST_ARROWS)
+	if (!psd_op_is_send(op) || psd_payload_receivers(&op->payload, layout, sender) > MOST_ARROWS)
 		return;
 	if (span->is_arrival)
 		add_arrow(text, program, span, sender, span->host);
@@ -215,11 +216,11 @@ void psd_trace_add_span(struct psd_text *text, const struct psd_program *program
 	psd_text_add(text,
 		     ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
 		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64,
-		     psd_op_kind_names[span->is_arrival ? PSD_OP_RECEIVE : op->kind], span->host, row,
-		     1e6 * span->start_sec, 1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
+		     psd_ops[span->is_arrival ? PSD_OP_RECEIVE : op->kind].name, span->host, row, 1e6 * span->start_sec,
+		     1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
 	if (span->is_arrival)
 		psd_text_add(text, ",\"from\":%u", span->peer);
-	else if (op->kind == PSD_OP_COLLECTIVE)
+	else if (psd_op_is_collective(op))
 		psd_trace_add_peers(text, program, span);
 	psd_text_add(text, "}}");
 	add_arrows(text, program, span);

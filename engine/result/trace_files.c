@@ -107,7 +107,7 @@ enum psd_status psd_trace_files_begin(struct psd_trace_files *files, const struc
 
 static void add_to_one(struct psd_trace_files *files, const struct psd_program *program, const struct psd_span *span)
 {
-	if (program->ops[span->task.op].kind == PSD_OP_NEXT) /* an instant */
+	if (span->task.op == program->next_op) /* an instant */
 		return;
 	psd_trace_add_span(&files->text, program, span);
 	psd_trace_count(&files->text, span->host, &files->until_now[span->host], psd_trace_traffic(program, span),

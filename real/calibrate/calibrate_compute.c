@@ -15,7 +15,7 @@
 #include "real/calibrate/shared_results.h"
 #include "real/cluster/launch.h"
 #include "real/device/cpu/cpu.h"
-#include "real/session/shard.h"
+#include "real/work/shard.h"
 
 enum {
 	REPEATS = 7,

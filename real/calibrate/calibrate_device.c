@@ -6,7 +6,7 @@
 #include "real/calibrate/calibrate_parts.h"
 #include "real/calibrate/shared_results.h"
 #include "real/calibrate/stopwatch.h"
-#include "real/session/solver.h"
+#include "real/work/solver.h"
 
 enum {
 	REPEATS = 7,

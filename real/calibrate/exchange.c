@@ -88,7 +88,7 @@ static void note_span(void *context, const struct psd_program *program, const st
 	struct psd_exchange_flight *flight =
 		&log->exchange->flights[span->task.op * log->n_iterations + span->task.iteration];
 
-	if (op->kind != PSD_OP_SEND)
+	if (!psd_op_is_send(op))
 		return;
 	flight->is_push = op->payload.collective == &psd_push;
 	flight->iteration = span->task.iteration;

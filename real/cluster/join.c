@@ -7,8 +7,8 @@
 
 #include "real/base/affinity.h"
 #include "real/base/console.h"
+#include "real/keep/agreed_terms.h"
 #include "real/net/socket.h"
-#include "real/session/agreed_terms.h"
 
 /* Joining closes its listener, so it gets a copy. */
 static enum psd_status share_listener(struct psd_worker_options *worker, struct psd_error *err)

@@ -20,8 +20,8 @@
 #include "real/base/machine.h"
 #include "real/cluster/emulation.h"
 #include "real/cluster/process_group.h"
+#include "real/keep/agreed_terms.h"
 #include "real/net/socket.h"
-#include "real/session/agreed_terms.h"
 #include "real/session/pulse.h"
 
 enum { FIRST_PORT = 7411 };
@@ -215,7 +215,7 @@ static unsigned most_connections(const struct psd_case *made)
 		struct psd_payload payload = made->program.ops[i].payload;
 		unsigned n_pairs;
 
-		if (made->program.ops[i].kind != PSD_OP_SEND || payload.collective == last)
+		if (!psd_op_is_send(&made->program.ops[i]) || payload.collective == last)
 			continue;
 		last = payload.collective;
 		payload.elements = psd_layout_hosts(layout); /* at least one element for each shard */
@@ -384,8 +384,8 @@ static void describe_place(const struct launch *launch, unsigned host, char *tex
 	case PSD_PULSE_ENDING: snprintf(text, room, "at its end"); return;
 	case PSD_PULSE_OPERATION: break;
 	}
-	snprintf(text, room, "at '%s %.60s' in iteration %u, which took %.3g s at most before",
-		 psd_op_kind_names[op->kind], made->plan.graph->layers[op->layer].name, atomic_load(&pulse->iteration),
+	snprintf(text, room, "at '%s %.60s' in iteration %u, which took %.3g s at most before", psd_ops[op->kind].name,
+		 made->plan.graph->layers[op->layer].name, atomic_load(&pulse->iteration),
 		 atomic_load(&pulse->longest_sec));
 }
 

@@ -33,7 +33,7 @@ static uint64_t factors_bytes(const struct psd_case *made, uint64_t n_hosts)
 	uint64_t bytes = 0;
 
 	for (const struct psd_op *op = made->program.ops; op < made->program.ops + made->program.n_ops; op++)
-		for (unsigned h = 0; op->kind == PSD_OP_FACTOR && h < n_hosts; h++)
+		for (unsigned h = 0; psd_ops[op->kind].rebuilds && h < n_hosts; h++)
 			if (psd_op_runs_on(op, layout, h))
 				bytes += sizeof(float) * layout->workers *
 					 psd_subject_factors(&made->plan.items[op->item].subject);

@@ -22,6 +22,18 @@ static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_TOKENS] = &psd_data_tokens,
 };
 
+struct psd_data_options psd_data_options_of(const struct psd_graph *graph, const struct psd_train *train)
+{
+	return (struct psd_data_options){
+		.source = train->data,
+		.shape = graph->layers[0].shape,
+		.classes = graph->classes,
+		.labels = graph->labels,
+		.vocabulary = graph->vocabulary,
+		.seed = train->seed,
+	};
+}
+
 static void close_files(struct psd_data_files *files)
 {
 	for (unsigned i = 0; i < files->n_files; i++)

@@ -26,6 +26,9 @@ struct psd_data_options {
 
 struct psd_data;
 
+/* Returns the options with which the data set of a training job is opened. The shapes of samples and labels are those
+ * of the network. */
+struct psd_data_options psd_data_options_of(const struct psd_graph *graph, const struct psd_train *train);
 /* Opens a data set for a network, and checks the lengths, labels and tokens of all its files. JPEGs are checked only
  * when they are read, and so are tokens of files above 256 MiB. *data is owned by the caller until psd_data_close().
  * PSD_EINVAL: the files are malformed ("PATH: at byte N: ...") or do not fit the network; PSD_EFILE: a file cannot be

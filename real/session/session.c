@@ -8,30 +8,33 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "real/keep/save.h"
+#include "real/keep/soundness.h"
 #include "real/session/worker_parts.h"
+#include "real/work/sums.h"
 
 /* ---- opening ---- */
 
 /* Zeroed memory that lives as long as the worker. */
 static void *take(struct psd_worker *worker, size_t n, size_t bytes)
 {
-	return psd_arena_take(&worker->arena, n * bytes);
+	return psd_arena_take(&worker->host.arena, n * bytes);
 }
 
 static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
 {
-	const uint32_t n_iterations = worker->options->n_iterations;
-	const size_t n_ops = worker->program->n_ops;
+	const uint32_t n_iterations = worker->host.options->n_iterations;
+	const size_t n_ops = worker->host.program->n_ops;
 
 	/* a peer is at most two windows and its local steps ahead; twice that, for late reports of others */
-	worker->losses.window = 4 * worker->program->window + 2 * (psd_plan_steps(worker->plan) - 1);
-	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
+	worker->losses.window = 4 * worker->host.program->window + 2 * (psd_plan_steps(worker->host.plan) - 1);
+	worker->peers = take(worker, worker->host.n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
 	worker->liveness.longest_sec = take(worker, n_ops, sizeof(*worker->liveness.longest_sec));
-	worker->losses.reports =
-		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
+	worker->losses.reports = take(worker, (size_t)worker->losses.window * worker->host.layout->workers,
+				      sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
-	worker->losses.parameters = take(worker, worker->layout->workers, sizeof(*worker->losses.parameters));
+	worker->losses.parameters = take(worker, worker->host.layout->workers, sizeof(*worker->losses.parameters));
 	worker->pauses.sec = take(worker, n_iterations + (size_t)1, sizeof(*worker->pauses.sec));
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
@@ -39,14 +42,14 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	    !worker->liveness.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
 	    !worker->losses.parameters || !worker->pauses.sec)
 		return psd_worker_out_of_memory(err);
-	for (unsigned p = 0; p < worker->n_hosts; p++) {
+	for (unsigned p = 0; p < worker->host.n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
 		if (!worker->peers[p].ops)
 			return psd_worker_out_of_memory(err);
 		for (size_t o = 0; o < n_ops; o++)
 			worker->peers[p].ops[o] =
-				(struct psd_expected){.next_iteration = worker->options->first_iteration,
-						      .next_signal = worker->options->first_iteration};
+				(struct psd_expected){.next_iteration = worker->host.options->first_iteration,
+						      .next_signal = worker->host.options->first_iteration};
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
@@ -68,36 +71,40 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 	const struct psd_seam seam = {
 		.now = psd_worker_now,
 		.does_real_work = !worker->replay,
-		.n_ahead = worker->kind->is_asynchronous ? PSD_MOST_AHEAD : 0,
+		.n_ahead = worker->host.kind->is_asynchronous ? PSD_MOST_AHEAD : 0,
 		.work = worker->replay ? psd_worker_replay : psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,
-		.announce = worker->is_coordinated && worker->self > 0 ? psd_worker_announce : NULL,
-		.choose = worker->is_coordinated && worker->self == 0 ? psd_worker_choose : NULL,
-		.span = worker->options->span ? tell_span : NULL,
+		.announce = worker->is_coordinated && worker->host.self > 0 ? psd_worker_announce : NULL,
+		.choose = worker->is_coordinated && worker->host.self == 0 ? psd_worker_choose : NULL,
+		.span = worker->host.options->span ? tell_span : NULL,
 		.context = worker,
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
-	const struct psd_iterations iterations = {.first = worker->options->first_iteration,
-						  .end = worker->options->n_iterations,
+	const struct psd_iterations iterations = {.first = worker->host.options->first_iteration,
+						  .end = worker->host.options->n_iterations,
 						  .steps = {worker->quality.steps[0], worker->quality.steps[1]}};
-	enum psd_status status =
-		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
+	enum psd_status status = psd_duties_make(&worker->duties, worker->host.program, worker->host.self,
+						 psd_worker_arrivals, worker, err);
 
-	return status ? status
-		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
+	if (!status)
+		status = psd_interpreter_init(&worker->interpreter, worker->host.program, 1, duties, iterations, &seam,
+					      err);
+	if (!status)
+		worker->work.period = psd_interpreter_period(&worker->interpreter, 0);
+	return status;
 }
 
 /* A server without any part of an item: it has nothing to sum. */
 static bool is_idle(const struct psd_worker *worker)
 {
-	const struct psd_program *program = worker->program;
-	bool is_idle = !psd_layout_is_worker(worker->layout, worker->self);
+	const struct psd_program *program = worker->host.program;
+	bool is_idle = !psd_layout_is_worker(worker->host.layout, worker->host.self);
 
 	for (uint32_t o = 0; o < program->n_ops && is_idle; o++)
-		is_idle = program->ops[o].kind != PSD_OP_RECEIVE ||
-			  !psd_op_runs_on(&program->ops[o], worker->layout, worker->self) ||
-			  psd_worker_arrivals(worker, &program->ops[o], worker->self) == 0;
+		is_idle = !psd_op_is_receive(&program->ops[o]) ||
+			  !psd_op_runs_on(&program->ops[o], worker->host.layout, worker->host.self) ||
+			  psd_worker_arrivals(worker, &program->ops[o], worker->host.self) == 0;
 	return is_idle;
 }
 
@@ -105,9 +112,9 @@ static bool is_idle(const struct psd_worker *worker)
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
 	return psd_error_set(
-		err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
+		err, PSD_EINVAL, (struct psd_place){.path = worker->host.options->made->costed->scenario->path},
 		"server %u of system '%.80s' has no tensor, with '--save' each must have one: choose fewer 'servers'",
-		worker->self - worker->layout->workers, worker->plan->system->name);
+		worker->host.self - worker->host.layout->workers, worker->host.plan->system->name);
 }
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
@@ -116,18 +123,16 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 
 	psd_worker_beat(worker, PSD_PULSE_STARTING);
 	if (!status)
-		status = psd_worker_open_local(worker, err);
-	if (!status)
 		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
-	if (!status && worker->options->checkpoints && is_idle(worker))
+	if (!status && worker->host.options->checkpoints && is_idle(worker))
 		status = refuse_idle(worker, err);
 	psd_worker_beat(worker, PSD_PULSE_JOINING);
 	if (!status)
 		status = psd_worker_join(worker, err);
 	psd_worker_beat(worker, PSD_PULSE_STARTING);
-	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
+	return status || !worker->host.options->checkpoints ? status : psd_host_begin_saving(&worker->host, err);
 }
 
 /* Waits for their current jobs. */
@@ -141,21 +146,21 @@ static void close_lanes(struct psd_worker *worker, enum psd_resource but)
 static void close_worker(struct psd_worker *worker, bool is_orderly)
 {
 	close_lanes(worker, PSD_RESOURCE_NONE);
-	psd_worker_close_library(worker, is_orderly);
+	psd_sums_close(&worker->work, is_orderly);
 	psd_connections_close(worker->connections);
 	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
-	psd_feed_close(worker->feed); /* it may read into memory of the device */
-	if (worker->has_device)
-		worker->kind->close(worker->device);
-	psd_memory_release(&worker->memory);
-	psd_memory_release(&worker->apart);
+	psd_work_close(&worker->work);
+	if (worker->host.has_device)
+		worker->host.kind->close(worker->host.device);
+	psd_memory_release(&worker->host.memory);
+	psd_memory_release(&worker->host.apart);
 	psd_repeated_memory_close(&worker->repeated);
 	psd_repeated_memory_close(&worker->zeros);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
-	psd_arena_release(&worker->arena);
+	psd_arena_release(&worker->host.arena);
 }
 
 /* A separate server computes in host memory, a replay not at all. */
@@ -168,6 +173,23 @@ static const struct psd_device_kind *kind_of(const struct psd_worker_options *op
 		       : &psd_device_cpu;
 }
 
+static struct psd_host host_of(const struct psd_worker_options *options)
+{
+	const struct psd_plan *plan = &options->made->plan;
+
+	return (struct psd_host){
+		.options = options,
+		.program = &options->made->program,
+		.plan = plan,
+		.layout = &plan->layout,
+		.graph = plan->graph,
+		.kind = kind_of(options),
+		.self = options->self,
+		.n_hosts = psd_layout_hosts(&plan->layout),
+		.global_batch = (uint64_t)plan->layout.workers * options->made->costed->scenario->batch_per_worker,
+	};
+}
+
 enum psd_status psd_session_open(struct psd_worker **session, const struct psd_worker_options *options,
 				 struct psd_error *err)
 {
@@ -177,22 +199,14 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 	if (!worker)
 		return psd_worker_out_of_memory(err);
 	*worker = (struct psd_worker){
-		.options = options,
-		.program = &options->made->program,
+		.host = host_of(options),
+		.work.host = &worker->host,
 		.is_coordinated = !psd_program_orders_collectives(&options->made->program),
-		.plan = &options->made->plan,
-		.layout = &options->made->plan.layout,
-		.graph = options->made->plan.graph,
-		.kind = kind_of(options),
 		.replay = psd_worker_is_replayed(options) ? options->replay : NULL,
 		.is_beside_others = options->replay && options->replay->real_workers > 0,
-		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
-		.self = options->self,
+		.timers.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.losses.n_own = options->first_iteration,
 		.n_connections = psd_train_least_streams(options->train),
-		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
-		.global_batch = (uint64_t)options->made->plan.layout.workers *
-				options->made->costed->scenario->batch_per_worker,
 		.wake_fd = -1,
 		.err = err,
 	};
@@ -210,8 +224,8 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 
 static bool have_all_said_bye(const struct psd_worker *worker)
 {
-	for (unsigned p = 0; p < worker->n_hosts; p++)
-		if (p != worker->self && !worker->peers[p].has_sent_bye)
+	for (unsigned p = 0; p < worker->host.n_hosts; p++)
+		if (p != worker->host.self && !worker->peers[p].has_sent_bye)
 			return false;
 	return true;
 }
@@ -219,7 +233,7 @@ static bool have_all_said_bye(const struct psd_worker *worker)
 /* A run without iterations has a checkpoint of all of them. */
 static bool has_iterations(const struct psd_worker *worker)
 {
-	return worker->options->first_iteration < worker->options->n_iterations;
+	return worker->host.options->first_iteration < worker->host.options->n_iterations;
 }
 
 /* Says that this host is done and waits for all others: a host that leaves early has failed. */
@@ -243,7 +257,7 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_error *err)
 {
 	const struct psd_wire_bye bye = {worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node,
-					 psd_worker_digest(worker, worker->options->n_iterations)};
+					 psd_host_digest(&worker->host, worker->host.options->n_iterations)};
 
 	worker->phase = PSD_PHASE_LEAVING;
 	psd_worker_send_bye(worker, &bye);
@@ -252,30 +266,30 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 
 static void remark_detour(const struct psd_worker *worker)
 {
-	const struct psd_worker_options *options = worker->options;
+	const struct psd_worker_options *options = worker->host.options;
 	struct psd_error how;
 
-	if (worker->self == 0 && options->remark && worker->has_device && worker->kind->detour &&
-	    worker->kind->detour(worker->device, &how))
+	if (worker->host.self == 0 && options->remark && worker->host.has_device && worker->host.kind->detour &&
+	    worker->host.kind->detour(worker->host.device, &how))
 		options->remark(options->context, how.text);
 }
 
 /* Compares the parameters of all workers at the end. */
 static enum psd_status compare_last(struct psd_worker *worker, struct psd_error *err)
 {
-	const uint32_t iterations = worker->options->n_iterations;
+	const uint32_t iterations = worker->host.options->n_iterations;
 
-	for (unsigned w = 0; w < worker->layout->workers; w++)
-		worker->losses.parameters[w] =
-			w == worker->self ? psd_worker_digest(worker, iterations) : worker->peers[w].bye.parameters;
-	return psd_worker_compare(worker, worker->losses.parameters, iterations, err);
+	for (unsigned w = 0; w < worker->host.layout->workers; w++)
+		worker->losses.parameters[w] = w == worker->host.self ? psd_host_digest(&worker->host, iterations)
+								      : worker->peers[w].bye.parameters;
+	return psd_host_compare(&worker->host, worker->losses.parameters, iterations, err);
 }
 
 /* Parameters are final; observers may read them. */
 static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_worker_result *result = &worker->result;
-	const bool is_observed = worker->options->finished && !worker->replay;
+	const bool is_observed = worker->host.options->finished && !worker->replay;
 	enum psd_status status = compare_last(worker, err);
 
 	if (status)
@@ -287,11 +301,11 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	result->test_correct = worker->pauses.correct;
 	remark_detour(worker);
 	if (is_observed)
-		status = psd_worker_fetch_parameters(worker, err);
+		status = psd_host_fetch_parameters(&worker->host, err);
 	if (status)
 		return status;
 	if (is_observed)
-		worker->options->finished(worker->options->context, worker->self, &worker->memory);
+		worker->host.options->finished(worker->host.options->context, worker->host.self, &worker->host.memory);
 	worker->phase = PSD_PHASE_OVER;
 	return status;
 }
@@ -299,8 +313,8 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 /* Worker 0 says BYE once it knows all losses: one of them may end the run for all. */
 static bool knows_losses(const struct psd_worker *worker)
 {
-	return worker->self != 0 || worker->options->replay ||
-	       worker->losses.n_known == worker->options->n_iterations - worker->options->first_iteration;
+	return worker->host.self != 0 || worker->host.options->replay ||
+	       worker->losses.n_known == worker->host.options->n_iterations - worker->host.options->first_iteration;
 }
 
 /* Including the pause after the last iteration. */
@@ -337,19 +351,26 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 	return status;
 }
 
+/* True if a library is executing an all-reduce that only other hosts can end. */
+static bool is_held(const struct psd_worker *worker)
+{
+	return psd_sums_are_open(&worker->work) && psd_lane_is_busy(&worker->jobs[PSD_RESOURCE_NIC].lane) &&
+	       psd_sums_are_held(&worker->work);
+}
+
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
 	psd_worker_beat(session, PSD_PULSE_ENDING);
 	if (status && session->connections)
 		psd_worker_send_failure(session, status, err);
 	if (status && (session->is_stuck || !psd_worker_await_jobs(session))) {
-		if (!session->library) /* it may be the one that uses them */
+		if (!psd_sums_are_open(&session->work)) /* it may be the one that uses them */
 			psd_connections_close(session->connections);
 		return;
 	}
-	if (status && psd_worker_is_held(session)) {
+	if (status && is_held(session)) {
 		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
-		psd_feed_close(session->feed);
+		psd_work_close(&session->work);
 		return;
 	}
 	close_worker(session, !status);

@@ -20,11 +20,6 @@ uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_
 	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
 }
 
-bool psd_worker_is_replayed(const struct psd_worker_options *options)
-{
-	return options->replay && options->self >= options->replay->real_workers;
-}
-
 enum psd_use psd_worker_use(const struct psd_scenario *scenario)
 {
 	if (!scenario->has_replay)
@@ -88,4 +83,16 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 	if (!status)
 		*result = measured;
 	return status;
+}
+
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
+					 uint64_t *samples, struct psd_error *err)
+{
+	const struct psd_data_options options = psd_data_options_of(graph, train);
+	struct psd_data *data;
+
+	PSD_TRY(psd_data_open(&data, &options, err));
+	*samples = psd_data_samples(data, PSD_DATA_TRAINING);
+	psd_data_close(data);
+	return PSD_OK;
 }

@@ -16,7 +16,7 @@ static enum psd_acceptance refuse(struct psd_worker *worker, unsigned peer, cons
 	psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 		      "%s sent %s (operation %" PRIu32 " of iteration %" PRIu32 ", part %" PRIu32 ", %" PRIu64
 		      " bytes): this host has closed the connection",
-		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op,
+		      psd_mesh_name(worker->host.layout, worker->host.options->hosts, peer, name), what, head->op,
 		      head->iteration, head->part, head->length_bytes);
 	return PSD_ACCEPT_NEVER;
 }
@@ -28,8 +28,8 @@ static enum psd_acceptance expect_small(struct psd_worker *worker, unsigned peer
 
 	if (worker->peers[peer].has_sent_bye && head->kind != PSD_WIRE_FAILED)
 		return refuse(worker, peer, head, "something after its last message", err);
-	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
-			  head->iteration >= worker->options->n_iterations))
+	if (is_report && (worker->host.self != 0 || !psd_layout_is_worker(worker->host.layout, peer) ||
+			  head->iteration >= worker->host.options->n_iterations))
 		return refuse(worker, peer, head, "an unexpected report", err);
 	/* its row must be free, which holds once this host is that far */
 	if (is_report &&
@@ -44,7 +44,7 @@ static enum psd_acceptance expect_small(struct psd_worker *worker, unsigned peer
 static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
 {
 	return worker->phase != PSD_PHASE_OPENING &&
-	       iteration < psd_interpreter_iteration(&worker->interpreter, 0) + worker->program->window;
+	       iteration < psd_interpreter_iteration(&worker->interpreter, 0) + worker->host.program->window;
 }
 
 static const struct psd_period *period_of(const struct psd_worker *worker)
@@ -58,8 +58,8 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
 {
 	return iteration < next ||
-	       iteration >= next + 2 * (worker->program->window - 1) * psd_plan_steps(worker->plan) ||
-	       iteration >= worker->options->n_iterations ||
+	       iteration >= next + 2 * (worker->host.program->window - 1) * psd_plan_steps(worker->host.plan) ||
+	       iteration >= worker->host.options->n_iterations ||
 	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
 }
 
@@ -68,18 +68,18 @@ static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned pee
 					 struct psd_error *err)
 {
 	const bool is_ready = head->kind == PSD_WIRE_READY;
-	const unsigned from = is_ready ? peer : worker->self, to = is_ready ? worker->self : peer;
-	const bool is_known = worker->is_coordinated && head->op < worker->program->n_ops &&
-			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
+	const unsigned from = is_ready ? peer : worker->host.self, to = is_ready ? worker->host.self : peer;
+	const bool is_known = worker->is_coordinated && head->op < worker->host.program->n_ops &&
+			      psd_op_is_collective(&worker->host.program->ops[head->op]);
 
-	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
-	    head->iteration >= worker->options->n_iterations)
+	if (!is_known || to != 0 || !psd_op_runs_on(&worker->host.program->ops[head->op], worker->host.layout, from) ||
+	    head->iteration >= worker->host.options->n_iterations)
 		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
 		return PSD_ACCEPT_LATER;
 	if (head->iteration != psd_period_next(period_of(worker), worker->peers[peer].ops[head->op].next_signal))
 		return refuse(worker, peer, head, "an unexpected signal", err);
-	if (!is_ready && head->iteration >= worker->peers[worker->self].ops[head->op].next_signal)
+	if (!is_ready && head->iteration >= worker->peers[worker->host.self].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "a start of an operation that is not ready", err);
 	return is_in_window(worker, head->iteration) ? PSD_ACCEPT_NOW : PSD_ACCEPT_LATER;
 }
@@ -101,19 +101,19 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 static enum psd_acceptance expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 					  struct psd_destination *destination, struct psd_error *err)
 {
-	const struct psd_op *op = &worker->program->ops[head->op];
+	const struct psd_op *op = &worker->host.program->ops[head->op];
 	const struct psd_payload payload = psd_worker_payload(worker, (struct psd_task){head->iteration, head->op});
 
 	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
-	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
+	    head->length_bytes != psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self))
 		return refuse(worker, peer, head, "a message that no operation expects", err);
 	const enum psd_acceptance acceptance = expect_turn(worker, peer, head, err);
 	if (acceptance != PSD_ACCEPT_NOW)
 		return acceptance;
 	destination->n_segments = psd_worker_segments(worker, (struct psd_task){head->iteration, head->op}, peer,
-						      worker->self, destination->segments);
-	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals) {
-		destination->added = worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
+						      worker->host.self, destination->segments);
+	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->host.memory.adds_arrivals) {
+		destination->added = worker->host.plan->wire->is_lossy ? worker->host.plan->wire : &psd_encoding_fp32;
 		destination->is_of_floats = true;
 	}
 	psd_worker_record_begin(worker, peer, head->op);
@@ -137,15 +137,15 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 	const struct psd_transfer *transfer = &worker->transfer;
 	const struct psd_task task = {head->iteration, head->op};
 	const struct psd_payload payload = psd_worker_carried(worker, task);
-	const bool is_member = psd_payload_has_member(&payload, worker->layout, worker->self) &&
-			       psd_payload_has_member(&payload, worker->layout, peer);
+	const bool is_member = psd_payload_has_member(&payload, worker->host.layout, worker->host.self) &&
+			       psd_payload_has_member(&payload, worker->host.layout, peer);
 	struct psd_step step = {.to = peer};
 
 	if (is_member && psd_worker_awaits_choice(worker, task))
 		return expect_turn(worker, peer, head, err) == PSD_ACCEPT_NEVER ? PSD_ACCEPT_NEVER : PSD_ACCEPT_LATER;
-	if (is_member && head->part < psd_payload_steps(&payload, worker->layout))
+	if (is_member && head->part < psd_payload_steps(&payload, worker->host.layout))
 		step = psd_worker_step(worker, task, peer, head->part);
-	if (step.to != worker->self)
+	if (step.to != worker->host.self)
 		return refuse(worker, peer, head, "a step that no operation expects", err);
 	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step))
 		return refuse(worker, peer, head, "a step of another length", err);
@@ -166,12 +166,11 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				       struct psd_destination *destination, struct psd_error *err)
 {
-	const enum psd_op_kind kind =
-		head->op < worker->program->n_ops ? worker->program->ops[head->op].kind : PSD_OP_GATE;
+	const struct psd_op *op = &worker->host.program->ops[head->op];
 
-	if (kind == PSD_OP_SEND)
+	if (head->op < worker->host.program->n_ops && psd_op_is_send(op))
 		return expect_message(worker, peer, head, destination, err);
-	if (kind == PSD_OP_COLLECTIVE)
+	if (head->op < worker->host.program->n_ops && psd_op_is_collective(op))
 		return expect_step(worker, peer, head, destination, err);
 	return refuse(worker, peer, head, "a message that no operation expects", err);
 }
@@ -180,9 +179,9 @@ static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer,
 static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 					struct psd_error *err)
 {
-	const bool is_known = psd_worker_next_steps(worker) <= worker->options->n_iterations && peer == 0 &&
+	const bool is_known = psd_worker_next_steps(worker) <= worker->host.options->n_iterations && peer == 0 &&
 			      head->iteration == worker->quality.n_known && worker->quality.received_steps == 0 &&
-			      head->part >= 1 && head->part <= psd_plan_steps(worker->plan);
+			      head->part >= 1 && head->part <= psd_plan_steps(worker->host.plan);
 
 	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "unexpected local steps", err);
 }
@@ -233,8 +232,8 @@ static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsig
 			 const struct psd_wire_head *head)
 {
 	if (psd_worker_is_counted(worker, peer, head->iteration))
-		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->self);
-	if (worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE)
+		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->host.self);
+	if (psd_op_is_collective(&worker->host.program->ops[head->op]))
 		psd_worker_step_arrived(worker);
 	else
 		arrived_message(worker, from, peer, head);

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include "real/base/affinity.h"
+#include "real/keep/agreed_terms.h"
+#include "real/keep/checkpoint.h"
 #include "real/net/connection_count.h"
 #include "real/net/socket.h"
-#include "real/session/agreed_terms.h"
-#include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
+#include "real/work/sums.h"
 
 /* Several connections need a core beside those of the event loop and the layers. */
 enum { LEAST_PROCESSORS = 3 };
@@ -31,8 +32,8 @@ static void close_all(int fds[], size_t n_fds)
 /* Neither an emulated link nor memory is faster with two. Trials are not encrypted. */
 static bool wants_several(const struct psd_worker *worker)
 {
-	const struct psd_worker_options *options = worker->options;
-	const bool has_links = worker->layout->workers_per_node < worker->n_hosts;
+	const struct psd_worker_options *options = worker->host.options;
+	const bool has_links = worker->host.layout->workers_per_node < worker->host.n_hosts;
 
 	return has_links && !worker->replay && !options->secret && !options->has_rate && !options->has_latency &&
 	       psd_affinity_count() >= LEAST_PROCESSORS;
@@ -47,8 +48,8 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 		      "%.3g over 4",
 		      worker->n_connections, worker->n_connections > 1 ? "s" : "", tried->bps[0] / 1e9,
 		      tried->bps[1] / 1e9, tried->bps[2] / 1e9);
-	if (worker->self == 0 && worker->options->remark)
-		worker->options->remark(worker->options->context, line.text);
+	if (worker->host.self == 0 && worker->host.options->remark)
+		worker->host.options->remark(worker->host.options->context, line.text);
 }
 
 /* Tries them, and keeps the number that all hosts agree on. all: has the first connection of each host, and space for
@@ -56,14 +57,14 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mesh_options *mesh, int all[],
 				 struct psd_error *err)
 {
-	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
+	const double until_sec = psd_socket_now_sec() + worker->host.options->connect_sec;
 	struct psd_wire_rates tried;
 	const enum psd_status status =
 		psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err);
 
 	if (status)
 		return status;
-	for (unsigned h = 0; h < worker->n_hosts; h++) {
+	for (unsigned h = 0; h < worker->host.n_hosts; h++) {
 		close_all(all + h * PSD_CONNECTIONS_MOST + worker->n_connections,
 			  PSD_CONNECTIONS_MOST - worker->n_connections);
 		memmove(all + h * worker->n_connections, all + h * PSD_CONNECTIONS_MOST,
@@ -77,18 +78,18 @@ static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mes
 static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mesh_options *more, int fds[],
 				 struct psd_error *err)
 {
-	int *added = calloc((size_t)worker->n_hosts * more->n_connections, sizeof(*added));
+	int *added = calloc((size_t)worker->host.n_hosts * more->n_connections, sizeof(*added));
 	struct psd_mesh_clock ignored;
 	enum psd_status status = added ? psd_mesh_open(more, added, &ignored, err) : psd_worker_out_of_memory(err);
 
 	if (status) {
 		if (!added && more->listener >= 0) /* otherwise opening has closed it */
 			close(more->listener);
-		close_all(fds, worker->n_hosts);
+		close_all(fds, worker->host.n_hosts);
 		free(added);
 		return status;
 	}
-	for (unsigned h = worker->n_hosts; h-- > 0;) {
+	for (unsigned h = worker->host.n_hosts; h-- > 0;) {
 		fds[h * PSD_CONNECTIONS_MOST] = fds[h];
 		memcpy(fds + h * PSD_CONNECTIONS_MOST + 1, added + h * more->n_connections,
 		       more->n_connections * sizeof(*fds));
@@ -96,7 +97,7 @@ static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mes
 	free(added);
 	status = keep_best(worker, more, fds, err);
 	if (status)
-		close_all(fds, (size_t)worker->n_hosts * PSD_CONNECTIONS_MOST);
+		close_all(fds, (size_t)worker->host.n_hosts * PSD_CONNECTIONS_MOST);
 	return status;
 }
 
@@ -113,11 +114,11 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 	more.listener = one->listener < 0 ? -1 : fcntl(one->listener, F_DUPFD_CLOEXEC, 0);
 	status = psd_mesh_open(one, fds, &worker->clock, err);
 	if (!status) {
-		status =
-			psd_connection_count_agree(one, fds, wants_several(worker),
-						   psd_socket_now_sec() + worker->options->connect_sec, &is_tried, err);
+		status = psd_connection_count_agree(one, fds, wants_several(worker),
+						    psd_socket_now_sec() + worker->host.options->connect_sec, &is_tried,
+						    err);
 		if (status)
-			close_all(fds, worker->n_hosts);
+			close_all(fds, worker->host.n_hosts);
 	}
 	if (!status && is_tried)
 		return add_lines(worker, &more, fds, err);
@@ -132,8 +133,8 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 static enum psd_status emulate_links(struct psd_worker *worker, struct psd_connections_options *connections,
 				     struct psd_carrier carriers[], struct psd_error *err)
 {
-	const struct psd_worker_options *options = worker->options;
-	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	const struct psd_worker_options *options = worker->host.options;
+	bool *is_near = calloc(worker->host.n_hosts, sizeof(*is_near));
 	const struct psd_emulated_links links = {
 		.is_near = is_near,
 		.has_rate = options->has_rate,
@@ -146,7 +147,7 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_conne
 	};
 	enum psd_status status;
 
-	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+	for (unsigned p = 0; is_near && p < worker->host.n_hosts; p++)
 		is_near[p] = psd_worker_is_near(worker, p);
 	status = is_near ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
 			 : psd_worker_out_of_memory(err);
@@ -158,13 +159,13 @@ static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrie
 {
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
 	struct psd_connections_options options = {
-		.n_peers = worker->n_hosts,
+		.n_peers = worker->host.n_hosts,
 		.n_connections = worker->n_connections,
 		.carriers = carriers,
 		.wake_fd = worker->wake_fd,
-		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
+		.link_bps = worker->host.options->made->point.bandwidth_bps / slowness,
 		.has_threads = worker->n_connections > 1,
-		.first_processor = worker->self * worker->n_connections,
+		.first_processor = worker->host.self * worker->n_connections,
 		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};
@@ -177,25 +178,34 @@ static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrie
 	return status;
 }
 
+static enum psd_status open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
+				    double until_sec, struct psd_error *err)
+{
+	union psd_wire_payload invitation;
+
+	PSD_TRY(psd_sums_choose(&worker->work, mesh, fds, until_sec, &invitation, err));
+	return psd_sums_kind(&worker->work) ? psd_worker_open_sums(worker, &invitation, err) : PSD_OK;
+}
+
 /* fds: space for the largest number of connections. */
 static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_options *mesh, int fds[],
 			       struct psd_error *err)
 {
-	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
+	const double until_sec = psd_socket_now_sec() + worker->host.options->connect_sec;
 	const struct psd_transport_join join = {mesh, fds, until_sec};
 	struct psd_carrier *carriers;
 	enum psd_status status;
 
-	status = worker->options->train->streams > 0 ? psd_mesh_open(mesh, fds, &worker->clock, err)
-						     : open_best(worker, mesh, fds, err);
+	status = worker->host.options->train->streams > 0 ? psd_mesh_open(mesh, fds, &worker->clock, err)
+							  : open_best(worker, mesh, fds, err);
 	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (status)
 		return status;
 	mesh->n_connections = worker->n_connections;
-	carriers = calloc((size_t)worker->n_hosts * worker->n_connections, sizeof(*carriers));
-	status = carriers ? psd_worker_open_library(worker, mesh, fds, until_sec, err) : psd_worker_out_of_memory(err);
+	carriers = calloc((size_t)worker->host.n_hosts * worker->n_connections, sizeof(*carriers));
+	status = carriers ? open_library(worker, mesh, fds, until_sec, err) : psd_worker_out_of_memory(err);
 	if (status) {
-		close_all(fds, (size_t)worker->n_hosts * worker->n_connections);
+		close_all(fds, (size_t)worker->host.n_hosts * worker->n_connections);
 		free(carriers);
 		return status;
 	}
@@ -212,30 +222,31 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		worker->n_connections > PSD_CONNECTIONS_MOST ? worker->n_connections : PSD_CONNECTIONS_MOST;
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_mesh_options mesh = {
-		.layout = worker->layout,
-		.hosts = worker->options->hosts,
-		.self = worker->self,
+		.layout = worker->host.layout,
+		.hosts = worker->host.options->hosts,
+		.self = worker->host.self,
 		.n_connections = worker->n_connections,
-		.secret = worker->options->secret,
-		.listener = worker->options->listener,
-		.run_hash = worker->options->run_hash,
-		.attempt = worker->options->attempt,
-		.within_sec = worker->options->connect_sec,
+		.secret = worker->host.options->secret,
+		.listener = worker->host.options->listener,
+		.run_hash = worker->host.options->run_hash,
+		.attempt = worker->host.options->attempt,
+		.within_sec = worker->host.options->connect_sec,
 		.greeting_sec = PSD_MESH_GREETING_SEC,
 		.remind_sec = PSD_MESH_REMIND_SEC,
-		.remark = worker->options->remark,
-		.context = worker->options->context,
+		.remark = worker->host.options->remark,
+		.context = worker->host.options->context,
 	};
-	int *fds = calloc((size_t)worker->n_hosts * most_connections, sizeof(*fds));
+	int *fds = calloc((size_t)worker->host.n_hosts * most_connections, sizeof(*fds));
 	enum psd_status status;
 
-	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
-	psd_terms_add_start(&terms, worker->options->first_iteration, worker->saved.run_hash,
-			    worker->options->from_hosts);
-	psd_terms_add_save(&terms, worker->options->checkpoints ? worker->options->checkpoints->every_iterations : 0);
-	psd_terms_add_restarts(&terms, worker->options->n_restarts);
-	psd_terms_add_stall(&terms, worker->options->stall_sec);
-	psd_terms_add_program(&terms, worker->graph, worker->program);
+	psd_text_add(&terms, "%s", worker->host.options->terms ? worker->host.options->terms : "");
+	psd_terms_add_start(&terms, worker->host.options->first_iteration, worker->host.saved_run_hash,
+			    worker->host.options->from_hosts);
+	psd_terms_add_save(&terms,
+			   worker->host.options->checkpoints ? worker->host.options->checkpoints->every_iterations : 0);
+	psd_terms_add_restarts(&terms, worker->host.options->n_restarts);
+	psd_terms_add_stall(&terms, worker->host.options->stall_sec);
+	psd_terms_add_program(&terms, worker->host.graph, worker->host.program);
 	mesh.terms = terms.bytes;
 	status = !fds || terms.is_out_of_memory ? psd_worker_out_of_memory(err) : join_by(worker, &mesh, fds, err);
 	psd_text_release(&terms);

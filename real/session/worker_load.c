@@ -34,7 +34,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 /* Over the measured iterations. The feed reads ahead, so its time is averaged over all. */
 static void measure_beside(struct psd_worker *worker, struct psd_worker_result *result)
 {
-	const uint32_t n = worker->options->n_iterations, first = psd_worker_measured(worker).first;
+	const uint32_t n = worker->host.options->n_iterations, first = psd_worker_measured(worker).first;
 	const double until_sec = beside_sec(worker);
 	double *sec = worker->load.beside_sec;
 	struct psd_summary summary;
@@ -45,8 +45,9 @@ static void measure_beside(struct psd_worker *worker, struct psd_worker_result *
 		sec[i] = fmax(0.0, (i + 1 < n ? sec[i + 1] : until_sec) - sec[i]);
 	summary = psd_fit_summary(sec + first, n - first);
 	result->beside_cpu_sec =
-		summary.median +
-		(worker->feed ? psd_feed_cpu_sec(worker->feed) / (n - worker->options->first_iteration) : 0.0);
+		summary.median + (psd_work_feed(&worker->work) ? psd_feed_cpu_sec(psd_work_feed(&worker->work)) /
+									 (n - worker->host.options->first_iteration)
+							       : 0.0);
 	result->beside_spread_ratio = summary.spread_ratio;
 }
 
@@ -60,7 +61,7 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 	if (!worker->load.has_machine_from || !psd_machine_read(&until))
 		return;
 	result->own_cpu_sec = psd_machine_own_sec() - worker->load.own_from_sec;
-	if (worker->self == 0) /* one worker counts, since all share the links */
+	if (worker->host.self == 0) /* one worker counts, since all share the links */
 		result->own_cpu_sec += until.interrupt_sec - worker->load.machine_from.interrupt_sec;
 	if (worker->is_beside_others && !worker->replay)
 		result->real_cpu_sec = psd_machine_process_sec() - worker->load.process_from_sec;

@@ -6,41 +6,72 @@
 
 #define LONGEST_TURN_SEC 0.5
 
-enum psd_status psd_worker_out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
-}
-
-double psd_worker_now(void *context)
-{
-	const struct psd_worker *worker = context;
-
-	return worker->timers.firing ? worker->timers.firing->due_sec
-				     : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
-}
-
 /* Ends an operation of a lane. */
 static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 {
-	const struct psd_op *op = &worker->program->ops[job->task.op];
+	const struct psd_op *op = &worker->host.program->ops[job->task.op];
 
-	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as work beside jobs */
+	if (!psd_op_is_collective(op)) /* messages count as work beside jobs */
 		worker->load.jobs_cpu_sec += job->cpu_sec;
 	worker->liveness.longest_sec[job->task.op] = fmax(worker->liveness.longest_sec[job->task.op], job->sec);
 	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
-	if (op->kind == PSD_OP_CHOOSE)
-		psd_chunk_selection_adopt(&worker->selection);
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
-		worker->last_sec[job->task.op] = job->sec;
-	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
-		psd_worker_report(worker, job->task.iteration, worker->kind->loss(worker->device),
-				  worker->kind->correct(worker->device));
-	if (op->kind == PSD_OP_COLLECTIVE) /* it tells the interpreter itself */
+	if (worker->work.rows[job->task.op] && worker->work.rows[job->task.op]->finish)
+		worker->work.rows[job->task.op]->finish(&worker->work, job->task);
+	worker->last_sec[job->task.op] = job->sec;
+	if (psd_op_ends_forward(op, worker->host.graph))
+		psd_worker_report(worker, job->task.iteration, worker->host.kind->loss(worker->host.device),
+				  worker->host.kind->correct(worker->host.device));
+	if (psd_op_is_collective(op)) /* it tells the interpreter itself */
 		psd_worker_summed(worker, job->task);
 	else
 		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
 }
+
+/* ---- ends of timers ---- */
+
+/* Reports progress at the end of the last forward operation. */
+static void report_progress(struct psd_worker *worker, const struct psd_timer *timer)
+{
+	const struct psd_op *op = &worker->host.program->ops[timer->task.op];
+
+	if (psd_op_ends_forward(op, worker->host.graph))
+		psd_worker_report(worker, timer->task.iteration, 0.0, 0);
+}
+
+static void fire(struct psd_worker *worker, enum psd_resource resource, const struct psd_timer *timer)
+{
+	if (psd_op_is_collective(&worker->host.program->ops[timer->task.op])) {
+		psd_worker_continue(worker);
+	} else {
+		report_progress(worker, timer);
+		psd_interpreter_finished(&worker->interpreter, 0, resource);
+	}
+}
+
+/* Ends the operation of the timer that ended first, if one has. */
+static bool take_timer(struct psd_worker *worker)
+{
+	struct psd_timer timer;
+
+	if (!psd_timers_take(&worker->timers, &timer))
+		return false;
+	worker->timers.firing = &timer;
+	fire(worker, timer.resource, &timer);
+	worker->timers.firing = NULL;
+	return true;
+}
+
+/* Makes the next wait of the event loop end when the next timer ends. */
+static void await_timer(struct psd_worker *worker)
+{
+	const struct psd_timer *first = psd_timers_first(&worker->timers);
+
+	if (first)
+		psd_connections_wake_at(worker->connections, psd_timers_due(&worker->timers, first));
+}
+
+/* ---- ends of jobs ---- */
 
 /* Ends a job of a lane. */
 static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource lane, struct psd_error *err)
@@ -81,7 +112,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
 				has_news = true;
 			}
-		if (!status && psd_worker_take_timer(worker))
+		if (!status && take_timer(worker))
 			has_news = true;
 		for (int r = 0; r < PSD_RESOURCES && !status; r++)
 			if (take_job_done(worker, (enum psd_resource)r)) {
@@ -99,7 +130,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = psd_connections_resume(worker->connections, err);
 		*has_moved = *has_moved || has_news;
 	}
-	psd_worker_await_timer(worker);
+	await_timer(worker);
 	return status ? status : worker->status;
 }
 
@@ -109,7 +140,7 @@ static bool is_busy(const struct psd_worker *worker)
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		if (r != PSD_RESOURCE_NIC && worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
 			return true;
-	return psd_worker_has_timer(worker);
+	return psd_timers_first(&worker->timers);
 }
 
 static bool is_computing(const struct psd_worker *worker)
@@ -121,7 +152,7 @@ static bool is_computing(const struct psd_worker *worker)
 
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err)
 {
-	const double longest_sec = fmin(worker->options->stall_sec / 10, LONGEST_TURN_SEC);
+	const double longest_sec = fmin(worker->host.options->stall_sec / 10, LONGEST_TURN_SEC);
 	const int within_ms = (int)ceil(1e3 * fmin(within_sec, longest_sec));
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_connections_turn(worker->connections, within_ms, &has_moved, err);
@@ -137,15 +168,15 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 
 enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err)
 {
-	const uint32_t next_pause = psd_worker_next_pause(worker, worker->options->first_iteration);
+	const uint32_t next_pause = psd_worker_next_pause(worker, worker->host.options->first_iteration);
 	bool has_moved = false;
 	enum psd_status status;
 
 	psd_worker_beat(worker, PSD_PULSE_TURNING);
-	worker->start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
+	worker->timers.start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
 	worker->liveness.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
-	if (worker->options->first_iteration == worker->options->n_iterations)
+	if (worker->host.options->first_iteration == worker->host.options->n_iterations)
 		return psd_connections_resume(worker->connections, err);
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);

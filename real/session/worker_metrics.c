@@ -5,34 +5,9 @@
 #include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
-enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, TCP windows */
-
-/* Iterations that are measured as one unit: a period as in a prediction, or whole windows of adaptive local steps. */
-static uint32_t unit_of(const struct psd_worker *worker)
-{
-	if (psd_worker_follows_loss(worker))
-		return (uint32_t)worker->plan->local->window;
-	return worker->layout->workers > 1 ? psd_run_unit(worker->plan->system) : 1;
-}
-
-/* The measured iterations: whole units after the warm-up, since a run's last exchange may be early. Otherwise all whole
- * units with local steps, or all iterations; else the last one. */
-struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
-{
-	const uint32_t begin = worker->options->first_iteration, end = worker->options->n_iterations;
-	const uint32_t unit = unit_of(worker), whole_end = end / unit * unit;
-	const uint32_t warm = (begin + WARMUP_ITERATIONS + unit - 1) / unit * unit;
-
-	if (warm < whole_end)
-		return (struct psd_iterations){.first = warm, .end = whole_end};
-	if (unit == 1)
-		return (struct psd_iterations){.first = end - 1, .end = end};
-	return (struct psd_iterations){.first = begin, .end = begin < whole_end ? whole_end : end};
-}
-
 uint32_t psd_worker_warmed_up(uint32_t n_measured)
 {
-	return n_measured + WARMUP_ITERATIONS;
+	return n_measured + PSD_WARMUP_ITERATIONS;
 }
 
 static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
@@ -66,7 +41,7 @@ static double paused_sec(const struct psd_worker *worker, struct psd_iterations 
 /* A unit of iterations, from `first` on. */
 static struct psd_iterations measured_as_one(const struct psd_worker *worker, uint32_t first)
 {
-	const uint32_t end = worker->options->n_iterations, unit = unit_of(worker);
+	const uint32_t end = worker->host.options->n_iterations, unit = psd_worker_unit(worker);
 	const uint32_t next = (first / unit + 1) * unit;
 
 	return (struct psd_iterations){.first = first, .end = next < end ? next : end};
@@ -129,7 +104,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.last_loss = worker->losses.last,
 		.late_sec = psd_fit_summary(worker->timers.late_sec + first, n - first).median,
 	};
-	psd_worker_count_updates(worker, result);
+	psd_work_count_updates(&worker->work, result);
 	psd_worker_measure_load(worker, result);
 	free(iterations);
 	return PSD_OK;
@@ -141,16 +116,16 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 	const struct psd_worker_result own = *result;
 
 	result->sent_bytes_per_node = result->received_bytes_per_node = 0;
-	for (unsigned node = 0; node < psd_layout_nodes(worker->layout); node++) {
+	for (unsigned node = 0; node < psd_layout_nodes(worker->host.layout); node++) {
 		uint64_t sent_bytes = 0, received_bytes = 0;
 
-		for (unsigned h = 0; h < worker->n_hosts; h++) {
+		for (unsigned h = 0; h < worker->host.n_hosts; h++) {
 			const struct psd_wire_bye *bye = &worker->peers[h].bye;
 
-			if (psd_layout_node(worker->layout, h) != node)
+			if (psd_layout_node(worker->host.layout, h) != node)
 				continue;
-			sent_bytes += h == worker->self ? own.sent_bytes_per_node : bye->sent_bytes;
-			received_bytes += h == worker->self ? own.received_bytes_per_node : bye->received_bytes;
+			sent_bytes += h == worker->host.self ? own.sent_bytes_per_node : bye->sent_bytes;
+			received_bytes += h == worker->host.self ? own.received_bytes_per_node : bye->received_bytes;
 		}
 		if (sent_bytes > result->sent_bytes_per_node)
 			result->sent_bytes_per_node = sent_bytes;

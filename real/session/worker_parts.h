@@ -1,30 +1,19 @@
-/* State of a worker, and functions that its files share. Private to real/session/. An item (bucket) is one or several
- * tensors that are synchronised as one. A lane is the queue of jobs of one resource (device, CPU, NIC), with the thread
- * that executes them. A job executes one operation, or the pause between two iterations. The event loop's thread owns
- * the whole state. A job uses only tensors and its own struct psd_job. The order of the program ensures that jobs which
- * use the same tensors do not execute at the same time. While the job of a pause executes, no other job executes; it
- * also reads loss scales and chunk selection. Functions psd_worker_open_...() without a comment prepare the part of the
- * state that their file uses, and return PSD_ENOMEM if memory runs out. */
+/* State of a session, and functions that its files share. Private to real/session/. A lane is the queue of jobs of one
+ * resource (device, CPU, NIC), with the thread that executes them. A job executes one operation, or the pause between
+ * two iterations. The event loop's thread owns the whole state. A job uses only the host, its work and its own struct
+ * psd_job. While the job of a pause executes, no other job executes. Files call only those above them in this header. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
-#include <stdatomic.h>
-
-#include "engine/base/arena.h"
-#include "engine/program/interpreter.h"
 #include "real/base/lane.h"
 #include "real/base/machine.h"
-#include "real/data/feed.h"
-#include "real/device/device.h"
-#include "real/library/library.h"
 #include "real/net/connections.h"
 #include "real/net/emulated.h"
-#include "real/net/wire.h"
-#include "real/session/chunk_selection.h"
+#include "real/replay/repeated_memory.h"
+#include "real/replay/timers.h"
 #include "real/session/pulse.h"
-#include "real/session/repeated_memory.h"
-#include "real/session/scale.h"
 #include "real/session/worker.h"
+#include "real/work/work.h"
 
 /* One operation, or the pause before an iteration, to be executed by a lane. */
 struct psd_job {
@@ -67,12 +56,6 @@ struct psd_jobs {
 	double over_sec; /* time at which the last finished job ended (psd_worker_now()) */
 };
 
-/* Metadata of the checkpoint from which the run resumes; all zeros: it does not resume from one. */
-struct psd_saved {
-	uint64_t run_hash;   /* hash of the terms of all runs that led to the checkpoint */
-	uint64_t terms_hash; /* hash of the terms of the run that wrote the checkpoint */
-};
-
 /* Pauses between iterations, for tests and checkpoints, and the reports of progress. The progress of an iteration is
  * reported when all its losses are known; if a test follows the iteration, when the test has ended. See
  * worker_pause.c. */
@@ -112,21 +95,6 @@ struct psd_quality {
 	double *saved;
 };
 
-/* Timer of a replay. It replaces an operation, or the time that software needs before a message is sent. Times are of
- * psd_worker_now(). */
-struct psd_timer {
-	bool is_set;
-	struct psd_task task;
-	double start_sec, due_sec;
-};
-
-struct psd_timers {
-	struct psd_timer each[PSD_RESOURCES];
-	const struct psd_timer *firing; /* timer whose end is being handled; NULL: none */
-	/* Largest lateness of a timer in each iteration, seconds; shape (n_iterations). */
-	double *late_sec;
-};
-
 /* Processor time that this worker and its machine have used. See worker_load.c. */
 struct psd_load {
 	double jobs_cpu_sec; /* processor time of all jobs that have ended, seconds */
@@ -158,26 +126,6 @@ struct psd_liveness {
 	double *longest_sec;
 };
 
-/* Progress of work that is not an operation: tests, checkpoints and the start of a host. It is counted in pieces. A
- * piece is a batch of a test, or a tensor of a checkpoint. The thread that executes the device's operations writes
- * these fields, and the event loop reads them. */
-struct psd_parts_done {
-	_Atomic double moved_sec; /* time at which the last piece ended (psd_socket_now_sec()) */
-	/* Longest duration of a test's batch so far, seconds; 0: no test so far. */
-	_Atomic double longest_test_sec;
-	/* Longest duration of a checkpoint's tensor so far, seconds; 0: no checkpoint so far. */
-	_Atomic double longest_save_sec;
-};
-
-/* Copies of training samples to a device with its own memory. Used only by the thread that executes the device's
- * operations. */
-struct psd_sample_copies {
-	bool is_ahead; /* the copy of the next iteration's samples has been started */
-	/* Numbers of the marks in the device's stream after the last copy for an even iteration (entry 0) and for an
-	 * odd one (entry 1). */
-	uint64_t marks[2];
-};
-
 /* Losses that the workers report to worker 0. Other workers use only n_own. See worker_messages.c. */
 struct psd_losses {
 	uint32_t n_own;	 /* number of iterations whose loss this worker has sent to worker 0 */
@@ -188,13 +136,6 @@ struct psd_losses {
 	struct psd_wire_parameters *parameters;
 	uint32_t n_known; /* number of iterations of which the reports of all workers have arrived */
 	double last;
-};
-
-/* Digest of this host's parameters after `iterations` iterations. Set by the thread that executes the device's
- * operations, while no operation is executing. */
-struct psd_worker_look {
-	uint32_t iterations;
-	struct psd_wire_parameters parameters;
 };
 
 /* State of a collective that this worker executes itself, step by step. */
@@ -234,14 +175,6 @@ struct psd_peer {
 	struct psd_wire_bye bye;
 };
 
-/* State of a library's all-reduce. The NIC lane's thread and the event loop's thread both change it. */
-enum psd_sum_state {
-	PSD_SUM_NONE,
-	PSD_SUM_UNDER_WAY, /* the library is executing an all-reduce */
-	/* The session has been closed: no all-reduce begins any more, and one that is executing never returns. */
-	PSD_SUM_LEFT,
-};
-
 enum psd_worker_phase {
 	PSD_PHASE_OPENING,
 	PSD_PHASE_GOING,   /* this host executes operations */
@@ -252,61 +185,15 @@ enum psd_worker_phase {
 };
 
 struct psd_worker {
-	struct psd_arena arena; /* owner of the memory of the worker's arrays, which is freed as a whole */
-	const struct psd_worker_options *options;
-	const struct psd_program *program;
-	const struct psd_plan *plan;
-	const struct psd_layout *layout;
-	const struct psd_graph *graph;
-	const struct psd_device_kind *kind; /* functions of the worker's kind of device */
-	unsigned self, n_hosts;
-	unsigned n_connections; /* number of connections between two hosts, >= 1 */
+	struct psd_host host;
+	struct psd_work work;
 	/* Settings of the replay; NULL: this worker computes. They are NULL on real workers of a replay, too. */
 	const struct psd_replay *replay;
 	/* This worker belongs to a replay in which some workers compute and the others replay. */
 	bool is_beside_others;
-	/* Seconds of this machine for one second of psd_worker_now(). It is 1 except in a replay with dilation. */
-	double dilation_ratio;
-	double start_sec; /* time at which psd_worker_now() is 0 (psd_socket_now_sec()) */
 	/* Host 0's clock minus this host's clock, seconds; added to the times in the trace. */
 	double clock_offset_sec;
 	enum psd_worker_phase phase;
-
-	struct psd_memory memory; /* parameters, gradients and buffers in the host's memory */
-	/* Buffers in the device's own memory; not used if the device computes in the host's memory. */
-	struct psd_memory apart;
-	/* Memory in which the device computes: &memory or &apart. */
-	const struct psd_memory *on_device;
-	struct psd_device *device;
-	bool has_device;
-	/* Host memory through which tensors are copied from the device to the file of a checkpoint; NULL: not allocated
-	 * yet. */
-	void *staging;
-	/* Addresses to which the device writes gradients; shape (memory.n_under_way, tensors of the graph). NULL: the
-	 * gradient is not computed by the backward pass, but later from factors. */
-	float **computed_gradients;
-	/* Loss scales of this worker's own gradients, one for each slice of each item (bucket). */
-	struct psd_scale *scales;
-	/* Loss scales of the sums that this host makes as shard or as root (the host that updates an item), one for
-	 * each slice of each item (bucket). */
-	struct psd_scale *sum_scales;
-	/* Chunks that a sparse exchange sends; all zeros if the plan has no sparse exchange, or if all workers
-	 * replay. */
-	struct psd_chunk_selection selection;
-	/* Arguments of the device's functions for a sparse exchange; one entry for each item (bucket). */
-	struct psd_chunks *chunks;
-	/* Arguments of the device's compression; one entry for each item (bucket); NULL: gradients are not
-	 * compressed. */
-	struct psd_packing *packings;
-	/* Arguments of the device's low-rank compression; NULL: the plan does not use it. */
-	struct psd_low_rank_work *low_rank;
-	/* Arguments of the device's gradient clipping; all zeros: gradients are not clipped. */
-	struct psd_clip clip;
-	/* Sum of squares of each tensor's gradient, for the gradient norm; shape (tensors of the plan). */
-	double *squares;
-	struct psd_feed *feed; /* source of training samples; NULL: this host is a separate server, or replays */
-	struct psd_sample_copies sample_copies;
-	uint64_t global_batch;
 
 	struct psd_duties duties;
 	struct psd_interpreter interpreter;
@@ -319,17 +206,17 @@ struct psd_worker {
 	struct psd_repeated_memory zeros;
 	struct psd_load load;
 	struct psd_liveness liveness;
-	struct psd_parts_done parts_done;
 	struct psd_job opening; /* first job of the device's lane, which prepares device, memory and data */
 	/* A job on this host does not end. Its thread, and all memory that it uses, are kept until the process ends. */
 	bool is_stuck;
 	/* For each resource: its operation has ended, but the interpreter has not been told yet. */
 	bool is_over[PSD_RESOURCES];
-	/* Duration of the layers of each operation when it was last executed, seconds; 0: it was not executed before;
-	 * shape (n_ops). */
+	/* Duration of each operation when it was last executed, seconds; 0: it was not executed before; shape
+	 * (n_ops). */
 	double *last_sec;
 
 	struct psd_mesh_clock clock;
+	unsigned n_connections; /* number of connections between two hosts, >= 1 */
 	struct psd_connections *connections;
 	/* Module that delays messages as the emulated links would; NULL: no links are emulated. */
 	struct psd_emulated *emulated;
@@ -338,12 +225,6 @@ struct psd_worker {
 	unsigned n_leaving;
 	bool is_coordinated; /* worker 0 decides which collective all workers execute next */
 	struct psd_transfer transfer;
-	/* Functions of the library that executes all-reduces; NULL: psd's own collectives. */
-	const struct psd_library_kind *library_kind;
-	struct psd_library *library;
-	_Atomic(enum psd_sum_state) sum_state;
-	/* The library sums only inside nodes, and must send the sum over all nodes to the other workers of the node. */
-	bool brings_back;
 	uint64_t sent_bytes;	 /* payload bytes sent to hosts on other nodes in measured iterations */
 	uint64_t received_bytes; /* payload bytes received from hosts on other nodes in measured iterations */
 
@@ -351,10 +232,6 @@ struct psd_worker {
 	struct psd_quality quality;
 	struct psd_worker_result result; /* measurements of this host; complete when this host has finished */
 	struct psd_pauses pauses;
-	struct psd_saved saved;
-	struct psd_worker_look look; /* last digest of this host's parameters */
-	/* Hash of this host's processor, device and libraries, see struct psd_wire_parameters. */
-	uint64_t arithmetic;
 
 	enum psd_status status; /* first error in a callback that cannot return a status; PSD_OK: no error */
 	struct psd_error *err;
@@ -365,9 +242,9 @@ struct psd_worker {
 	struct psd_error doubt; /* error to report if a lost peer had not finished, see liveness.doubt_sec */
 };
 
-/* Returns the current time of the worker's clock, seconds; called as psd_seam.now. context: the struct psd_worker.
- * While the end of a timer is handled, it is the time for which the timer was set. So the lateness of successive timers
- * is not added up. */
+/* ---- worker_parts.c: payload of operations ---- */
+
+/* Returns the current time of the worker's clock, seconds; called as psd_seam.now. context: the struct psd_worker. */
 double psd_worker_now(void *context);
 /* Returns the payload bytes that a message has in the program. from, to: numbers of the sending and the receiving host.
  * In a replay with a payload scale, fewer bytes are really sent. */
@@ -381,291 +258,71 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
 /* True if the task cannot start yet, because the chunk selection of its iteration is not known. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
-
-/* ---- worker_join.c ----. */
-
-/* Joins all other hosts and opens the connections to them. PSD_ERUN: a host is missing, has closed its connection, or
- * does not belong to this run. */
-enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_loop.c ----. */
-
-enum psd_status psd_worker_out_of_memory(struct psd_error *err);
-/* Starts all operations whose inputs are complete. If an operation ends immediately, it also starts the operations that
- * waited for that one. */
-enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* One turn of the event loop: waits for an event, at most within_sec seconds and at most half a second, and handles it.
- * PSD_ELOST: a host is stalled; statuses of the operations. */
-enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_open.c ----. */
-
-/* Prepares lanes, device, memory, data and network of a host that trains. If a thread executes the device's operations,
- * that thread prepares device, memory and data. */
-enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Copies the final parameters from the device into the host's memory. Does nothing if the device computes in the host's
- * memory. */
-enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_tasks.c ----. */
-
-/* Starts to execute an operation on its resource; called as psd_seam.work. context: the struct psd_worker; host: always
- * this host; sec: predicted duration in seconds, not used here. */
-void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* True if the update of this operation is skipped because a sum overflowed. An overflow in the sum of one slice skips
- * the updates of all slices of the same item (bucket). */
-bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
-/* Waits until an asynchronous device has finished a job's work. context: the struct psd_job. Called by the lane's
- * second thread. */
-void psd_worker_finish_job(void *context);
-/* Returns the lane that executes an operation. It is the lane of the operation's resource, with one exception. If the
- * operation copies chunks of a gradient that is in the device's own memory, it is the device's lane. */
-enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
-/* Returns the oldest job of a lane that has not ended. If all have ended, returns the next entry of the ring, which is
- * free. */
-struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
-/* Executes the forward or the backward pass of some layers on the current batch. Called by the thread that executes the
- * device's operations. Statuses of the device's functions. */
-enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_copies.c ----. */
-
-/* Starts the copy operation of a task between the device's and the host's memory, on the device's stream for that
- * direction. */
-enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_encoding.c ----. */
-
-enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the number of entries of worker->scales, which worker->sum_scales has, too: one for each slice of each item
- * (bucket). */
-unsigned psd_worker_count_scales(const struct psd_worker *worker);
-/* Returns the loss scale of the operation's slice. It is in sum_scales if this host executes the operation as shard or
- * root, otherwise in scales. */
-struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
-/* Adds this host's numbers of updates and of skipped updates to *result. Adds nothing in a replay. */
-void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker_result *result);
-/* Returns the elements that the operation sends or receives on this host, counted from the first element of the
- * operation's item (bucket). */
-struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op);
-/* Encodes or decodes values from the operation's source buffer into its target buffer. Called by a lane's thread. */
-enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task,
-				   struct psd_error *err) PSD_MUST_CHECK;
-/* Checks whether received values have overflowed. The values must be in the host's memory. So it is called before they
- * are copied to a device, or while they are decoded. Called by a lane's thread. */
-void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
-
-/* ---- worker_clip.c ----. */
-
-/* If the plan has clipping of gradients by their norm (key 'clip' of the scenario), prepares it. PSD_ENOMEM; statuses
- * of the device's functions. */
-enum psd_status psd_worker_open_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* psd_worker_measure_gradient() starts to compute the sum of squares of the task's gradient. Then
- * psd_worker_find_clip() starts to compute the factor by which all gradients are multiplied. Statuses of the device's
- * functions. */
-enum psd_status psd_worker_measure_gradient(struct psd_worker *worker, struct psd_task task,
-					    struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_worker_find_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_reduce.c ----. */
-
-/* On the leader of a node (the worker that sums for its node): adds the gradients of the node's other workers to the
- * leader's own gradient, for one slice. Called by a lane's thread. PSD_ENOMEM. */
-enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task task,
-				    struct psd_error *err) PSD_MUST_CHECK;
-/* On a shard: sums the gradients of all workers for the shard's part of a slice, and updates the parameters of this
- * part with the sum. Called by a lane's thread. PSD_ENOMEM. */
-enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task,
-				  struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_local.c ----. */
-
-/* Local SGD: updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after
- * an exchange, it stores the parameters. After the last local step, it computes the drift, which is the stored
- * parameters minus the present ones. Called by a lane's thread. Statuses of the device's functions. */
-enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task task,
-				      struct psd_error *err) PSD_MUST_CHECK;
-/* Local SGD: sets an item's (bucket's) parameters to the stored parameters (those of the last exchange) minus the mean
- * drift of all workers. Called by a lane's thread. Statuses of the device's functions. */
-enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task,
-				      struct psd_error *err) PSD_MUST_CHECK;
-/* Local SGD: returns the parameters that a shard's part had at the last exchange, if they are stored separately from
- * those with which this host computes. NULL: they are not stored separately, and the shard's part itself still has
- * these values. */
-const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task);
-
-enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* True if the number of local SGD steps depends on the loss. Always false in a replay. */
-bool psd_worker_follows_loss(const struct psd_worker *worker);
-/* Local SGD in which the number of steps depends on the loss: returns the first iteration that cannot begin until a
- * further number of steps is known; UINT64_MAX: there is none. */
-uint64_t psd_worker_next_steps(const struct psd_worker *worker);
-/* Local SGD in which the number of steps depends on the loss: true if `iteration`, before which the interpreter waits,
- * cannot begin yet. Either the number of steps of its window is not known, or on worker 0 the loss of an earlier
- * iteration is missing. */
-bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Local SGD, on worker 0: records the loss of an iteration, which is the mean over all workers. At the end of a window
- * of iterations (struct psd_local_sgd) it chooses the number of steps of the next window and sends it to all hosts. */
-void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
-/* True if the number of local SGD steps is known for the window to which this iteration belongs. */
-bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Stores the number of local SGD steps that worker 0 has sent for the next window of iterations (struct psd_local_sgd).
- * psd_worker_take_steps() makes it valid. */
-void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
-/* If the number of steps of the next window must be decided before this iteration: makes the received number valid.
- * Called in the pause before the iteration, when no loss or number is missing. */
-void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
-/* Checkpoints of local SGD in which the number of steps depends on the loss. psd_worker_quality_values() returns the
- * number of values in quality.saved. psd_worker_save_quality() sets these values. After they were read,
- * psd_worker_restore_quality() copies them to the other fields of `quality`. PSD_EINVAL: the values in the file at
- * `path` are not possible in this run. */
-unsigned psd_worker_quality_values(const struct psd_worker *worker);
-void psd_worker_save_quality(struct psd_worker *worker);
-enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char *path,
-					   struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_packed.c ----. */
-
-enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Compresses a gradient for sending. Called by a lane's thread. */
-enum psd_status psd_worker_pack(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* Decompresses the sum of all workers' gradients into the gradient's memory. Called by a lane's thread. */
-enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task task,
-				  struct psd_error *err) PSD_MUST_CHECK;
-/* On a shard: sums all workers' compressed gradients of its part, and compresses the sum. Called by a lane's thread. */
-void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
-
-/* ---- worker_low_rank.c ----. */
-
-enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Low-rank compression, first step: computes the left factor of each gradient of the item (bucket). Called by a lane's
- * thread. */
-enum psd_status psd_worker_project(struct psd_worker *worker, struct psd_task task,
-				   struct psd_error *err) PSD_MUST_CHECK;
-/* Low-rank compression, second step: makes the columns of the summed left factors orthonormal, and computes the right
- * factors. Called by a lane's thread. */
-enum psd_status psd_worker_fit(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* Low-rank compression, last step: computes the gradients as products of the left factors and the summed right factors.
- * Called by a lane's thread. */
-enum psd_status psd_worker_expand(struct psd_worker *worker, struct psd_task task,
-				  struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_sparse.c ----. */
-
-enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Sparse exchange: copies the selected chunks of a gradient to the buffer that is sent. Called by a lane's thread. */
-enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task,
-					 struct psd_error *err) PSD_MUST_CHECK;
-/* Sparse exchange: updates the parameters of the selected chunks with the sums over all workers. Called by a lane's
- * thread. */
-enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task,
-					struct psd_error *err) PSD_MUST_CHECK;
-/* Sparse exchange: when the norms of all workers' chunks have arrived, prepares the chunk selection of the next
- * iteration. */
-void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
-/* Sparse exchange in a replay with real workers: draws the chunk selection of the next iteration at random, equal on
- * all hosts. */
-void psd_worker_draw_chunks(struct psd_worker *worker);
-
-/* ---- worker_replay.c ----. */
-
-enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Sparse exchange in a replay: advances the chunk selection to the task's iteration. In training, operations do
+ * this. */
+void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task);
 /* Returns the memory of the messages that a replaying worker sends (is_sent) or receives (not is_sent). In a replay
  * with real workers it sends zeros, because NaNs or denormals would change the time that real workers need. */
 void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent);
-/* Sparse exchange in a replay: advances the chunk selection to the task's iteration. In training, operations do
- * this. */
-void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
-/* In a replay: starts a timer of sec seconds, the predicted duration, instead of executing the task; called as
- * psd_seam.work. */
-void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* In a replay: starts a timer of sec seconds, during which the task uses the resource. Each resource has one timer. */
-void psd_worker_set_timer(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
-/* In a replay: if a timer has ended, ends the operation of the timer that ended first and returns true; otherwise
- * returns false. */
-bool psd_worker_take_timer(struct psd_worker *worker);
-bool psd_worker_has_timer(const struct psd_worker *worker);
-/* Makes the next wait of the event loop end when the next timer ends. */
-void psd_worker_await_timer(struct psd_worker *worker);
+/* Finds the memory of the message that host `from` sends to host `to` in the task. This host must be one of the two.
+ * Writes the memory to `segments` and returns the number of segments. */
+unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
+			     struct iovec segments[PSD_SEGMENTS_MAX]);
+/* Returns the number of messages that a receive operation expects on this host; called as psd_arrivals_fn. */
+uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, unsigned host);
+/* True if this host and host number `peer` are on the same node. */
+bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
+/* True if the number of local SGD steps depends on the loss. Always false in a replay. */
+bool psd_worker_follows_loss(const struct psd_worker *worker);
+enum { PSD_WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, TCP windows */
+/* Returns the iterations that are measured: all after the warm-up. */
+struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
+/* Returns the number of iterations that are measured as one unit, from a multiple of it on. */
+uint32_t psd_worker_unit(const struct psd_worker *worker);
+/* True if the bytes of a message to or from this peer are counted in the measurements: the peer is on another node, and
+ * the iteration is measured. */
+bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration);
+void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
 
-/* ---- worker_load.c ----. */
+/* ---- worker_pulse.c ---- */
+
+/* Time limit of an operation: a multiple of its longest so far, and stall_sec at least; longer the first time, when
+ * data and memory may be late. */
+enum { PSD_MOST_TIMES_LONGEST = 10, PSD_MOST_TIMES_STALL = 10 };
+#define PSD_LATER_SEC 1.0 /* delay for hosts with less knowledge, which give up later */
+/* Returns the longest time that an operation may take before this host counts as stalled, seconds. */
+double psd_worker_limit_of_op(const struct psd_worker *worker, uint32_t op);
+/* Writes a sign of life for the process that has started this one. place: current activity of the event loop's
+ * thread. */
+void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
+/* Writes a sign of life before the event loop's thread itself executes the task's operation. now_sec: current time
+ * (psd_socket_now_sec()). */
+void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec);
+
+/* ---- worker_load.c ---- */
 
 /* Records the processor time used so far. Called when the first operation of an iteration begins. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
-/* ---- worker_pause.c ----. */
+/* ---- worker_jobs.c ---- */
 
-/* The functions of worker_pause.c are called by the event loop's thread. */
+/* Starts to execute an operation on its resource; called as psd_seam.work. context: the struct psd_worker; host: always
+ * this host; sec: predicted duration in seconds, not used here. */
+void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* Starts the threads of a host that trains. PSD_ERUN: a thread cannot be started. */
+enum psd_status psd_worker_open_lanes(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Starts the NIC's thread, which calls a library, and opens the library in it. */
+enum psd_status psd_worker_open_sums(struct psd_worker *worker, const union psd_wire_payload *invitation,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the lane that executes operation number `op`. It is the lane of the operation's resource, unless the device
+ * executes it all the same (psd_work_row.follows_device). */
+enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op);
+/* Returns the oldest job of a lane that has not ended. If all have ended, returns the next entry of the ring, which is
+ * free. */
+struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
 
-/* Returns the first iteration after `iteration` that has a pause before it. A pause is for a test, a checkpoint, a
- * comparison of workers, or a new number of local steps. Returns 0 if there is none. */
-uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
-/* Returns the total number of samples that all workers have processed before `iteration`, since the start of
- * training. */
-uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration);
-/* If the interpreter waits for a pause: starts the pause's job or, if the pause has nothing to do, lets the interpreter
- * continue. Returns false if it did neither. */
-bool psd_worker_pause(struct psd_worker *worker);
-/* Handles the end of a pause's job without error: starts the pause's next job, or lets the interpreter continue. */
-void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
-/* Stores the progress of an iteration whose losses are all known. If a test follows the iteration, the callback
- * progress() gets it after the test, otherwise immediately. */
-void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress);
-
-/* ---- worker_checkpoint.c and worker_reshape.c; called by the thread that executes the device's operations ----. */
-
-/* Writes this host's file of the checkpoint before `iteration`; host 0 also writes the file of parameters. PSD_EFILE: a
- * file cannot be created; PSD_ERUN: a file cannot be written completely; PSD_EINVAL: a tensor's name is too long;
- * PSD_ENOMEM. */
-enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes those checkpoints of an earlier run that are later than the first iteration, from this host's files. Called
- * when all hosts have joined with the same first iteration. PSD_EFILE: a file cannot be removed. */
-enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads this host's file of the checkpoint before options->first_iteration. PSD_EINVAL: the file is damaged, or belongs
- * to another run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
-enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads a checkpoint that other hosts (options->from_hosts) or another system have written, see worker_reshape.c.
- * Parameters are copied only to this host's memory, not to the device. Host 0 prints a line about values that are not
- * in the checkpoint and begin with their initial values. Statuses as psd_worker_restore(); PSD_EINVAL also if model or
- * optimiser differ. */
-enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads initial parameters and running statistics from the file of the key 'train.start'. Host 0 prints a line about
- * values that the file lacks. PSD_EINVAL: the file has no tensor of this model, or a tensor of another shape; other
- * statuses as psd_worker_restore(). */
-enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_soundness.c ----. */
-
-struct psd_state;
-
-/* On worker 0: returns PSD_ERUN if the loss of an iteration is infinite or not a number, unless the key
- * 'train.diverged' allows it. */
-enum psd_status psd_worker_check_loss(struct psd_worker *worker, uint32_t iteration, double loss) PSD_MUST_CHECK;
-/* Checks the values of the first n_parts parts of the state after `iterations` iterations. They must include all
- * parameters. Stores the digest of the parameters. PSD_ERUN: a value is infinite or not a number, and the key
- * 'train.diverged' does not allow that; statuses of psd_state_visit(). This function and the next three are called by
- * the thread that executes the device's operations. */
-enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
-				       struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the values of the first n_parts parts of a state after they were read from the file at `path`. PSD_EINVAL: a
- * value is infinite or not a number; the text names file, tensor and element. */
-enum psd_status psd_worker_check_read(const struct psd_state *state, unsigned n_parts, const char *path,
-				      struct psd_error *err) PSD_MUST_CHECK;
-/* Stores the digest of the parameters after `iterations` iterations, with the check of psd_worker_check_state(). Does
- * nothing if this run does not compare workers. */
-enum psd_status psd_worker_look(struct psd_worker *worker, uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the hash of this worker's processor, device and libraries, see psd_wire_parameters.arithmetic. */
-uint64_t psd_worker_arithmetic(const struct psd_worker *worker);
-/* Returns the digest of this worker's parameters after `iterations` iterations; all zeros if it is not known. */
-struct psd_wire_parameters psd_worker_digest(const struct psd_worker *worker, uint32_t iterations);
-/* Compares the digests of all workers' parameters after `iterations` iterations. parameters: one entry per worker. A
- * digest that is not known is not compared, nor is a worker whose arithmetic differs from worker 0's. PSD_ERUN: digests
- * differ; the text names the workers and the tensor. */
-enum psd_status psd_worker_compare(const struct psd_worker *worker, const struct psd_wire_parameters parameters[],
-				   uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- worker_trace.c ----. */
+/* ---- worker_trace.c ---- */
 
 /* Records in the trace that an operation was executed on this host. start_sec, end_sec: times of psd_worker_now(). */
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec);
@@ -673,7 +330,7 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op);
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes);
 
-/* ---- worker_messages.c ----. */
+/* ---- worker_messages.c ---- */
 
 /* Starts to send the messages of a send operation. Returns false if this host has nothing to send. Called as
  * psd_seam.send. */
@@ -682,11 +339,8 @@ bool psd_worker_send(void *context, unsigned host, struct psd_task task);
 void psd_worker_announce(void *context, struct psd_task task);
 /* On worker 0: tells all workers which collective they must execute next; called as psd_seam.choose. */
 void psd_worker_choose(void *context, struct psd_task task);
-/* Returns the number of messages that a receive operation expects on this host; called as psd_arrivals_fn. */
-uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, unsigned host);
-/* Sends to worker 0 the loss of this worker's batch, and the number of samples in the batch that were classified
- * correctly. */
-void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* Sends a message REPORT to worker 0. */
+void psd_worker_send_report(struct psd_worker *worker, uint32_t iteration, const struct psd_wire_report *report);
 /* On worker 0: sends the number of local SGD steps of window number `window_number` to all hosts. */
 void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
 /* Sends a heartbeat to all peers, unless the last one was sent a short time ago. is_computing: this host is executing a
@@ -700,26 +354,8 @@ void psd_worker_send_done(struct psd_worker *worker);
  * connections. */
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
-/* True if this host and host number `peer` are on the same node. */
-bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
-/* Finds the memory of the message that host `from` sends to host `to` in the task. This host must be one of the two.
- * Writes the memory to `segments` and returns the number of segments. */
-unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
-			     struct iovec segments[PSD_SEGMENTS_MAX]);
-/* On worker 0: stores the report of worker `from` about its loss. After the last worker's report of an iteration, it
- * reports the progress. */
-void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
-			    const struct psd_wire_report *report);
+/* ---- worker_steps.c ---- */
 
-/* True if the bytes of a message to or from this peer are counted in the measurements: the peer is on another node, and
- * the iteration is measured. */
-bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration);
-void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
-
-/* ---- worker_steps.c ----. */
-
-/* Starts a collective; called as psd_seam.collective. */
-void psd_worker_collective(void *context, struct psd_task task);
 /* Starts a collective that psd executes itself, step by step, not by a library. */
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task);
 /* In a replay: continues the collective after the timer of the resource NIC has ended. */
@@ -744,39 +380,61 @@ unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task t
 /* Continues the current collective after the message of its step next_receive has arrived. */
 void psd_worker_step_arrived(struct psd_worker *worker);
 
-/* ---- worker_library.c ----. */
+/* ---- worker_collectives.c ---- */
 
-/* If the plan has all-reduces by a library: opens the library. fds: connections between all hosts, which carry no other
- * messages yet; until_sec: deadline (psd_socket_now_sec()). Statuses as psd_worker_check_library(); PSD_ENOMEM,
- * PSD_ERUN. */
-enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
-					double until_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Queues a task's all-reduce by the library as a job of the NIC lane, whose thread executes it. */
-void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
-/* Continue or end a task's all-reduce by a library. It has several parts if the library sums inside nodes: the
- * library's parts, which are jobs of the NIC lane, and psd's own transfer between nodes. psd_worker_summed() is called
- * after a part of the library, psd_worker_transfer_is_over() after the transfer. Each starts the next part or, after
- * the last part, ends the operation. */
+/* Starts a collective; called as psd_seam.collective. */
+void psd_worker_collective(void *context, struct psd_task task);
+/* Continue or end a task's all-reduce after a part of the library (psd_worker_summed()), and after psd's own transfer.
+ * Each starts the next part or, after the last part, ends the operation. */
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
 void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
-/* If the library sums inside nodes: returns the payload of the transfer between the leaders of the nodes (a leader is
- * the worker that sums for its node). Otherwise returns `payload`. */
-struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload);
-/* Executes the library's all-reduce of a task. If the library sums inside nodes, executes only the part before psd's
- * transfer between nodes, or the part after it. Called by the NIC lane's thread. PSD_ERUN: the library failed. */
-enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* True if a library is executing an all-reduce that only other hosts can end. Then the thread that waits for it stays
- * until the process ends. */
-bool psd_worker_is_held(struct psd_worker *worker);
-/* Closes the plan's library. Call it when the library's lane is closed. is_orderly: all other hosts close their
- * library, too. */
-void psd_worker_close_library(struct psd_worker *worker, bool is_orderly);
 
-/* ---- worker_arrivals.c ----. */
+/* ---- worker_quality.c: local SGD in which the number of steps depends on the loss; replays have none ---- */
 
-struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
+enum psd_status psd_worker_open_quality(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the first iteration that cannot begin until a further number of steps is known; UINT64_MAX: there is
+ * none. */
+uint64_t psd_worker_next_steps(const struct psd_worker *worker);
+/* True if `iteration`, before which the interpreter waits, cannot begin yet. Either the number of steps of its window
+ * is not known, or on worker 0 the loss of an earlier iteration is missing. */
+bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
+/* On worker 0: records the loss of an iteration, which is the mean over all workers. At the end of a window of
+ * iterations (struct psd_local_sgd) it chooses the number of steps of the next window and sends it to all hosts. */
+void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
+/* True if the number of local SGD steps is known for the window to which this iteration belongs. */
+bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
+/* Stores the number of local SGD steps that worker 0 has sent for the next window of iterations (struct psd_local_sgd).
+ * psd_worker_take_steps() makes it valid. */
+void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
+/* If the number of steps of the next window must be decided before this iteration: makes the received number valid.
+ * Called in the pause before the iteration, when no loss or number is missing. */
+void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
 
-/* ---- worker_stalls.c ----. */
+/* ---- worker_pause.c ---- */
+
+/* Returns the first iteration after `iteration` that has a pause before it. A pause is for a test, a checkpoint, a
+ * comparison of workers, or a new number of local steps. Returns 0 if there is none. */
+uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
+/* If the interpreter waits for a pause: starts the pause's job or, if the pause has nothing to do, lets the interpreter
+ * continue. Returns false if it did neither. */
+bool psd_worker_pause(struct psd_worker *worker);
+/* Handles the end of a pause's job without error: starts the pause's next job, or lets the interpreter continue. */
+void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
+/* Stores the progress of an iteration whose losses are all known. If a test follows the iteration, the callback
+ * progress() gets it after the test, otherwise immediately. */
+void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress);
+
+/* ---- worker_reports.c ---- */
+
+/* Sends to worker 0 the loss of this worker's batch, and the number of samples in the batch that were classified
+ * correctly. */
+void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* On worker 0: stores the report of worker `from` about its loss. After the last worker's report of an iteration, it
+ * reports the progress. */
+void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
+			    const struct psd_wire_report *report);
+
+/* ---- worker_stalls.c ---- */
 
 /* Decides whether the end of a connection to a peer is an error, and names the host that caused it; called as
  * psd_connections_owner.lost. error_number: errno; 0: the peer closed the connection. */
@@ -785,18 +443,6 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
 /* True if this host and all other hosts have finished. */
 bool psd_worker_are_all_done(struct psd_worker *worker);
-/* Record that a piece of work which is not an operation has ended, so that the event loop sees progress. The piece is a
- * part of the start (psd_worker_moved()), a batch of a test (_test), or a tensor of a checkpoint (_save). Called by the
- * thread that executes the device's operations. */
-void psd_worker_moved(struct psd_worker *worker);
-void psd_worker_moved_test(struct psd_worker *worker);
-void psd_worker_moved_save(struct psd_worker *worker);
-/* Writes a sign of life for the process that has started this one. place: current activity of the event loop's
- * thread. */
-void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
-/* Writes a sign of life before the event loop's thread itself executes the task's operation. now_sec: current time
- * (psd_socket_now_sec()). */
-void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec);
 /* Waits until the job that prepares device, memory and data has ended. PSD_ELOST: the job makes no progress. */
 enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits until no lane has a job; an all-reduce of a library is not waited for. Returns false if a job does not end. */
@@ -805,14 +451,44 @@ bool psd_worker_await_jobs(struct psd_worker *worker);
  * names the host and the operation for which this host waits. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_metrics.c ----. */
+/* ---- worker_metrics.c ---- */
 
-/* Returns the iterations that are measured: all after the warm-up. */
-struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
 /* Computes this host's measurements into *result, after the last iteration. PSD_ENOMEM. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* On worker 0: adds the measurements of all other hosts to *result. Called when each host has sent its message BYE. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result);
+
+/* ---- worker_arrivals.c ---- */
+
+struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
+
+/* ---- worker_replay.c ---- */
+
+enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* In a replay: starts a timer of sec seconds, the predicted duration, instead of executing the task; called as
+ * psd_seam.work. */
+void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+
+/* ---- worker_open.c ---- */
+
+/* Prepares lanes, device, memory, data and network of a host that trains. The thread that executes the device's
+ * operations prepares device, memory and data. */
+enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_join.c ---- */
+
+/* Joins all other hosts and opens the connections to them. PSD_ERUN: a host is missing, has closed its connection, or
+ * does not belong to this run. */
+enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_loop.c ---- */
+
+/* Starts all operations whose inputs are complete. If an operation ends immediately, it also starts the operations that
+ * waited for that one. */
+enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* One turn of the event loop: waits for an event, at most within_sec seconds and at most half a second, and handles it.
+ * PSD_ELOST: a host is stalled; statuses of the operations. */
+enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

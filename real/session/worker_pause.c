@@ -2,8 +2,10 @@
  * looks at its parameters. The iteration before is complete on this host, and a fence of the interpreter holds the next
  * one, so the state does not change. All are jobs of the device's lane; all else here runs in the loop's thread. The
  * second half reports progress. */
+#include "real/keep/checkpoint.h"
+#include "real/keep/save.h"
+#include "real/keep/soundness.h"
 #include "real/net/socket.h"
-#include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
 
 /* ---- schedule ---- */
@@ -13,9 +15,9 @@ static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iterati
 {
 	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
 
-	return iteration < worker->options->n_iterations
+	return iteration < worker->host.options->n_iterations
 		       ? psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1)
-		       : worker->options->n_iterations;
+		       : worker->host.options->n_iterations;
 }
 
 /* The exchange that has served everything due up to here. */
@@ -24,22 +26,11 @@ static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iterati
 	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
-/* Iterations of the resumed run count as if this run had executed them. */
-uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration)
-{
-	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
-	const uint64_t begun = worker->options->first_sample;
-
-	if (iteration >= first)
-		return begun + (iteration - first) * batch;
-	return begun > (first - iteration) * batch ? begun - (first - iteration) * batch : 0;
-}
-
 /* First iteration, from 1 on, with at least that many samples before it. */
 static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t samples)
 {
-	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
-	const uint64_t begun = worker->options->first_sample;
+	const uint64_t first = worker->host.options->first_iteration, batch = worker->host.global_batch;
+	const uint64_t begun = worker->host.options->first_sample;
 
 	if (samples >= begun)
 		return first + (samples - begun + batch - 1) / batch;
@@ -49,22 +40,24 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 /* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. */
 static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 {
-	const uint32_t batch = worker->options->made->costed->scenario->batch_per_worker;
+	const uint32_t batch = worker->host.options->made->costed->scenario->batch_per_worker;
 	uint64_t samples, times;
 
-	if (worker->self != 0 || !worker->options->is_tested || psd_feed_samples(worker->feed, PSD_DATA_TEST) < batch)
+	if (worker->host.self != 0 || !worker->host.options->is_tested ||
+	    psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TEST) < batch)
 		return UINT64_MAX;
-	samples = worker->options->train->test_every_epochs * psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
+	samples = worker->host.options->train->test_every_epochs *
+		  psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TRAINING);
 	if (samples == 0)
-		return worker->options->n_iterations;
-	times = psd_worker_samples(worker, last_exchanged(worker, iteration)) / samples + 1;
+		return worker->host.options->n_iterations;
+	times = psd_host_samples(&worker->host, last_exchanged(worker, iteration)) / samples + 1;
 	return once_exchanged(worker, iteration_behind(worker, times * samples));
 }
 
 /* The same for checkpoints, which every host writes. */
 static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iteration)
 {
-	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
+	const struct psd_checkpoints *checkpoints = worker->host.options->checkpoints;
 	uint64_t times;
 
 	if (!checkpoints)
@@ -76,9 +69,9 @@ static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iterat
 /* The same for looks at the parameters, which every worker takes; also at the end. */
 static uint64_t next_look(const struct psd_worker *worker, uint32_t iteration)
 {
-	const uint64_t every = worker->options->replay ? 0 : worker->options->train->compare_every;
+	const uint64_t every = worker->host.options->replay ? 0 : worker->host.options->train->compare_every;
 
-	if (every == 0 || !psd_layout_is_worker(worker->layout, worker->self))
+	if (every == 0 || !psd_layout_is_worker(worker->host.layout, worker->host.self))
 		return UINT64_MAX;
 	return once_exchanged(worker, (last_exchanged(worker, iteration) / every + 1) * every);
 }
@@ -115,42 +108,45 @@ uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iterati
 	const uint64_t state = earlier(next_checkpoint(worker, iteration), next_look(worker, iteration));
 	const uint64_t next = earlier(earlier(next_test(worker, iteration), state), psd_worker_next_steps(worker));
 
-	return iteration < worker->options->n_iterations && next <= worker->options->n_iterations ? (uint32_t)next : 0;
+	return iteration < worker->host.options->n_iterations && next <= worker->host.options->n_iterations
+		       ? (uint32_t)next
+		       : 0;
 }
 
 /* ---- the pause ---- */
 
 static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_error *err)
 {
-	const uint64_t mark = worker->kind->mark(worker->device, PSD_STREAM_COMPUTE);
+	const uint64_t mark = worker->host.kind->mark(worker->host.device, PSD_STREAM_COMPUTE);
 
-	return worker->kind->wait(worker->device, PSD_STREAM_COMPUTE, mark, err);
+	return worker->host.kind->wait(worker->host.device, PSD_STREAM_COMPUTE, mark, err);
 }
 
 /* Runs all test samples that fill batches. */
 static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
 {
-	const uint32_t n = worker->options->made->costed->scenario->batch_per_worker;
-	const uint64_t n_samples = psd_feed_samples(worker->feed, PSD_DATA_TEST);
+	const uint32_t n = worker->host.options->made->costed->scenario->batch_per_worker;
+	const uint64_t n_samples = psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TEST);
 	enum psd_status status = PSD_OK;
 
 	for (uint64_t first = 0; first + n <= n_samples && !status; first += n) {
 		struct psd_batch batch = {.is_training = false};
 		struct psd_samples samples;
 
-		status = psd_feed_test(worker->feed, first, &samples, err);
+		status = psd_feed_test(psd_work_feed(&worker->work), first, &samples, err);
 		if (status)
 			break;
 		batch.images = samples.images;
 		batch.labels = samples.labels;
-		status = worker->kind->begin(worker->device, &batch, err);
+		status = worker->host.kind->begin(worker->host.device, &batch, err);
 		if (!status)
-			status = psd_worker_pass(worker, (struct psd_pass){0, worker->graph->n_layers, false}, err);
-		if (!status && worker->kind->is_asynchronous)
+			status = psd_work_pass(&worker->work, (struct psd_pass){0, worker->host.graph->n_layers, false},
+					       err);
+		if (!status && worker->host.kind->is_asynchronous)
 			status = wait_for_compute(worker, err);
-		job->test_correct += worker->kind->correct(worker->device);
-		job->test_labels += n * worker->graph->labels;
-		psd_worker_moved_test(worker);
+		job->test_correct += worker->host.kind->correct(worker->host.device);
+		job->test_labels += n * worker->host.graph->labels;
+		psd_host_moved_test(&worker->host);
 	}
 	return status;
 }
@@ -162,14 +158,14 @@ static void pause_job(void *context)
 	struct psd_worker *worker = job->worker;
 	const double begun_cpu_sec = psd_machine_own_sec();
 
-	psd_worker_moved(worker);
+	psd_host_moved(&worker->host);
 	job->start_sec = psd_worker_now(worker);
 	if (job->is_test)
 		job->status = run_test(worker, job, &job->err);
 	else if (is_checkpoint_due(worker, job->task.iteration - 1))
-		job->status = psd_worker_save(worker, job->task.iteration, &job->err);
+		job->status = psd_host_save(&worker->host, job->task.iteration, &job->err);
 	else
-		job->status = psd_worker_look(worker, job->task.iteration, &job->err);
+		job->status = psd_host_look(&worker->host, job->task.iteration, &job->err);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 }
@@ -219,8 +215,8 @@ static void tell_if_complete(struct psd_worker *worker)
 	pauses->progress.test_correct = pauses->correct;
 	if (pauses->labels)
 		pauses->progress.elapsed_sec = pauses->start_sec;
-	if (worker->options->progress)
-		worker->options->progress(worker->options->context, &pauses->progress);
+	if (worker->host.options->progress)
+		worker->host.options->progress(worker->host.options->context, &pauses->progress);
 }
 
 void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress)
@@ -228,9 +224,9 @@ void psd_worker_report_progress(struct psd_worker *worker, const struct psd_prog
 	struct psd_pauses *pauses = &worker->pauses;
 
 	pauses->progress = *progress;
-	if (worker->feed)
-		pauses->progress.epochs = (double)psd_worker_samples(worker, progress->iteration + UINT64_C(1)) /
-					  (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
+	if (psd_work_feed(&worker->work))
+		pauses->progress.epochs = (double)psd_host_samples(&worker->host, progress->iteration + UINT64_C(1)) /
+					  (double)psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TRAINING);
 	pauses->has_progress = true;
 	if (!is_test_due(worker, progress->iteration)) {
 		pauses->labels = pauses->correct = 0;

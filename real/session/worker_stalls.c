@@ -10,12 +10,9 @@
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
-/* Time limit of an operation: a multiple of its longest so far, and stall_sec at least; longer the first time, when
- * data and memory may be late. */
-enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10, MOST_TIMES_STALL_TEST = 3 };
+enum { MOST_TIMES_STALL_TEST = 3 };
 
 #define LONG_TURN_SEC 1.0 /* longer turns mean that this process was suspended; load alone takes less */
-#define LATER_SEC     1.0 /* delay for hosts with less knowledge, which give up later */
 #define DOUBT_SEC     1.0 /* for a message on its way, at the end */
 #define MOVED_CPU_SEC 0.1 /* processor time in which the start has moved; looking for it takes much less */
 #define LOOK_SEC      0.1
@@ -26,33 +23,33 @@ static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 	const bool exchanges = psd_period_exchanges(psd_interpreter_period(&worker->interpreter, 0), iteration);
 
-	for (uint32_t i = 0; exchanges && i < worker->program->n_ops; i++) {
-		const struct psd_op *op = &worker->program->ops[i];
+	for (uint32_t i = 0; exchanges && i < worker->host.program->n_ops; i++) {
+		const struct psd_op *op = &worker->host.program->ops[i];
 
-		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
-		    worker->peers[peer].ops[i].next_iteration <= iteration &&
-		    psd_payload_bytes_between(&op->payload, worker->layout, peer, worker->self) > 0)
+		if (psd_op_moves(op) && worker->peers[peer].ops[i].next_iteration <= iteration &&
+		    psd_payload_bytes_between(&op->payload, worker->host.layout, peer, worker->host.self) > 0)
 			return i;
 	}
-	return worker->program->n_ops;
+	return worker->host.program->n_ops;
 }
 
 static void describe_owed(const struct psd_worker *worker, uint32_t owed, char *text, size_t room)
 {
-	const struct psd_op *op = &worker->program->ops[owed];
+	const struct psd_op *op = &worker->host.program->ops[owed];
 
-	if (owed == worker->program->n_ops)
+	if (owed == worker->host.program->n_ops)
 		snprintf(text, room, "end");
 	else
-		snprintf(text, room, "'%s %.60s'", op->payload.collective->name, worker->graph->layers[op->layer].name);
+		snprintf(text, room, "'%s %.60s'", op->payload.collective->name,
+			 worker->host.graph->layers[op->layer].name);
 }
 
 static void describe_self(const struct psd_worker *worker, char *text, size_t room)
 {
-	const bool is_worker = psd_layout_is_worker(worker->layout, worker->self);
+	const bool is_worker = psd_layout_is_worker(worker->host.layout, worker->host.self);
 
 	snprintf(text, room, "%s %u", is_worker ? "worker" : "server",
-		 is_worker ? worker->self : worker->self - worker->layout->workers);
+		 is_worker ? worker->host.self : worker->host.self - worker->host.layout->workers);
 }
 
 /* The text names the host at fault; the others repeat it. */
@@ -67,7 +64,7 @@ static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_wo
 	va_end(values);
 	worker->is_blamed = true;
 	return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s %s",
-			     psd_mesh_name(worker->layout, worker->options->hosts, host, name), what);
+			     psd_mesh_name(worker->host.layout, worker->host.options->hosts, host, name), what);
 }
 
 /* ---- silence: a suspended process or a broken link ---- */
@@ -75,7 +72,7 @@ static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_wo
 /* Time while this process itself was suspended does not count. */
 static double silent_sec(const struct psd_worker *worker, unsigned peer)
 {
-	if (peer == worker->self || worker->peers[peer].has_sent_bye)
+	if (peer == worker->host.self || worker->peers[peer].has_sent_bye)
 		return 0.0;
 	return fmin(psd_connections_silent_sec(worker->connections, peer),
 		    psd_socket_now_sec() - worker->liveness.awake_sec);
@@ -87,20 +84,20 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 {
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 	double longest_sec = limit_sec;
-	unsigned silent = worker->n_hosts, n_silent = 0;
+	unsigned silent = worker->host.n_hosts, n_silent = 0;
 
-	for (unsigned p = 0; p < worker->n_hosts; p++) {
-		n_silent += silent_sec(worker, p) > worker->options->stall_sec / 2;
+	for (unsigned p = 0; p < worker->host.n_hosts; p++) {
+		n_silent += silent_sec(worker, p) > worker->host.options->stall_sec / 2;
 		if (silent_sec(worker, p) <= longest_sec)
 			continue;
 		longest_sec = silent_sec(worker, p);
 		silent = p;
 	}
-	if (silent == worker->n_hosts)
+	if (silent == worker->host.n_hosts)
 		return false;
-	if (n_silent > 1 && n_silent + 1 == worker->n_hosts)
-		blame(worker, worker->self, err, "has heard from nobody for %.3g s in iteration %" PRIu32, longest_sec,
-		      iteration);
+	if (n_silent > 1 && n_silent + 1 == worker->host.n_hosts)
+		blame(worker, worker->host.self, err, "has heard from nobody for %.3g s in iteration %" PRIu32,
+		      longest_sec, iteration);
 	else
 		blame(worker, silent, err, "has not been heard from for %.3g s in iteration %" PRIu32, longest_sec,
 		      iteration);
@@ -109,38 +106,10 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 
 /* ---- parts of a test, a checkpoint or the start ---- */
 
-static double time_part(struct psd_worker *worker)
-{
-	const double now_sec = psd_socket_now_sec();
-
-	return now_sec - atomic_exchange(&worker->parts_done.moved_sec, now_sec);
-}
-
-void psd_worker_moved(struct psd_worker *worker)
-{
-	(void)time_part(worker);
-}
-
-void psd_worker_moved_test(struct psd_worker *worker)
-{
-	const double sec = time_part(worker);
-
-	atomic_store(&worker->parts_done.longest_test_sec,
-		     fmax(sec, atomic_load(&worker->parts_done.longest_test_sec)));
-}
-
-void psd_worker_moved_save(struct psd_worker *worker)
-{
-	const double sec = time_part(worker);
-
-	atomic_store(&worker->parts_done.longest_save_sec,
-		     fmax(sec, atomic_load(&worker->parts_done.longest_save_sec)));
-}
-
 /* Processor time is progress, too: a large model or file has long parts. */
 enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err)
 {
-	const double limit_sec = MOST_TIMES_STALL * worker->options->stall_sec;
+	const double limit_sec = PSD_MOST_TIMES_STALL * worker->host.options->stall_sec;
 	struct psd_lane *lane = &worker->jobs[PSD_RESOURCE_DEVICE].lane;
 	double moved_cpu_sec = psd_machine_process_sec(), turned_sec = psd_socket_now_sec();
 
@@ -155,14 +124,14 @@ enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_e
 		now_sec = psd_socket_now_sec();
 		if (psd_machine_process_sec() > moved_cpu_sec + MOVED_CPU_SEC || now_sec > turned_sec + LONG_TURN_SEC) {
 			moved_cpu_sec = psd_machine_process_sec();
-			psd_worker_moved(worker);
+			psd_host_moved(&worker->host);
 		}
 		turned_sec = now_sec;
-		sec = now_sec - atomic_load(&worker->parts_done.moved_sec);
+		sec = now_sec - atomic_load(&worker->host.parts_done.moved_sec);
 		if (sec <= limit_sec || psd_lane_take_done(lane))
 			continue;
 		worker->is_stuck = true;
-		return blame(worker, worker->self, err,
+		return blame(worker, worker->host.self, err,
 			     "has stood still for %.3g s at its start, at the device, the data or a checkpoint", sec);
 	}
 	return PSD_OK;
@@ -170,20 +139,13 @@ enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_e
 
 /* ---- a job without an end, in a live process ---- */
 
-static double limit_of_op(const struct psd_worker *worker, uint32_t op)
-{
-	const double longest_sec = worker->liveness.longest_sec[op], stall_sec = worker->options->stall_sec;
-
-	return longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
-}
-
 /* Time that the layers of a batch took at most in training. */
 static double longest_pass_sec(const struct psd_worker *worker)
 {
 	double sec = 0.0;
 
-	for (uint32_t o = 0; o < worker->program->n_ops; o++)
-		if (worker->program->ops[o].kind == PSD_OP_FORWARD)
+	for (uint32_t o = 0; o < worker->host.program->n_ops; o++)
+		if (psd_ops[worker->host.program->ops[o].kind].is_forward)
 			sec += worker->liveness.longest_sec[o];
 	return sec;
 }
@@ -191,14 +153,14 @@ static double longest_pass_sec(const struct psd_worker *worker)
 /* The end of a checkpoint waits for the disk, longer than all parts before. */
 static double limit_of_pause(struct psd_worker *worker, const struct psd_job *job)
 {
-	const double stall_sec = worker->options->stall_sec;
-	const double batch_sec = atomic_load(&worker->parts_done.longest_test_sec);
+	const double stall_sec = worker->host.options->stall_sec;
+	const double batch_sec = atomic_load(&worker->host.parts_done.longest_test_sec);
 
 	if (!job->is_test)
-		return fmax(MOST_TIMES_STALL * stall_sec,
-			    MOST_TIMES_LONGEST * atomic_load(&worker->parts_done.longest_save_sec));
+		return fmax(PSD_MOST_TIMES_STALL * stall_sec,
+			    PSD_MOST_TIMES_LONGEST * atomic_load(&worker->host.parts_done.longest_save_sec));
 	return fmax((batch_sec > 0.0 ? 1 : MOST_TIMES_STALL_TEST) * stall_sec,
-		    MOST_TIMES_LONGEST * fmax(batch_sec, longest_pass_sec(worker)));
+		    PSD_MOST_TIMES_LONGEST * fmax(batch_sec, longest_pass_sec(worker)));
 }
 
 /* A pause's time is that of its current part. A library's sum may wait for hosts that are busy: they watch
@@ -208,9 +170,9 @@ static double begun_sec(struct psd_worker *worker, const struct psd_job *job)
 	const double sec = fmax(job->queued_sec, worker->liveness.awake_sec);
 
 	if (job->is_pause)
-		return fmax(sec, atomic_load(&worker->parts_done.moved_sec));
-	return worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE ? fmax(sec, worker->liveness.busy_sec)
-									    : sec;
+		return fmax(sec, atomic_load(&worker->host.parts_done.moved_sec));
+	return psd_op_is_collective(&worker->host.program->ops[job->task.op]) ? fmax(sec, worker->liveness.busy_sec)
+									      : sec;
 }
 
 static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resource, double *sec)
@@ -221,7 +183,7 @@ static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resourc
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane))
 		return false;
 	*sec = psd_socket_now_sec() - begun_sec(worker, job);
-	return *sec > (job->is_pause ? limit_of_pause(worker, job) : limit_of_op(worker, job->task.op));
+	return *sec > (job->is_pause ? limit_of_pause(worker, job) : psd_worker_limit_of_op(worker, job->task.op));
 }
 
 static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
@@ -234,15 +196,15 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 		return false;
 	worker->is_stuck = resource != PSD_RESOURCE_NIC; /* see psd_worker_is_held() */
 	if (job->is_pause) {
-		blame(worker, worker->self, err,
+		blame(worker, worker->host.self, err,
 		      "has been at %s for %.3g s without progress, before iteration %" PRIu32,
 		      job->is_test ? "a batch of the test" : "a checkpoint", sec, job->task.iteration);
 		return true;
 	}
-	op = &worker->program->ops[job->task.op];
-	blame(worker, worker->self, err,
+	op = &worker->host.program->ops[job->task.op];
+	blame(worker, worker->host.self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", it took %.3g s at most before",
-	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
+	      psd_ops[op->kind].name, worker->host.graph->layers[op->layer].name, sec, job->task.iteration,
 	      worker->liveness.longest_sec[job->task.op]);
 	return true;
 }
@@ -274,52 +236,14 @@ bool psd_worker_await_jobs(struct psd_worker *worker)
 	return true;
 }
 
-/* ---- signs of life for the process that watches this one ---- */
-
-static void beat(struct psd_pulse *pulse, enum psd_pulse_place place, double now_sec, double limit_sec)
-{
-	atomic_store_explicit(&pulse->place, place, memory_order_relaxed);
-	atomic_store_explicit(&pulse->limit_sec, limit_sec, memory_order_relaxed);
-	atomic_store_explicit(&pulse->beat_sec, now_sec, memory_order_release);
-}
-
-void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place)
-{
-	const double stall_sec = worker->options->stall_sec;
-	double limit_sec = MOST_TIMES_STALL * stall_sec;
-
-	if (!worker->options->pulse)
-		return;
-	if (place == PSD_PULSE_TURNING) {
-		limit_sec = stall_sec + LATER_SEC;
-		atomic_store_explicit(&worker->options->pulse->iteration,
-				      psd_interpreter_iteration(&worker->interpreter, 0), memory_order_relaxed);
-	}
-	if (place == PSD_PULSE_JOINING) /* it waits so long by itself, three times at most (worker_join.c) */
-		limit_sec += 3 * worker->options->connect_sec;
-	beat(worker->options->pulse, place, psd_socket_now_sec(), limit_sec);
-}
-
-void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec)
-{
-	struct psd_pulse *pulse = worker->options->pulse;
-
-	if (!pulse)
-		return;
-	atomic_store_explicit(&pulse->op, task.op, memory_order_relaxed);
-	atomic_store_explicit(&pulse->iteration, task.iteration, memory_order_relaxed);
-	atomic_store_explicit(&pulse->longest_sec, worker->liveness.longest_sec[task.op], memory_order_relaxed);
-	beat(pulse, PSD_PULSE_OPERATION, now_sec, limit_of_op(worker, task.op));
-}
-
 /* ---- a peer that leaves or gives up ---- */
 
 bool psd_worker_are_all_done(struct psd_worker *worker)
 {
 	bool are_done = worker->phase >= PSD_PHASE_PARTING;
 
-	for (unsigned p = 0; p < worker->n_hosts && are_done; p++)
-		are_done = p == worker->self || worker->peers[p].is_done;
+	for (unsigned p = 0; p < worker->host.n_hosts && are_done; p++)
+		are_done = p == worker->host.self || worker->peers[p].is_done;
 	worker->are_all_done = worker->are_all_done || are_done;
 	return worker->are_all_done;
 }
@@ -339,9 +263,9 @@ static void let_go(struct psd_worker *worker, unsigned peer, const char *how)
 		return;
 	worker->peers[peer].has_sent_bye = true;
 	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s %s at the end, after it had finished its work",
-		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), how);
-	if (worker->options->remark)
-		worker->options->remark(worker->options->context, line.text);
+		      psd_mesh_name(worker->host.layout, worker->host.options->hosts, peer, name), how);
+	if (worker->host.options->remark)
+		worker->host.options->remark(worker->host.options->context, line.text);
 }
 
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status)
@@ -382,11 +306,11 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 		let_go(worker, peer, how);
 		return PSD_OK;
 	}
-	if (blame_silent(worker, worker->options->stall_sec / 2, err))
+	if (blame_silent(worker, worker->host.options->stall_sec / 2, err))
 		return PSD_ELOST;
 	if (error_number)
 		snprintf(how, sizeof(how), "is gone (%.60s)", strerror(error_number));
-	if (worker->phase == PSD_PHASE_PARTING && worker->n_hosts > 2)
+	if (worker->phase == PSD_PHASE_PARTING && worker->host.n_hosts > 2)
 		return begin_doubt(worker, peer, how);
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	describe_self(worker, self, sizeof(self));
@@ -400,13 +324,13 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 static unsigned find_debtor(const struct psd_worker *worker)
 {
 	uint32_t earliest = UINT32_MAX;
-	unsigned debtor = worker->n_hosts;
+	unsigned debtor = worker->host.n_hosts;
 
-	for (unsigned p = 0; p < worker->n_hosts; p++) {
+	for (unsigned p = 0; p < worker->host.n_hosts; p++) {
 		const uint32_t owed =
-			p != worker->self && !worker->peers[p].has_sent_bye ? find_owed(worker, p) : UINT32_MAX;
+			p != worker->host.self && !worker->peers[p].has_sent_bye ? find_owed(worker, p) : UINT32_MAX;
 
-		if (owed >= earliest || owed == worker->program->n_ops)
+		if (owed >= earliest || owed == worker->host.program->n_ops)
 			continue;
 		earliest = owed;
 		debtor = p;
@@ -421,19 +345,19 @@ static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error 
 	char self[32], owed[96];
 
 	describe_self(worker, self, sizeof(self));
-	if (peer == worker->n_hosts)
-		return blame(worker, worker->self, err, "made no progress for %g s in iteration %" PRIu32,
-			     worker->options->stall_sec, iteration);
+	if (peer == worker->host.n_hosts)
+		return blame(worker, worker->host.self, err, "made no progress for %g s in iteration %" PRIu32,
+			     worker->host.options->stall_sec, iteration);
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	return blame(worker, peer, err, "owes its %s to %s in iteration %" PRIu32 ", nothing has moved for %g s", owed,
-		     self, iteration, worker->options->stall_sec);
+		     self, iteration, worker->host.options->stall_sec);
 }
 
 /* At the end: nobody waits for a host that is done. */
 static enum psd_status check_end(struct psd_worker *worker, struct psd_error *err)
 {
-	for (unsigned p = 0; p < worker->n_hosts && worker->are_all_done; p++)
-		if (silent_sec(worker, p) > worker->options->stall_sec)
+	for (unsigned p = 0; p < worker->host.n_hosts && worker->are_all_done; p++)
+		if (silent_sec(worker, p) > worker->host.options->stall_sec)
 			let_go(worker, p, "was not heard from");
 	if (worker->are_all_done || worker->liveness.doubt_sec == 0.0 ||
 	    psd_socket_now_sec() < worker->liveness.doubt_sec + DOUBT_SEC)
@@ -445,8 +369,9 @@ static enum psd_status check_end(struct psd_worker *worker, struct psd_error *er
 /* A host that knows more, of a silent peer or an endless job, reports first. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
 {
-	const double now_sec = psd_socket_now_sec(), stall_sec = worker->options->stall_sec;
-	const double still_sec = (psd_worker_now(worker) - worker->liveness.last_move_sec) * worker->dilation_ratio;
+	const double now_sec = psd_socket_now_sec(), stall_sec = worker->host.options->stall_sec;
+	const double still_sec =
+		(psd_worker_now(worker) - worker->liveness.last_move_sec) * worker->timers.dilation_ratio;
 
 	if (now_sec - worker->liveness.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
 		worker->liveness.awake_sec = now_sec;
@@ -455,6 +380,7 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 		return err->status;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ELOST;
-	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
-											     : PSD_OK;
+	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + PSD_LATER_SEC
+		       ? blame_debtor(worker, err)
+		       : PSD_OK;
 }

@@ -9,43 +9,45 @@ struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task
 {
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 
-	return psd_payload_step(&payload, worker->layout, rank, step);
+	return psd_payload_step(&payload, worker->host.layout, rank, step);
 }
 
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step)
 {
 	const double ratio = worker->replay ? worker->replay->payload_ratio : 1.0;
 
-	return (uint64_t)ceil((double)step->sent.elements * ratio) * worker->program->ops[task.op].payload.value_bytes;
+	return (uint64_t)ceil((double)step->sent.elements * ratio) *
+	       worker->host.program->ops[task.op].payload.value_bytes;
 }
 
 /* Segments of this worker's message, or of the received one. */
 static unsigned find_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
 			    bool is_sent, struct iovec segments[PSD_SEGMENTS_MAX])
 {
-	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_op *op = &worker->host.program->ops[task.op];
 
 	if (worker->replay) {
 		segments[0] = (struct iovec){psd_worker_replayed_bytes(worker, is_sent),
 					     psd_worker_step_bytes(worker, task, step)};
 		return 1;
 	}
-	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, segments);
+	return psd_memory_find(&worker->host.memory, op->target, op, task.iteration, step->sent, worker->host.self,
+			       segments);
 }
 
 /* Encoding of received values. */
 static const struct psd_encoding *encoding_of(const struct psd_worker *worker, struct psd_task task)
 {
-	const bool is_encoded = psd_buffers[worker->program->ops[task.op].target].is_encoded;
+	const bool is_encoded = psd_buffers[worker->host.program->ops[task.op].target].is_encoded;
 
-	return is_encoded ? worker->plan->wire : &psd_encoding_fp32;
+	return is_encoded ? worker->host.plan->wire : &psd_encoding_fp32;
 }
 
 static bool is_staged(const struct psd_worker *worker, struct psd_task task, unsigned number)
 {
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 
-	return !worker->replay && psd_payload_is_staged(&payload, worker->layout, worker->self, number);
+	return !worker->replay && psd_payload_is_staged(&payload, worker->host.layout, worker->host.self, number);
 }
 
 void psd_worker_step_destination(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
@@ -53,7 +55,7 @@ void psd_worker_step_destination(const struct psd_worker *worker, struct psd_tas
 {
 	if (is_staged(worker, task, number)) {
 		destination->segments[0] =
-			(struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
+			(struct iovec){worker->host.memory.staging, psd_worker_step_bytes(worker, task, step)};
 		destination->n_segments = 1;
 		return;
 	}
@@ -64,7 +66,7 @@ void psd_worker_step_destination(const struct psd_worker *worker, struct psd_tas
 static void send_step(struct psd_worker *worker)
 {
 	struct psd_transfer *transfer = &worker->transfer;
-	const struct psd_step step = psd_worker_step(worker, transfer->task, worker->self, transfer->next_send);
+	const struct psd_step step = psd_worker_step(worker, transfer->task, worker->host.self, transfer->next_send);
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA,
 					   .op = transfer->task.op,
 					   .iteration = transfer->task.iteration,
@@ -77,7 +79,7 @@ static void send_step(struct psd_worker *worker)
 			     find_pieces(worker, transfer->task, &step, true, segments));
 	psd_worker_count_sent(worker, step.to, &head);
 	transfer->next_send =
-		psd_payload_next_step(&payload, worker->layout, worker->self, transfer->next_send + 1, true);
+		psd_payload_next_step(&payload, worker->host.layout, worker->host.self, transfer->next_send + 1, true);
 	transfer->is_sending = true;
 }
 
@@ -86,21 +88,21 @@ static void take_step(struct psd_worker *worker)
 {
 	struct psd_transfer *transfer = &worker->transfer;
 	const struct psd_payload payload = psd_worker_carried(worker, transfer->task);
-	const unsigned peer = psd_worker_step(worker, transfer->task, worker->self, transfer->next_receive).from;
+	const unsigned peer = psd_worker_step(worker, transfer->task, worker->host.self, transfer->next_receive).from;
 
 	if (psd_worker_next_from(worker, transfer->task, peer, transfer->next_receive + 1) == transfer->n_steps)
 		worker->peers[peer].ops[transfer->task.op].next_iteration = transfer->task.iteration + 1;
-	transfer->next_receive =
-		psd_payload_next_step(&payload, worker->layout, worker->self, transfer->next_receive + 1, false);
+	transfer->next_receive = psd_payload_next_step(&payload, worker->host.layout, worker->host.self,
+						       transfer->next_receive + 1, false);
 }
 
 static void add_staged(struct psd_worker *worker)
 {
 	const struct psd_transfer *transfer = &worker->transfer;
-	const unsigned peer = psd_worker_step(worker, transfer->task, worker->self, transfer->next_receive).from;
+	const unsigned peer = psd_worker_step(worker, transfer->task, worker->host.self, transfer->next_receive).from;
 	const struct psd_step came = psd_worker_step(worker, transfer->task, peer, transfer->next_receive);
 	const struct psd_encoding *wire = encoding_of(worker, transfer->task);
-	const char *staged = (const char *)worker->memory.staging;
+	const char *staged = (const char *)worker->host.memory.staging;
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	const unsigned n_segments = find_pieces(worker, transfer->task, &came, false, segments);
 
@@ -139,30 +141,20 @@ void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 		psd_worker_keep_up(worker, task);
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 	const double class_sec =
-		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;
+		worker->replay ? psd_cost_class_sec(&payload, worker->host.layout, &worker->host.plan->rates) : 0.0;
 
 	worker->transfer = (struct psd_transfer){
 		.task = task,
 		.is_active = true,
 		.is_waiting = class_sec > 0.0,
-		.n_steps = psd_payload_steps(&payload, worker->layout),
-		.next_send = psd_payload_next_step(&payload, worker->layout, worker->self, 0, true),
-		.next_receive = psd_payload_next_step(&payload, worker->layout, worker->self, 0, false),
+		.n_steps = psd_payload_steps(&payload, worker->host.layout),
+		.next_send = psd_payload_next_step(&payload, worker->host.layout, worker->host.self, 0, true),
+		.next_receive = psd_payload_next_step(&payload, worker->host.layout, worker->host.self, 0, false),
 	};
 	if (class_sec > 0.0)
-		psd_worker_set_timer(worker, PSD_RESOURCE_NIC, task, class_sec);
+		psd_timers_set(&worker->timers, PSD_RESOURCE_NIC, task, class_sec);
 	else
 		psd_worker_advance(worker);
-}
-
-void psd_worker_collective(void *context, struct psd_task task)
-{
-	struct psd_worker *worker = context;
-
-	if (worker->library)
-		psd_worker_start_sum(worker, task);
-	else
-		psd_worker_begin_transfer(worker, task);
 }
 
 bool psd_worker_take_steps_done(struct psd_worker *worker)
@@ -179,9 +171,9 @@ bool psd_worker_take_steps_done(struct psd_worker *worker)
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step)
 {
 	const struct psd_payload payload = psd_worker_carried(worker, task);
-	const unsigned n_steps = psd_payload_steps(&payload, worker->layout);
+	const unsigned n_steps = psd_payload_steps(&payload, worker->host.layout);
 
-	while (step < n_steps && psd_payload_step(&payload, worker->layout, worker->self, step).from != peer)
+	while (step < n_steps && psd_payload_step(&payload, worker->host.layout, worker->host.self, step).from != peer)
 		step++;
 	return step;
 }

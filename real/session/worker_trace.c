@@ -4,26 +4,26 @@
 /* Passes on a span whose times are this worker's. */
 static void record(struct psd_worker *worker, struct psd_span span)
 {
-	const double zero_sec = (worker->start_sec + worker->clock_offset_sec) / worker->dilation_ratio;
+	const double zero_sec = (worker->timers.start_sec + worker->clock_offset_sec) / worker->timers.dilation_ratio;
 
-	span.host = worker->self;
+	span.host = worker->host.self;
 	span.start_sec += zero_sec;
 	span.end_sec += zero_sec;
-	worker->options->span(worker->options->span_context, worker->program, &span);
+	worker->host.options->span(worker->host.options->span_context, worker->host.program, &span);
 }
 
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec)
 {
-	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_op *op = &worker->host.program->ops[task.op];
 	struct psd_span span = {.task = task, .bytes = op->bytes, .start_sec = start_sec, .end_sec = end_sec};
 	const struct psd_job *job;
 
-	if (!worker->options->span)
+	if (!worker->host.options->span)
 		return;
-	if (!worker->replay && op->resource != PSD_RESOURCE_NIC && op->kind != PSD_OP_NEXT) {
-		if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
+	if (!worker->replay && op->resource != PSD_RESOURCE_NIC && task.op != worker->host.program->next_op) {
+		if (!worker->work.rows[task.op] || !worker->jobs[psd_worker_lane(worker, task.op)].has_lane)
 			return; /* nothing is done or copied here */
-		job = psd_worker_job(worker, psd_worker_lane(worker, op));
+		job = psd_worker_job(worker, psd_worker_lane(worker, task.op));
 		/* as measured by its thread: the event loop may be late */
 		span.start_sec = job->start_sec;
 		span.end_sec = job->start_sec + job->sec;
@@ -47,9 +47,9 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 	double *start_sec = &worker->peers[peer].ops[task.op].start_sec;
 
 	if (worker->replay)
-		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
-						  worker->self);
-	if (worker->options->span)
+		bytes = psd_payload_bytes_between(&worker->host.program->ops[task.op].payload, worker->host.layout,
+						  peer, worker->host.self);
+	if (worker->host.options->span)
 		record(worker, (struct psd_span){.task = task,
 						 .is_arrival = true,
 						 .bytes = bytes,

@@ -30,7 +30,7 @@ bool psd_sim_has_calm_links(const struct psd_scenario *scenario)
 
 static bool is_of_all(const struct psd_simulation *sim, const struct psd_op *op)
 {
-	return op->kind == PSD_OP_COLLECTIVE && psd_payload_group(&op->payload, sim->layout).n == sim->layout->workers;
+	return psd_op_is_collective(op) && psd_payload_group(&op->payload, sim->layout).n == sim->layout->workers;
 }
 
 static bool is_alone(const struct psd_simulation *sim)
@@ -42,7 +42,7 @@ static bool is_alone(const struct psd_simulation *sim)
 
 		if (op->resource == PSD_RESOURCE_NIC && !is_of_all(sim, op))
 			return false;
-		if (op->kind == PSD_OP_RECEIVE)
+		if (psd_op_is_receive(op))
 			return false;
 	}
 	return true;
@@ -64,7 +64,7 @@ static void find_kinds(struct psd_simulation *sim)
 		const struct psd_op *op = &sim->program->ops[i];
 		unsigned k = 0;
 
-		if (op->kind != PSD_OP_COLLECTIVE)
+		if (!psd_op_is_collective(op))
 			continue;
 		while (k < alone->n_kinds && !are_equal(alone->kinds[k].payload, &op->payload))
 			k++;

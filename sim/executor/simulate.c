@@ -108,7 +108,7 @@ static void sim_span(void *context, unsigned host, struct psd_task task, double 
 		.end_sec = end_sec,
 	};
 
-	if (sim->program->ops[task.op].kind == PSD_OP_NEXT) /* the next layer tells as much */
+	if (task.op == sim->program->next_op) /* the next layer tells as much */
 		return;
 	sim->span(sim->span_context, sim->program, &span);
 }
@@ -191,7 +191,7 @@ static unsigned role_of(const struct psd_simulation *sim, unsigned host)
 static bool do_roles_decide(const struct psd_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_RECEIVE || program->ops[i].where == PSD_WHERE_ROOT ||
+		if (psd_op_is_receive(&program->ops[i]) || program->ops[i].where == PSD_WHERE_ROOT ||
 		    program->ops[i].where == PSD_WHERE_GROUP)
 			return false;
 	return true;
@@ -326,7 +326,7 @@ static enum psd_status find_ends_apart(const struct psd_simulation *sim, struct 
 	for (uint32_t i = 0; i < sim->program->n_ops && !platform->ends_apart; i++) {
 		const struct psd_op *op = &sim->program->ops[i];
 
-		if (op->kind != PSD_OP_COLLECTIVE || !psd_sim_walks_steps(sim, &op->payload) ||
+		if (!psd_op_is_collective(op) || !psd_sim_walks_steps(sim, &op->payload) ||
 		    sim->scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 			continue;
 		if (checked && checked->collective == op->payload.collective &&

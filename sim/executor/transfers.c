@@ -57,9 +57,9 @@ static bool has_own_links(const struct psd_simulation *sim)
 	for (uint32_t i = 0; i < sim->program->n_ops; i++) {
 		const struct psd_op *op = &sim->program->ops[i];
 
-		if (op->kind == PSD_OP_COLLECTIVE || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
+		if (psd_op_is_collective(op) || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
 			return false;
-		if (op->kind == PSD_OP_SEND && !psd_sim_is_aggregated(sim, &op->payload))
+		if (psd_op_is_send(op) && !psd_sim_is_aggregated(sim, &op->payload))
 			return false;
 	}
 	return true;
@@ -82,9 +82,9 @@ static uint32_t list_payloads(const struct psd_program *program, const struct ps
 		const struct psd_payload *payload = &program->ops[i].payload;
 		uint32_t p = 0;
 
-		while (program->ops[i].kind == PSD_OP_SEND && p < n && !are_equal(payloads[p], payload))
+		while (psd_op_is_send(&program->ops[i]) && p < n && !are_equal(payloads[p], payload))
 			p++;
-		if (program->ops[i].kind == PSD_OP_SEND && p == n)
+		if (psd_op_is_send(&program->ops[i]) && p == n)
 			payloads[n++] = payload;
 	}
 	return n;
@@ -144,10 +144,10 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
 	if (sim->exchange)
-		return op->kind == PSD_OP_SEND ? psd_sim_exchange_events(sim) : 0.0;
-	if (op->kind == PSD_OP_COLLECTIVE && psd_sim_walks_steps(sim, payload))
+		return psd_op_is_send(op) ? psd_sim_exchange_events(sim) : 0.0;
+	if (psd_op_is_collective(op) && psd_sim_walks_steps(sim, payload))
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
-	if (op->kind != PSD_OP_SEND || payload->collective->has_root || psd_sim_is_aggregated(sim, payload))
+	if (!psd_op_is_send(op) || payload->collective->has_root || psd_sim_is_aggregated(sim, payload))
 		return 0.0;
 	const double n_messages = n_hosts * larger(psd_payload_receivers(payload, sim->layout, 0),
 						   psd_payload_receivers(payload, sim->layout, n_hosts - 1));

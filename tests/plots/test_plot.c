@@ -844,7 +844,7 @@ Test(plot, a_timeline_has_a_colour_for_every_kind)
 	unsigned n_kinds = 0;
 
 	for (unsigned k = 0; k < PSD_OP_KINDS; k++) {
-		const char *kind = psd_op_kind_names[k];
+		const char *kind = psd_ops[k].name;
 
 		if (k == PSD_OP_COPY_IN || k == PSD_OP_GATE || k == PSD_OP_NEXT)
 			continue;

@@ -9,7 +9,7 @@
 
 #include "engine/base/file.h"
 #include "real/data/tensor_file.h"
-#include "real/session/checkpoint.h"
+#include "real/keep/checkpoint.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 

@@ -2,7 +2,7 @@
 #ifndef PSD_TESTS_REAL_LEGS_H
 #define PSD_TESTS_REAL_LEGS_H
 
-#include "real/session/checkpoint.h"
+#include "real/keep/checkpoint.h"
 #include "tests/real/training.h"
 
 /* An epoch of 40 samples ends between two iterations' ends. */

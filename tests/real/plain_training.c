@@ -211,7 +211,7 @@ void plain_training_check(const struct training *begun, const struct training *t
 {
 	struct plain *of = calloc(1, sizeof(*of));
 	const struct psd_data_options options =
-		psd_worker_data_options(&begun->loaded.costed.graph, &begun->loaded.scenario.train);
+		psd_data_options_of(&begun->loaded.costed.graph, &begun->loaded.scenario.train);
 	struct psd_error err = {.text = ""};
 
 	cr_assert(of);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "real/keep/checkpoint.h"
 #include "real/run_parts.h"
-#include "real/session/checkpoint.h"
 #include "tests/real/matrix_keys.h"
 #include "tests/scratch_folder.h"
 

@@ -26,7 +26,7 @@ static inline void add_operation(struct psd_text *text, const struct psd_program
 {
 	const struct psd_op *op = &program->ops[number];
 
-	psd_text_add(text, "%u %s on %s of %s", number, psd_op_kind_names[op->kind], operation_resources[op->resource],
+	psd_text_add(text, "%u %s on %s of %s", number, psd_ops[op->kind].name, operation_resources[op->resource],
 		     operation_hosts[op->where]);
 	if (op->source != op->target || op->source != PSD_BUFFER_PARAMETER)
 		psd_text_add(text, ", %s to %s", psd_buffers[op->source].name, psd_buffers[op->target].name);

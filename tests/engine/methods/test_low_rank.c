@@ -170,7 +170,7 @@ static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kin
 	for (uint32_t i = 0; i < item->made.program.n_ops; i++)
 		if (item->made.program.ops[i].kind == kind && item->made.program.ops[i].source == source)
 			return &item->made.program.ops[i];
-	cr_assert(false, "no '%s' of '%s'", psd_op_kind_names[kind], psd_buffers[source].name);
+	cr_assert(false, "no '%s' of '%s'", psd_ops[kind].name, psd_buffers[source].name);
 	return NULL;
 }
 
@@ -217,9 +217,9 @@ static void expect_work(const struct one_item *item, const struct psd_op *op, ui
 	const double expected_sec =
 		(double)bytes / 4e9 + 2.0 * (double)products / item->made.plan.costs->gemm_flops_per_sec;
 
-	cr_expect_eq(op->bytes, bytes, "'%s' has %lu bytes", psd_op_kind_names[op->kind], op->bytes);
+	cr_expect_eq(op->bytes, bytes, "'%s' has %lu bytes", psd_ops[op->kind].name, op->bytes);
 	cr_expect_float_eq(op->work_sec, expected_sec, 1e-12 * expected_sec, "'%s' takes %g s, expected %g",
-			   psd_op_kind_names[op->kind], op->work_sec, expected_sec);
+			   psd_ops[op->kind].name, op->work_sec, expected_sec);
 }
 
 /* M of outputs x inputs: left = M right; right = M' left, and left right' is taken from M; at last it is made of the

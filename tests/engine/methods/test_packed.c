@@ -132,7 +132,7 @@ static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kin
 	for (uint32_t i = 0; i < item->made.program.n_ops; i++)
 		if (item->made.program.ops[i].kind == kind)
 			return &item->made.program.ops[i];
-	cr_assert(false, "no '%s'", psd_op_kind_names[kind]);
+	cr_assert(false, "no '%s'", psd_ops[kind].name);
 	return NULL;
 }
 
@@ -169,9 +169,9 @@ static void expect_work(const struct one_item *item, enum psd_op_kind kind, uint
 {
 	const struct psd_op *op = find_op(item, kind);
 
-	cr_expect_eq(op->bytes, bytes, "'%s' has %lu bytes, expected %lu", psd_op_kind_names[kind], op->bytes, bytes);
-	cr_expect_float_eq(op->work_sec, (double)bytes / bytes_per_sec, 1e-12, "'%s' takes %g s",
-			   psd_op_kind_names[kind], op->work_sec);
+	cr_expect_eq(op->bytes, bytes, "'%s' has %lu bytes, expected %lu", psd_ops[kind].name, op->bytes, bytes);
+	cr_expect_float_eq(op->work_sec, (double)bytes / bytes_per_sec, 1e-12, "'%s' takes %g s", psd_ops[kind].name,
+			   op->work_sec);
 }
 
 /* A gradient, what was lost, and blocks, each once, as an update counts its gradient. A shard adds so many workers'
@@ -203,7 +203,7 @@ static void expect_launch(const char *system, enum psd_op_kind kind)
 	snprintf(text, sizeof(text), "%s, host: {convert: 4GBps}, stack: ideal", system);
 	open_matrix(&priced, text, true);
 	cr_expect_float_eq(find_op(&priced, kind)->work_sec - find_op(&unpriced, kind)->work_sec, 10e-6, 1e-12,
-			   "%s: %s", system, psd_op_kind_names[kind]);
+			   "%s: %s", system, psd_ops[kind].name);
 	close_item(&priced);
 	close_item(&unpriced);
 }

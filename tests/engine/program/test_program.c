@@ -430,7 +430,7 @@ EACH_PROGRAM(nothing_moves_before_its_gradient_is_final)
 		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
 				  (op->kind == PSD_OP_SEND && brings_parts(op)) || is_handed_on(op) ||
 				  op->kind == PSD_OP_COPY_IN || is_decoding(op),
-			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind],
+			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_ops[op->kind].name,
 			  op->layer);
 		free(is_before_send);
 		free(is_before);
@@ -507,10 +507,10 @@ EACH_PROGRAM(exchanges_come_after_a_local_step)
 		}
 		if (op->kind != PSD_OP_GATE) /* the schedule makes some gates, and the methods make others */
 			cr_assert_eq(op->is_exchange, is_of_exchange(op), "%s: operation %u, '%s'", name, i,
-				     psd_op_kind_names[op->kind]);
+				     psd_ops[op->kind].name);
 		if (is_of_exchange(op))
 			cr_assert(is_after_step(program, i, find_step(program, op->item)), "%s: '%s' %u", name,
-				  psd_op_kind_names[op->kind], i);
+				  psd_ops[op->kind].name, i);
 	}
 	/* alone a worker exchanges nothing */
 	cr_assert_eq(n_steps, plan->system->is_local && plan->layout.workers > 1 ? plan->n_items : 0, "%s", name);
@@ -714,7 +714,7 @@ EACH_PROGRAM(a_lone_worker_waits_for_its_device_alone)
 
 			if (program->ops[i].resource == PSD_RESOURCE_DEVICE && before->kind != PSD_OP_GATE)
 				cr_assert_eq(before->resource, PSD_RESOURCE_DEVICE, "%s: %s waits for %s", name,
-					     psd_op_kind_names[program->ops[i].kind], psd_op_kind_names[before->kind]);
+					     psd_ops[program->ops[i].kind].name, psd_ops[before->kind].name);
 		}
 }
 
@@ -749,7 +749,7 @@ EACH_PROGRAM(a_barrier_per_iteration_waits_for_all_of_it)
 					(kind == PSD_OP_CONVERT && !is_decoding(&program->ops[i]));
 		if (is_on_worker && !is_end && !is_leaving && !is_of_norms(program, &program->ops[i]))
 			cr_assert(is_before[i], "%s: the barrier does not wait for operation %u, '%s'", name, i,
-				  psd_op_kind_names[kind]);
+				  psd_ops[kind].name);
 	}
 	free(is_before);
 	for (uint32_t i = 0; i < program->n_ops; i++)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/model/graph.h"
-#include "real/session/shard_map.h"
+#include "real/keep/shard_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

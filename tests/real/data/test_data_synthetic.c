@@ -8,7 +8,7 @@
 
 #include "real/data/data.h"
 #include "real/data/sampler.h"
-#include "real/session/solver.h"
+#include "real/work/solver.h"
 #include "tests/real/data/data_helper.h"
 
 enum { SIDE = 16, CHANNELS = 3, PIXELS = CHANNELS * SIDE * SIDE, CLASSES = 10 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/model/prototxt.h"
-#include "real/session/solver.h"
+#include "real/work/solver.h"
 #include "tests/real/net.h"
 
 #define LOSS_TOLERANCE_RATIO 1e-4

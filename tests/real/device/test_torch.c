@@ -13,7 +13,7 @@
 
 #include "engine/model/model.h"
 #include "real/device/cpu/cpu.h"
-#include "real/session/solver.h"
+#include "real/work/solver.h"
 #include "tests/real/net.h"
 #include "tests/scratch_folder.h"
 #include "tests/test_with.h"

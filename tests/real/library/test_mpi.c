@@ -9,6 +9,7 @@
 
 #include "real/cluster/hosts.h"
 #include "real/cluster/join.h"
+#include "real/work/sums.h"
 #include "tests/cli_helper.h"
 #include "tests/real/kept_port.h"
 #include "tests/real/training.h"

@@ -10,6 +10,7 @@
 
 #include "real/net/socket.h"
 #include "real/session/session.h"
+#include "real/work/sums.h"
 #include "tests/loaded_helper.h"
 
 enum { HOSTS = 3, ITERATIONS = 3, MOST_VALUES = 1 << 18, NOBODY = HOSTS };

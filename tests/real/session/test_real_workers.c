@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "engine/program/chunks.h"
-#include "real/session/chunk_selection.h"
+#include "real/work/chunk_selection.h"
 #include "tests/real/training.h"
 
 enum { WORKERS = 3, BATCH = 4, ITERATIONS = 5 };

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "real/cluster/launch.h"
-#include "real/session/repeated_memory.h"
-#include "real/session/replay.h"
+#include "real/replay/repeated_memory.h"
+#include "real/replay/replay.h"
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
 #include "tests/scratch_folder.h"

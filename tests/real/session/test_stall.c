@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "real/keep/checkpoint.h"
 #include "real/net/socket.h"
-#include "real/session/checkpoint.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 

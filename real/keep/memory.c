@@ -1,0 +1,527 @@
+/* One mapping, laid out twice by the same code: first to count, then to set pointers. */
+#define _GNU_SOURCE
+#include "real/keep/memory.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+	ALIGNMENT_BYTES = 64,
+	HUGE_BLOCK_BYTES = 16 << 20, /* above this, huge pages waste little */
+	APART_BYTES = 4096 + ALIGNMENT_BYTES,
+	APART_FROM_BYTES = 256 << 10,
+};
+
+struct cutter {
+	char *base; /* NULL while counting */
+	size_t used_bytes;
+};
+
+/* Distance to the next array in elements. Arrays that are read together must not be a power of two apart: an update of
+ * three such arrays of 128 MiB was measured at 5 GB/s in place of 34. */
+static uint64_t spaced(uint64_t elements)
+{
+	const uint64_t bytes =
+		elements * sizeof(float) + (elements * sizeof(float) < APART_FROM_BYTES ? 0 : APART_BYTES);
+
+	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES / sizeof(float);
+}
+
+static float *take(struct cutter *cutter, uint64_t elements)
+{
+	const size_t at = cutter->used_bytes;
+
+	cutter->used_bytes += spaced(elements) * sizeof(float);
+	return cutter->base ? (float *)(void *)(cutter->base + at) : NULL;
+}
+
+static bool is_shard(const struct psd_memory *memory)
+{
+	return psd_layout_is_shard(&memory->plan->layout, memory->host);
+}
+
+struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	const struct psd_layout *layout = &memory->plan->layout;
+	const struct psd_range whole = psd_plan_slice(&memory->plan->items[item], slice);
+	const struct psd_range part = psd_layout_part(layout, whole.elements, psd_layout_shard(layout, memory->host));
+
+	return (struct psd_range){whole.first + part.first, part.elements};
+}
+
+/* Elements of this host's parts of the slices before this one. */
+static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	uint64_t elements = 0;
+
+	for (unsigned s = 0; s < slice; s++)
+		elements += psd_memory_own_part(memory, item, s).elements;
+	return elements;
+}
+
+/* Gradients that a shard keeps apart: one for each worker, or for each leader. */
+static unsigned received_parts(const struct psd_memory *memory, unsigned item)
+{
+	const struct psd_layout *layout = &memory->plan->layout;
+
+	if (memory->adds_arrivals)
+		return 1;
+	return memory->plan->items[item].method->joins_nodes ? layout->nodes : layout->workers;
+}
+
+/* Index of this worker's among them. */
+static unsigned received_part(const struct psd_memory *memory, unsigned item, unsigned worker)
+{
+	if (memory->adds_arrivals)
+		return 0;
+	return memory->plan->items[item].method->joins_nodes ? psd_layout_node(&memory->plan->layout, worker) : worker;
+}
+
+/* Elements of all parts' areas for the slices before this one, in one iteration. */
+static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	uint64_t elements = 0;
+
+	for (unsigned s = 0; s < slice; s++)
+		elements += received_parts(memory, item) * spaced(psd_memory_own_part(memory, item, s).elements);
+	return elements;
+}
+
+/* Elements of all workers' top factors; the bottom ones follow. */
+static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
+{
+	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
+}
+
+struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item)
+{
+	const struct psd_layout *layout = &memory->plan->layout;
+
+	return psd_layout_part(layout, memory->plan->items[item].n_blocks, psd_layout_shard(layout, memory->host));
+}
+
+uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
+{
+	const struct psd_plan_item *item = &memory->plan->items[i];
+	const uint64_t tops = top_elements(memory, &item->subject);
+
+	switch (psd_buffers[buffer].extent) {
+	case PSD_EXTENT_ITEM: return item->subject.elements;
+	case PSD_EXTENT_ROOT: return memory->host == item->root ? item->subject.elements : 0;
+	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
+	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
+	case PSD_EXTENT_EACH_MEMBER:
+		return psd_layout_n_led(&memory->plan->layout, memory->host) * spaced(item->subject.elements);
+	case PSD_EXTENT_BLOCKS: return item->n_blocks;
+	case PSD_EXTENT_BLOCK_PART:
+		return is_shard(memory) ? psd_memory_own_blocks(memory, i).elements * memory->plan->block.elements : 0;
+	case PSD_EXTENT_EACH_BLOCK_PART:
+		return is_shard(memory) ? memory->plan->layout.workers * psd_memory_own_blocks(memory, i).elements : 0;
+	case PSD_EXTENT_LEFT: return item->left;
+	case PSD_EXTENT_RIGHT: return item->right;
+	case PSD_EXTENT_EACH_FACTORS:
+		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
+	}
+	return 0;
+}
+
+static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	switch (psd_buffers[buffer].life) {
+	case PSD_LIFETIME_RUN: return 1;
+	case PSD_LIFETIME_UNDER_WAY: return memory->n_under_way;
+	case PSD_LIFETIME_AHEAD: return 2 * memory->n_under_way;
+	}
+	return 0;
+}
+
+/* Values that are added on arrival are not rounded. */
+static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	if (psd_buffers[buffer].extent == PSD_EXTENT_EACH_PART && memory->adds_arrivals)
+		return sizeof(float);
+	return psd_plan_value_bytes(memory->plan, buffer);
+}
+
+static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
+{
+	const uint64_t n_bytes = psd_memory_elements(memory, i, buffer) * value_bytes(memory, buffer);
+	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* floats of the same size */
+	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
+
+	kept->apart = spaced(floats);
+	kept->base = take(cutter, floats);
+	for (uint32_t row = 1; row < n_iterations(memory, buffer); row++)
+		(void)take(cutter, floats);
+}
+
+static bool travels_as_it_is(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	return psd_buffers[buffer].on_wire < PSD_BUFFERS && psd_buffer_on_wire(buffer, memory->plan->wire) == buffer;
+}
+
+static bool has_buffer(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer)
+{
+	const struct psd_buffer_row *row = &psd_buffers[buffer];
+
+	/* a copy of parameters is the host's own, unless they are rounded to travel */
+	if (!psd_plan_keeps(memory->plan, &memory->plan->items[item], buffer) ||
+	    ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
+		return false;
+	switch (memory->place) {
+	case PSD_MEMORY_SHARED: return true;
+	case PSD_MEMORY_HOST: return !row->is_on_device || row->is_copy || travels_as_it_is(memory, buffer);
+	case PSD_MEMORY_DEVICE: return row->is_on_device || row->is_encoded;
+	}
+	return false;
+}
+
+static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
+{
+	for (unsigned b = 0; b < PSD_BUFFERS; b++)
+		if (has_buffer(memory, i, (enum psd_buffer)b))
+			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
+}
+
+static bool is_beyond_pieces(const struct psd_plan_item *item)
+{
+	return item->n_tensors > PSD_SEGMENTS_MAX;
+}
+
+/* True if the item needs memory without gaps: a message may begin within any tensor, and these are too many to be its
+ * segments. A single host sends none. */
+static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return psd_layout_hosts(&plan->layout) > 1 && is_beyond_pieces(item);
+}
+
+static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
+			  float **gradients)
+{
+	float *next = is_whole(plan, item) ? take(cutter, item->subject.elements) : NULL;
+
+	for (unsigned i = 0; i < item->n_tensors; i++) {
+		const unsigned t = psd_plan_tensor(plan, item, i);
+		const uint64_t elements = plan->graph->tensors[t].elements;
+
+		gradients[t] = is_whole(plan, item) ? next : take(cutter, elements);
+		next = next ? next + elements : NULL;
+	}
+}
+
+/* Lays out tensors that belong to no item: backward writes them, nobody reads them. */
+static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, float **gradients)
+{
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		if (graph->tensors[t].rate_ratio == 0.0f)
+			gradients[t] = take(cutter, graph->tensors[t].elements);
+}
+
+static void cut(struct psd_memory *memory, struct cutter *cutter)
+{
+	const struct psd_plan *plan = memory->plan;
+	uint64_t largest = 0;
+
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
+		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
+	for (uint32_t row = 0; row < memory->n_under_way; row++) {
+		float **gradients = memory->gradients + row * plan->graph->n_tensors;
+
+		for (unsigned i = 0; i < plan->n_items; i++)
+			cut_gradients(plan, cutter, &plan->items[i], gradients);
+		cut_unread(plan->graph, cutter, gradients);
+	}
+	for (unsigned i = 0; i < plan->n_items; i++)
+		cut_item(memory, cutter, i);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		largest = plan->items[i].subject.elements > largest ? plan->items[i].subject.elements : largest;
+	if (memory->place != PSD_MEMORY_DEVICE && psd_layout_hosts(&plan->layout) > 1)
+		memory->staging = take(cutter, largest);
+}
+
+static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_error *err)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (is_beyond_pieces(&plan->items[i]) && plan->items[i].method->slicing == PSD_SLICED)
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
+					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
+					     PSD_SEGMENTS_MAX);
+	return PSD_OK;
+}
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
+}
+
+static enum psd_status map_block(struct psd_memory *memory, struct psd_error *err)
+{
+	void *block = mmap(NULL, memory->block_bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (block == MAP_FAILED)
+		return out_of_memory(err);
+	memory->block = block;
+	memory->is_mapped = true;
+	if (memory->block_bytes >= HUGE_BLOCK_BYTES) /* advice only: fewer pages to look up */
+		(void)madvise(memory->block, memory->block_bytes, MADV_HUGEPAGE);
+	return PSD_OK;
+}
+
+static enum psd_status take_block(struct psd_memory *memory, const struct psd_memory_options *options,
+				  struct psd_error *err)
+{
+	switch (memory->place) {
+	case PSD_MEMORY_SHARED: break;
+	case PSD_MEMORY_HOST:
+		return options->kind->take_host(options->device, memory->block_bytes, &memory->block, err);
+	case PSD_MEMORY_DEVICE: return options->kind->take(options->device, memory->block_bytes, &memory->block, err);
+	}
+	return map_block(memory, err);
+}
+
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program,
+				const struct psd_memory_options *options, struct psd_error *err)
+{
+	const struct psd_plan *plan = program->plan;
+	struct psd_memory made = {.plan = plan,
+				  .place = options->place,
+				  .host = options->host,
+				  .adds_arrivals = options->adds_arrivals,
+				  .n_under_way = program->window - 1};
+	struct cutter cutter = {NULL, 0};
+	enum psd_status status;
+
+	PSD_TRY(check_tensors(plan, err));
+	assert(program->window > 1); /* the next iteration's first layer waits for this one's update */
+	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
+	made.gradients = calloc(made.n_under_way * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
+	made.items = calloc(plan->n_items + 1u, sizeof(*made.items));
+	if (!made.parameters || !made.gradients || !made.items) {
+		status = out_of_memory(err);
+	} else {
+		cut(&made, &cutter);
+		made.block_bytes = cutter.used_bytes + ALIGNMENT_BYTES;
+		status = take_block(&made, options, err);
+	}
+	if (status) {
+		psd_memory_release(&made);
+		return status;
+	}
+	cutter = (struct cutter){made.block, 0};
+	cut(&made, &cutter);
+	*memory = made;
+	return PSD_OK;
+}
+
+void psd_memory_release(struct psd_memory *memory)
+{
+	if (memory->is_mapped)
+		munmap(memory->block, memory->block_bytes);
+	free(memory->parameters);
+	free(memory->gradients);
+	free(memory->items);
+	*memory = (struct psd_memory){0};
+}
+
+unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,
+			     struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const struct psd_plan_item *subject = &memory->plan->items[item];
+	const uint64_t end = range.first + range.elements;
+	uint64_t first = 0; /* first element of the tensor in the item */
+	unsigned n_segments = 0;
+
+	for (unsigned i = 0; i < subject->n_tensors; i++) {
+		const unsigned t = psd_plan_tensor(memory->plan, subject, i);
+		const uint64_t elements = memory->plan->graph->tensors[t].elements;
+		const uint64_t from = range.first > first ? range.first : first;
+		const uint64_t until = end < first + elements ? end : first + elements;
+
+		if (from < until && n_segments > 0 && is_whole(memory->plan, subject)) {
+			segments[0].iov_len += (until - from) * sizeof(float);
+		} else if (from < until) {
+			assert(n_segments < PSD_SEGMENTS_MAX);
+			segments[n_segments++] =
+				(struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
+		}
+		first += elements;
+	}
+	return n_segments;
+}
+
+float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration)
+{
+	return memory->gradients + (size_t)(iteration % memory->n_under_way) * memory->plan->graph->n_tensors;
+}
+
+float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration)
+{
+	const struct psd_memory_buffer *kept = &memory->items[item].buffers[buffer];
+
+	assert(kept->base);
+	return kept->base + iteration % n_iterations(memory, buffer) * kept->apart;
+}
+
+/* Values of the buffer from `first` on. */
+static void *values_from(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			 uint64_t element)
+{
+	return (char *)psd_memory_buffer(memory, buffer, item, iteration) + element * value_bytes(memory, buffer);
+}
+
+void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			  unsigned worker)
+{
+	const uint64_t part = received_part(memory, item, worker);
+
+	return values_from(memory, PSD_BUFFER_RECEIVED, item, iteration,
+			   each_part_offset(memory, item, slice) +
+				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
+}
+
+void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			uint64_t first)
+{
+	return values_from(memory, buffer, item, iteration, first);
+}
+
+void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
+{
+	return psd_memory_blocks(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
+				 worker * psd_memory_own_blocks(memory, item).elements);
+}
+
+void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			unsigned worker)
+{
+	const struct psd_plan_item *subject = &memory->plan->items[item];
+	const unsigned before = worker - memory->host - 1; /* a leader is the first of its node */
+
+	return values_from(memory, PSD_BUFFER_MEMBERS, item, iteration,
+			   before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
+}
+
+struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item)
+{
+	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
+
+	return (struct psd_moments){buffers[PSD_BUFFER_HISTORY].base, buffers[PSD_BUFFER_SQUARES].base};
+}
+
+struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
+	const struct psd_moments whole = {buffers[PSD_BUFFER_PART_HISTORY].base, buffers[PSD_BUFFER_PART_SQUARES].base};
+
+	return psd_moments_from(whole, part_offset(memory, item, slice));
+}
+
+/* The segments of top and bottom factors. */
+static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const struct psd_subject *subject = &memory->plan->items[item].subject;
+	const uint64_t tops = subject->batch * subject->columns, bottoms = subject->batch * subject->rows;
+	const uint64_t first_bottom = spaced(top_elements(memory, subject));
+
+	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
+				     tops * value_bytes(memory, buffer)};
+	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
+				     bottoms * value_bytes(memory, buffer)};
+	return 2;
+}
+
+struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
+				      unsigned worker)
+{
+	struct iovec segments[PSD_SEGMENTS_MAX];
+
+	find_factors(memory, PSD_BUFFER_FACTORS, item, iteration, worker, segments);
+	return (struct psd_factors){segments[0].iov_base, segments[1].iov_base};
+}
+
+float *psd_memory_master(const struct psd_memory *memory, unsigned item)
+{
+	return memory->items[item].buffers[PSD_BUFFER_MASTER].base;
+}
+
+float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	float *base = memory->items[item].buffers[PSD_BUFFER_PART].base;
+
+	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
+}
+
+/* True for a copy of parameters that is the parameters themselves. */
+static bool is_no_copy(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item)
+{
+	return psd_buffers[buffer].is_copy && !memory->items[item].buffers[buffer].base;
+}
+
+/* Segments of a shard's own part of a slice, in its own buffer or among the parameters. */
+static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
+			  struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const uint64_t before = range.first - psd_memory_own_part(memory, item, slice).first;
+
+	if (is_no_copy(memory, PSD_BUFFER_PART, item))
+		return psd_memory_segments(memory, memory->parameters, item, range, segments);
+	segments[0] =
+		(struct iovec){values_from(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
+			       range.elements * value_bytes(memory, PSD_BUFFER_PART)};
+	return 1;
+}
+
+/* Segments of all elements of an item: tensor by tensor, or one if the buffer has no gaps. */
+static unsigned find_elements(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
+			      uint32_t iteration, struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	if (buffer == PSD_BUFFER_GRADIENT)
+		return psd_memory_segments(memory, psd_memory_gradients(memory, iteration), item, range, segments);
+	if (buffer == PSD_BUFFER_PARAMETER || is_no_copy(memory, buffer, item))
+		return psd_memory_segments(memory, memory->parameters, item, range, segments);
+	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, range.first),
+				     range.elements * value_bytes(memory, buffer)};
+	return 1;
+}
+
+unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
+			 uint32_t iteration, struct psd_range range, unsigned sender,
+			 struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const unsigned item = (unsigned)op->item;
+	const uint64_t slice_first = psd_plan_slice(&memory->plan->items[item], op->slice).first;
+	const struct psd_range of_item = {slice_first + range.first, range.elements};
+
+	assert(psd_buffers[buffer].on_wire < PSD_BUFFERS);
+	switch (psd_buffers[buffer].extent) {
+	case PSD_EXTENT_ITEM:
+	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, segments);
+	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, segments);
+	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, segments);
+	case PSD_EXTENT_LEFT:
+	case PSD_EXTENT_RIGHT:
+	case PSD_EXTENT_BLOCKS:
+		segments[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
+					     range.elements * value_bytes(memory, buffer)};
+		return 1;
+	case PSD_EXTENT_EACH_BLOCK_PART:
+		segments[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
+		return 1;
+	case PSD_EXTENT_BLOCK_PART: break; /* never sent */
+	case PSD_EXTENT_EACH_MEMBER:
+		segments[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
+		return 1;
+	case PSD_EXTENT_EACH_PART:
+		segments[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,246 @@
+/* Layers, with the samples that they begin with. */
+#include <string.h>
+
+#include "real/base/affinity.h"
+#include "real/work/work.h"
+
+enum { MOST_READERS = 16, PROCESSORS_BESIDE_READERS = 2 };
+
+/* Longest duration of layers that are executed at once; see work.c. */
+#define SMALL_SEC 20e-6
+
+struct layers {
+	struct psd_feed *feed; /* source of training samples */
+	/* Addresses to which the device writes gradients; shape (memory.n_under_way, tensors of the graph). NULL: the
+	 * gradient is not computed by the backward pass, but later from factors. */
+	float **gradients;
+	bool is_ahead; /* the copy of the next iteration's samples has been started */
+	/* Numbers of the marks in the device's stream after the last copy for an even iteration (entry 0) and for an
+	 * odd one (entry 1). */
+	uint64_t marks[2];
+};
+
+/* ---- opening ---- */
+
+/* One reader keeps up with computation on a processor. A GPU needs more samples per second and leaves the cores free:
+ * all but the two for its control and for messages. */
+static unsigned count_readers(const struct psd_host *host)
+{
+	const unsigned wanted = host->options->train->readers, n_processors = psd_affinity_count();
+
+	if (wanted > 0)
+		return wanted;
+	if (!host->kind->has_own_memory || n_processors <= PROCESSORS_BESIDE_READERS)
+		return 1;
+	return n_processors - PROCESSORS_BESIDE_READERS < MOST_READERS ? n_processors - PROCESSORS_BESIDE_READERS
+								       : MOST_READERS;
+}
+
+static enum psd_status open_feed(const struct psd_host *host, struct layers *layers, struct psd_error *err)
+{
+	struct psd_feed_options options = {
+		.data = psd_data_options_of(host->graph, host->options->train),
+		.n_readers = count_readers(host),
+		.batch = host->options->made->costed->scenario->batch_per_worker,
+		.workers = host->layout->workers,
+		.worker = host->self,
+		.first_iteration = host->options->first_iteration,
+		.n_iterations = host->options->n_iterations,
+		.first_sample = host->options->first_sample,
+	};
+	enum psd_status status = PSD_OK;
+
+	if (host->kind->fetch)
+		status = host->kind->take_host(host->device, psd_feed_bytes(&options), &options.memory, err);
+	return status ? status : psd_feed_open(&layers->feed, &options, err);
+}
+
+/* The device does not compute gradients that are made from all workers' factors. */
+static enum psd_status make_gradients(struct psd_host *host, struct layers *layers, struct psd_error *err)
+{
+	const size_t n_tensors = host->graph->n_tensors, n = host->memory.n_under_way * n_tensors;
+
+	layers->gradients = psd_host_take(host, n, sizeof(*layers->gradients), err);
+	if (!layers->gradients)
+		return PSD_ENOMEM;
+	memcpy(layers->gradients, host->on_device->gradients, n * sizeof(*layers->gradients));
+	for (uint32_t o = 0; o < host->program->n_ops; o++) {
+		const struct psd_op *op = &host->program->ops[o];
+		const struct psd_plan_item *item = psd_ops[op->kind].rebuilds ? &host->plan->items[op->item] : NULL;
+
+		for (unsigned i = 0; item && i < item->n_tensors; i++)
+			for (size_t t = psd_plan_tensor(host->plan, item, i); t < n; t += n_tensors)
+				layers->gradients[t] = NULL;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status open(struct psd_work *work, struct psd_error *err)
+{
+	struct psd_host *host = work->host;
+	const struct psd_network_options options = {
+		.batch = host->options->made->costed->scenario->batch_per_worker,
+		.seed = host->options->train->seed,
+		.loss_divisor = (double)host->global_batch,
+	};
+	struct layers *layers;
+
+	if (!psd_layout_is_worker(host->layout, host->self)) /* a server computes no layer */
+		return PSD_OK;
+	layers = work->states.layers = psd_host_take(host, 1, sizeof(*layers), err);
+	if (!layers)
+		return PSD_ENOMEM;
+	PSD_TRY(open_feed(host, layers, err));
+	psd_host_moved(host);
+	PSD_TRY(make_gradients(host, layers, err));
+	return host->kind->load(host->device, host->graph, &options, host->on_device->parameters, layers->gradients,
+				err);
+}
+
+struct psd_feed *psd_work_feed(const struct psd_work *work)
+{
+	const struct layers *layers = work->states.layers;
+
+	return layers ? layers->feed : NULL;
+}
+
+/* ---- samples ---- */
+
+/* Begins to copy an iteration's samples to the device. */
+static enum psd_status fetch(const struct psd_host *host, struct layers *layers, uint32_t iteration,
+			     struct psd_samples samples, struct psd_error *err)
+{
+	const struct psd_batch batch = {.images = samples.images, .labels = samples.labels};
+	const enum psd_status status = host->kind->fetch(host->device, &batch, err);
+
+	if (!status)
+		layers->marks[iteration % 2] = host->kind->mark(host->device, PSD_STREAM_SAMPLES);
+	layers->is_ahead = !status;
+	return status;
+}
+
+/* Copies the next iteration's samples as soon as they are read. */
+static enum psd_status fetch_ahead(const struct psd_work *work, uint32_t iteration, struct psd_error *err)
+{
+	struct layers *layers = work->states.layers;
+	struct psd_samples samples;
+
+	if (!work->host->kind->fetch || layers->is_ahead || !psd_feed_look(layers->feed, &samples))
+		return PSD_OK;
+	return fetch(work->host, layers, iteration + 1, samples, err);
+}
+
+/* The next samples replace those of the iteration before, which must have been copied. */
+static enum psd_status wait_for_fetched(const struct psd_work *work, uint32_t iteration, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct layers *layers = work->states.layers;
+
+	if (!host->kind->fetch || iteration == host->options->first_iteration)
+		return PSD_OK;
+	return host->kind->wait(host->device, PSD_STREAM_SAMPLES, layers->marks[(iteration - 1) % 2], err);
+}
+
+static bool is_first(const struct psd_work *work, const struct psd_op *op)
+{
+	return psd_program_layers(work->host->graph, op->layer).first == 0;
+}
+
+static enum psd_status begin_iteration(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	struct layers *layers = work->states.layers;
+	struct psd_batch batch = {
+		.iteration = task.iteration,
+		.first_sample = (uint64_t)host->self * host->options->made->costed->scenario->batch_per_worker,
+		.is_training = true,
+		.is_fetched = host->kind->fetch,
+	};
+	struct psd_samples samples;
+
+	if (!is_first(work, &host->program->ops[task.op]))
+		return PSD_OK;
+	PSD_TRY(wait_for_fetched(work, task.iteration, err));
+	PSD_TRY(psd_feed_train(layers->feed, task.iteration, &samples, err));
+	if (host->kind->fetch && !layers->is_ahead)
+		PSD_TRY(fetch(host, layers, task.iteration, samples, err));
+	layers->is_ahead = false;
+	batch.images = samples.images;
+	batch.labels = samples.labels;
+	batch.gradients =
+		layers->gradients + (size_t)(task.iteration % host->memory.n_under_way) * host->graph->n_tensors;
+	return host->kind->begin(host->device, &batch, err);
+}
+
+/* ---- passes ---- */
+
+enum psd_status psd_work_pass(const struct psd_work *work, struct psd_pass pass, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	enum psd_status status = PSD_OK;
+
+	if (host->kind->pass)
+		return host->kind->pass(host->device, &pass, err);
+	for (unsigned l = pass.first; l < pass.end && !pass.is_backward && !status; l++)
+		status = host->kind->forward(host->device, l, err);
+	for (unsigned l = pass.end; l-- > pass.first && pass.is_backward && !status;)
+		status = host->kind->backward(host->device, l, err);
+	return status;
+}
+
+static enum psd_status forward(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_layers layers = psd_program_layers(work->host->graph, work->host->program->ops[task.op].layer);
+
+	PSD_TRY(psd_work_pass(work, (struct psd_pass){layers.first, layers.end, false}, err));
+	return fetch_ahead(work, task.iteration, err);
+}
+
+/* Copies a factor, since the next forward would overwrite it while it is being sent. */
+static enum psd_status keep_factors(const struct psd_work *work, unsigned layer, uint32_t iteration,
+				    struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct layers *layers = work->states.layers;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < host->plan->n_items && !status; i++) {
+		const struct psd_plan_item *item = &host->plan->items[i];
+		struct psd_factors kept;
+
+		if (item->layer != layer || layers->gradients[psd_plan_tensor(host->plan, item, 0)])
+			continue;
+		kept = psd_memory_factors(host->on_device, i, iteration, host->self);
+		status = host->kind->keep_factors(host->device, layer, &kept, err);
+	}
+	return status;
+}
+
+static enum psd_status backward(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const unsigned named = work->host->program->ops[task.op].layer;
+	const struct psd_layers layers = psd_program_layers(work->host->graph, named);
+
+	PSD_TRY(psd_work_pass(work, (struct psd_pass){layers.first, layers.end, true}, err));
+	PSD_TRY(keep_factors(work, named, task.iteration, err));
+	return fetch_ahead(work, task.iteration, err);
+}
+
+/* True for layers that were fast last time, nor where OpenMP would need threads. Nothing is received meanwhile. */
+static bool is_fast(const struct psd_work *work, const struct psd_op *op, double last_sec)
+{
+	(void)op;
+	return work->host->options->train->threads == 1 && last_sec > 0.0 && last_sec < SMALL_SEC;
+}
+
+/* Never the first layer, which may wait for its batch. */
+static bool is_fast_forward(const struct psd_work *work, const struct psd_op *op, double last_sec)
+{
+	return !is_first(work, op) && is_fast(work, op, last_sec);
+}
+
+const struct psd_family psd_family_layers = {
+	.open = open,
+	.rows = {{PSD_RUNS(FORWARD, forward), .prepare = begin_iteration, .is_small = is_fast_forward},
+		 {PSD_RUNS(BACKWARD, backward), .is_small = is_fast}},
+};

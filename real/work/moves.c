@@ -1,0 +1,252 @@
+/* Values that move within a host: lossy encodings before sending and after receiving, and copies between the memories
+ * of device and host. The host that makes a sum, factors or parameters for
+ * all workers decodes them like the others, so that all have the same bits.
+ *
+ * An overflow of a scaled encoding shows as infinity or NaN in an all-reduce's sum and in factors, which every worker
+ * has completely. Where shards have parts, the worker with the overflow makes its whole slice NaN; each shard sees that
+ * in its part and answers with NaN parameters, as does a root that finds such factors. So all hosts skip the same
+ * updates. */
+#include <assert.h>
+#include <math.h>
+
+#include "real/base/values.h"
+#include "real/work/work.h"
+
+/* Two buffers of the same values: `plain` as floats, `encoded` as sent. */
+struct sides {
+	struct iovec plain[PSD_SEGMENTS_MAX], encoded[PSD_SEGMENTS_MAX];
+	unsigned n_plain, n_encoded;
+};
+
+/* Elements that the operation moves on this host, counted from the first element of its slice. */
+static struct psd_range range_of(const struct psd_work *work, const struct psd_op *op)
+{
+	const struct psd_plan_item *item = &work->host->plan->items[op->item];
+	const struct psd_range slice = psd_plan_slice(item, op->slice);
+	const enum psd_extent extent = psd_buffers[op->source].extent;
+
+	if (extent == PSD_EXTENT_PART) {
+		const struct psd_range part = psd_memory_own_part(&work->host->memory, (unsigned)op->item, op->slice);
+
+		return (struct psd_range){part.first - slice.first, part.elements};
+	}
+	if (extent == PSD_EXTENT_BLOCKS || extent == PSD_EXTENT_LEFT || extent == PSD_EXTENT_RIGHT)
+		return (struct psd_range){0, psd_memory_elements(&work->host->memory, (unsigned)op->item, op->source)};
+	if (item->method->keeps[PSD_BUFFER_CHOSEN])
+		return (struct psd_range){0, psd_chunk_selection_elements(psd_work_selection(work), work->host->plan,
+									  (unsigned)op->item)};
+	return (struct psd_range){0, slice.elements};
+}
+
+/* True if the device has them; else they are in host memory. */
+static bool works_on_device(const struct psd_op *op)
+{
+	return op->resource == PSD_RESOURCE_DEVICE;
+}
+
+static struct sides find_sides(const struct psd_work *work, struct psd_task task, unsigned sender)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const bool is_decoding = psd_buffers[op->source].is_encoded;
+	const struct psd_range range = range_of(work, op);
+	const struct psd_memory *memory = works_on_device(op) ? work->host->on_device : &work->host->memory;
+	struct sides sides;
+
+	sides.n_plain = psd_memory_find(memory, is_decoding ? op->target : op->source, op, task.iteration, range,
+					sender, sides.plain);
+	sides.n_encoded = psd_memory_find(memory, is_decoding ? op->source : op->target, op, task.iteration, range,
+					  sender, sides.encoded);
+	return sides;
+}
+
+static uint64_t elements_of(const struct psd_encoding *wire, const struct iovec *encoded)
+{
+	return encoded->iov_len / wire->value_bytes;
+}
+
+/* Scale of a segment: 1 for parameters. Only the top factor is a gradient. */
+static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_ratio)
+{
+	const enum psd_buffer encoded = psd_buffers[plain].on_wire;
+	const bool is_activation = encoded == PSD_BUFFER_ENCODED_FACTORS && piece > 0;
+
+	return encoded == PSD_BUFFER_ENCODED_PARAMETER || is_activation ? 1.0f : gradient_ratio;
+}
+
+/* No segment of plain values crosses two encoded ones. */
+static enum psd_status convert(const struct psd_work *work, const struct psd_op *op, struct sides *sides,
+			       float gradient_ratio, struct psd_error *err)
+{
+	const bool is_decoding = psd_buffers[op->source].is_encoded;
+	unsigned at = 0;
+
+	for (unsigned p = 0; p < sides->n_plain; p++) {
+		const float ratio = ratio_of(is_decoding ? op->target : op->source, p, gradient_ratio);
+		void *plain = sides->plain[p].iov_base, *encoded = sides->encoded[at].iov_base;
+		const struct psd_conversion conversion = {
+			.encoding = work->host->plan->wire,
+			.to = is_decoding ? plain : encoded,
+			.from = is_decoding ? encoded : plain,
+			.elements = sides->plain[p].iov_len / sizeof(float),
+			.ratio = is_decoding ? 1.0f / ratio : ratio,
+			.is_decoding = is_decoding,
+		};
+
+		PSD_TRY((works_on_device(op) ? work->host->kind->convert : psd_device_convert_here)(work->host->device,
+												    &conversion, err));
+		psd_segments_advance(sides->encoded, sides->n_encoded, &at,
+				     conversion.elements * work->host->plan->wire->value_bytes);
+	}
+	return PSD_OK;
+}
+
+/* ---- outgoing ---- */
+
+/* Makes the values NaN, so that nobody updates with them: the source's update was skipped, or the values overflowed
+ * where no other host sees all of them. */
+static enum psd_status spoil(const struct psd_work *work, const struct psd_op *op, const struct sides *sides,
+			     struct psd_error *err)
+{
+	const struct psd_encoding *wire = work->host->plan->wire;
+	const bool is_parameter = op->target == PSD_BUFFER_ENCODED_PARAMETER;
+	const bool is_left_out = is_parameter && psd_work_scale(work, op)->is_skipped;
+	const bool is_looked_at = !is_parameter && work->host->plan->items[op->item].method->keeps[PSD_BUFFER_RECEIVED];
+
+	if (!wire->is_scaled || !(is_left_out || is_looked_at))
+		return PSD_OK;
+	assert(sides->n_encoded == 1);
+	return (works_on_device(op) ? work->host->kind->spoil
+				    : psd_device_spoil_here)(work->host->device, wire, sides->encoded[0].iov_base,
+							     elements_of(wire, &sides->encoded[0]), is_left_out, err);
+}
+
+static enum psd_status encode(const struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const struct sides sides = find_sides(work, task, work->host->self);
+	struct sides walked = sides;
+
+	PSD_TRY(convert(work, op, &walked, psd_work_scale(work, op)->ratio, err));
+	return spoil(work, op, &sides, err);
+}
+
+/* ---- incoming ---- */
+
+/* Senders of the values. */
+struct senders {
+	unsigned first, end;
+};
+
+static struct senders senders_of(const struct psd_work *work, const struct psd_op *op)
+{
+	if (psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS)
+		return (struct senders){0, work->host->layout->workers};
+	return (struct senders){work->host->self, work->host->self + 1};
+}
+
+/* Skipped parameters are all NaN. */
+static bool is_good(const struct psd_work *work, struct psd_task task, unsigned sender)
+{
+	const struct psd_encoding *wire = work->host->plan->wire;
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	struct iovec segments[PSD_SEGMENTS_MAX];
+	const unsigned n_segments = psd_memory_find(&work->host->memory, op->source, op, task.iteration,
+						    range_of(work, op), sender, segments);
+	bool is = true;
+
+	if (op->source == PSD_BUFFER_ENCODED_PARAMETER)
+		return !isnan(wire->decode(*(const uint16_t *)segments[0].iov_base));
+	for (unsigned p = 0; p < n_segments && is; p++)
+		is = psd_values_are_finite(wire, segments[p].iov_base, elements_of(wire, &segments[p]));
+	return is;
+}
+
+static void judge_arrival(const struct psd_work *work, struct psd_task task)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const struct senders senders = senders_of(work, op);
+	const bool is_of_each = psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS;
+	const unsigned n_scales = is_of_each ? work->host->plan->items[op->item].n_slices : 1;
+	struct psd_scale *scales = psd_work_scale(work, op);
+	bool are_good = true;
+
+	if (!work->host->plan->wire->is_scaled)
+		return;
+	for (unsigned sender = senders.first; sender < senders.end && are_good; sender++)
+		are_good = is_good(work, task, sender);
+	for (unsigned s = 0; s < n_scales; s++)
+		psd_scale_take(&scales[s], are_good);
+}
+
+static enum psd_status decode(const struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const struct senders senders = senders_of(work, op);
+	const struct psd_scale *scale = psd_work_scale(work, op);
+
+	if (!works_on_device(op) || work->host->on_device == &work->host->memory)
+		judge_arrival(work, task);
+	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
+		return PSD_OK; /* unchanged */
+	for (unsigned sender = senders.first; sender < senders.end; sender++) {
+		struct sides sides = find_sides(work, task, sender);
+
+		PSD_TRY(convert(work, op, &sides, scale->last_ratio, err));
+	}
+	return PSD_OK;
+}
+
+static enum psd_status convert_values(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const bool is_decoding = psd_buffers[work->host->program->ops[task.op].source].is_encoded;
+
+	return (is_decoding ? decode : encode)(work, task, err);
+}
+
+/* ---- copies between the memories of device and host ---- */
+
+/* The copy of what `sender` has of a buffer, or sent of it. */
+static enum psd_status copy_of(const struct psd_work *work, struct psd_task task, unsigned sender,
+			       struct psd_error *err)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const struct psd_range range = range_of(work, op);
+	const bool is_out = op->resource == PSD_RESOURCE_COPY_OUT;
+	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
+	const unsigned n = psd_memory_find(&work->host->memory, op->source, op, task.iteration, range, sender, here);
+	const unsigned n_there =
+		psd_memory_find(work->host->on_device, op->source, op, task.iteration, range, sender, there);
+	enum psd_status status = PSD_OK;
+
+	assert(n == n_there);
+	for (unsigned i = 0; i < n && !status; i++) {
+		const struct iovec *from = is_out ? &there[i] : &here[i], *to = is_out ? &here[i] : &there[i];
+
+		assert(from->iov_len == to->iov_len);
+		status = work->host->kind->copy(work->host->device, is_out ? PSD_STREAM_COPY_OUT : PSD_STREAM_COPY_IN,
+						to->iov_base, from->iov_base, from->iov_len, err);
+	}
+	return status;
+}
+
+static enum psd_status copy(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	enum psd_status status = PSD_OK;
+
+	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source].is_encoded)
+		judge_arrival(work, task);
+	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
+		return copy_of(work, task, work->host->self, err);
+	/* own values are there already; in a lossy encoding all are taken as decoded */
+	for (unsigned sender = 0; sender < work->host->layout->workers && !status; sender++)
+		if (sender != work->host->self || work->host->plan->wire->is_lossy)
+			status = copy_of(work, task, sender, err);
+	return status;
+}
+
+const struct psd_family psd_family_moves = {
+	.rows = {{PSD_RUNS(CONVERT, convert_values), .is_small = psd_work_has_few},
+		 {PSD_RUNS(COPY_OUT, copy)},
+		 {PSD_RUNS(COPY_IN, copy)}},
+};

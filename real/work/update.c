@@ -1,0 +1,62 @@
+/* Updates of whole tensors, and gradients that are rebuilt for them. */
+#include "real/work/solver.h"
+#include "real/work/work.h"
+
+/* One GEMM over all workers' samples, in order of rank: every host gets the same bits. */
+static enum psd_status rebuild(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const unsigned i = (unsigned)host->program->ops[task.op].item;
+	const struct psd_plan_item *item = &host->plan->items[i];
+	const struct psd_factors factors = psd_memory_factors(host->on_device, i, task.iteration, 0);
+	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration) +
+				  psd_plan_tensor(host->plan, item, 0); /* weight, then bias */
+
+	return host->kind->rebuild(host->device, &factors, host->layout->workers * item->subject.batch,
+				   (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
+				   item->n_tensors > 1 ? gradients[1] : NULL, err);
+}
+
+/* Gradients whose momentum and weight decay were applied before sending get none here. */
+static struct psd_update update_of(const struct psd_host *host, const struct psd_plan_item *item, uint32_t iteration)
+{
+	struct psd_update update = psd_solver_update(host->options->train, host->global_batch, iteration);
+
+	if (psd_plan_keeps(host->plan, item, PSD_BUFFER_VELOCITY))
+		return (struct psd_update){.rate = update.rate};
+	return update;
+}
+
+static enum psd_status apply(struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct psd_op *op = &host->program->ops[task.op];
+	const unsigned i = (unsigned)op->item;
+	const struct psd_plan_item *item = &host->plan->items[i];
+	const uint32_t made = task.iteration - op->lag;
+	const float *ratio = psd_work_clip_ratio(work);
+	const struct psd_update whole = update_of(host, item, made);
+	struct psd_moments moments = psd_memory_moments(host->on_device, i);
+	float *master = psd_memory_master(host->on_device, i);
+
+	if (task.iteration < op->lag || psd_work_skips(work, op)) /* the first late updates belong to no iteration */
+		return PSD_OK;
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const unsigned t = psd_plan_tensor(host->plan, item, n);
+		const uint64_t elements = host->graph->tensors[t].elements;
+		const struct psd_update update = psd_solver_update_of(whole, &host->graph->tensors[t]);
+		float *gradient = psd_memory_gradients(host->on_device, made)[t];
+
+		if (ratio)
+			PSD_TRY(host->kind->shrink(host->device, gradient, elements, ratio, err));
+		PSD_TRY(host->kind->apply(host->device, &update, master ? master : host->on_device->parameters[t],
+					  gradient, moments, elements, err));
+		moments = psd_moments_from(moments, elements);
+		master = master ? master + elements : NULL;
+	}
+	return PSD_OK;
+}
+
+const struct psd_family psd_family_update = {
+	.rows = {{PSD_RUNS(FACTOR, rebuild)}, {PSD_RUNS(APPLY, apply), .is_small = psd_work_has_few}},
+};
