@@ -67,11 +67,11 @@ static bool has_exchanges_only(const struct psd_simulation *sim)
 	for (uint32_t i = 0; i < sim->program->n_ops; i++) {
 		const struct psd_op *op = &sim->program->ops[i];
 
-		if (op->kind == PSD_OP_COLLECTIVE || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
+		if (psd_op_is_collective(op) || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
 			return false;
-		if (op->kind == PSD_OP_SEND && psd_sim_is_aggregated(sim, &op->payload))
+		if (psd_op_is_send(op) && psd_sim_is_aggregated(sim, &op->payload))
 			return false;
-		n_sends += op->kind == PSD_OP_SEND;
+		n_sends += psd_op_is_send(op);
 	}
 	return n_sends > 0;
 }

@@ -86,8 +86,7 @@ static void add_payload(struct work *work, const struct psd_payload *payload)
 static bool is_first_of_its_kind(const struct psd_program *program, uint32_t op)
 {
 	for (uint32_t i = 0; i < op; i++)
-		if (program->ops[i].kind == PSD_OP_SEND &&
-		    are_equal(&program->ops[i].payload, &program->ops[op].payload))
+		if (psd_op_is_send(&program->ops[i]) && are_equal(&program->ops[i].payload, &program->ops[op].payload))
 			return false;
 	return true;
 }
@@ -99,7 +98,7 @@ static void find_kinds(struct work *work)
 	for (unsigned h = 0; h < work->n_hosts; h++)
 		work->hosts[h] = kind_by_itself(work, h);
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_SEND && is_first_of_its_kind(program, i))
+		if (psd_op_is_send(&program->ops[i]) && is_first_of_its_kind(program, i))
 			add_payload(work, &program->ops[i].payload);
 	for (unsigned h = 0; h < work->n_hosts; h++)
 		work->nodes[psd_layout_node(work->layout, h)] += mixed(work->hosts[h]);

@@ -67,7 +67,7 @@ static bool fill_uplinks(const struct psd_case *made)
 	for (uint32_t i = 0; i < made->program.n_ops && layout->nodes_per_rack > 0; i++) {
 		const struct psd_op *op = &made->program.ops[i];
 		const struct psd_price *price =
-			op->kind == PSD_OP_SEND ? psd_prices_of(&prices, &op->payload, layout, rates) : NULL;
+			psd_op_is_send(op) ? psd_prices_of(&prices, &op->payload, layout, rates) : NULL;
 		if (!price)
 			continue;
 		node_sec += psd_cost_traffic_sec(price->loads.node, rates->send_bps, rates->receive_bps);

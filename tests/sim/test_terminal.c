@@ -38,7 +38,7 @@ static char *on_terminal(int width, const char *program, const char *arguments, 
 		unsetenv("NO_COLOR");
 		if (environment)
 			putenv((char *)(uintptr_t)environment);
-		execv(strcmp(program, "psd-plot") ? path.text : "plots/psd-plot", words);
+		execv(path.text, words);
 		_exit(127);
 	}
 	while ((length = read(terminal, piece, sizeof(piece))) > 0)
