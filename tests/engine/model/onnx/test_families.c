@@ -130,6 +130,23 @@ Test(onnx_families, parts_of_values)
 		   {MAPS "i: i64[2] = 3 0\ny = Gather(x, i) axis=1\n", 2, 6, 5, 0, 0});
 }
 
+/* Sizes and scales that other nodes compute from constants. */
+Test(onnx_families, numbers_are_computed)
+{
+	CHECK_ROWS(/* 1, 1 + 3, 4 + 1 and 5 + 1 */
+		   {MAPS "a: i64[] = 0\nn: i64[4] = 1 3 1 1\nk = CumSum(n, a)\ny = Resize(x, , , k) mode=\"nearest\"\n",
+		    4, 5, 6, 0, 0},
+		   {MAPS "n: f32[4] = 1 1 2 3\nk = Relu(n)\ny = Resize(x, , k) mode=\"nearest\"\n", 4, 12, 15, 0, 0},
+		   /* 0.5 + 0.5 in each axis */
+		   {MAPS "n: f32[4] = 0 0 0 0\ns = Sigmoid(n)\nk = Add(s, s)\ny = Resize(x, , k) mode=\"nearest\"\n", 4,
+		    6, 5, 0, 0},
+		   /* neither a number nor infinite: 0 + 0, and 1 */
+		   {MAPS "n: f32[4] = 0 0 0 0\no: f32[4] = 1 1 1 2\na = IsNaN(n)\nb = IsInf(n)\nc = Or(a, b)\nd = "
+			 "Cast(c) to=1\n"
+			 "k = Add(d, o)\ny = Resize(x, , k) mode=\"nearest\"\n",
+		    4, 6, 10, 0, 0});
+}
+
 /* Files that contradict the specification. */
 Test(onnx_families, wrong_shapes_and_numbers_are_refused)
 {
