@@ -9,6 +9,8 @@
 static const double simgrid_precision_sec = 1e-9; /* SimGrid ends flows together that end in this time */
 static const double tie = 1.0 + 1e-11;		  /* shares that differ by less are equal */
 
+static const uint64_t most_idle = 8; /* times without being a bottleneck after which a link is not watched */
+
 /* ---- links ---- */
 
 static unsigned first_link(const struct psd_fans *fans, enum psd_fan_link_kind kind)
@@ -32,6 +34,11 @@ void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsig
 static bool is_of_receiver(const struct psd_fans *fans, unsigned link)
 {
 	return link >= first_link(fans, PSD_FAN_IN);
+}
+
+static bool is_into_node(const struct psd_fans *fans, unsigned link)
+{
+	return link >= first_link(fans, PSD_FAN_IN) && link < first_link(fans, PSD_FAN_DOWN);
 }
 
 /* ---- targets ---- */
@@ -565,6 +572,8 @@ static bool open_fans(struct psd_fans *fans)
 	fans->version++;
 	fans->n_heap = 0;
 	for (unsigned l = 0; l < fans->n_links; l++) {
+		if (is_into_node(fans, l) && !fans->links[l].is_watched)
+			continue;
 		set_share(fans, l);
 		if (isfinite(fans->links[l].share))
 			push(fans, l);
@@ -599,7 +608,8 @@ static void fix_senders(struct psd_fans *fans, unsigned link, double rate)
 
 static bool is_tied(const struct psd_fans *fans, unsigned link, double rate)
 {
-	return fans->links[link].at == fans->version && fans->links[link].share <= rate * tie;
+	return (fans->links[link].is_watched || !is_into_node(fans, link)) && fans->links[link].at == fans->version &&
+	       fans->links[link].share <= rate * tie;
 }
 
 /* Finds the targets behind receivers' links that are bottlenecks, at each reach. */
@@ -611,6 +621,8 @@ static void find_cut(struct psd_fans *fans, double rate)
 	memset(fans->cut, 0, PSD_FAN_REACHES * fans->n_words * sizeof(*fans->cut));
 	for (unsigned c = 0; c < classes->n; c++) {
 		const bool is_in = is_tied(fans, in + classes->of[c].node, rate);
+		if (is_in)
+			fans->links[in + classes->of[c].node].cut_at = fans->n_solved;
 		const bool is_down = is_tied(fans, down + classes->of[c].rack, rate);
 
 		if (is_in)
@@ -722,20 +734,65 @@ static bool fill(struct psd_fans *fans)
 	return true;
 }
 
+/* ---- links into nodes ---- */
+
+/* Watches the links into nodes that would carry more than they can. Returns their number. */
+static unsigned watch(struct psd_fans *fans)
+{
+	const unsigned in = first_link(fans, PSD_FAN_IN);
+	unsigned n_watched = 0;
+
+	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
+		struct psd_fan_link *link = &fans->links[in + node];
+		double n_open = 0.0, known = 0.0;
+
+		if (link->is_watched)
+			continue;
+		sum_into_node(fans, node, &n_open, &known);
+		if (known <= link->rate * tie)
+			continue;
+		link->is_watched = true;
+		link->cut_at = fans->n_solved;
+		n_watched++;
+	}
+	return n_watched;
+}
+
+/* Finds the rates with the links that are watched, until all others have room. */
+static bool fill_all(struct psd_fans *fans)
+{
+	const unsigned in = first_link(fans, PSD_FAN_IN);
+
+	for (;;) {
+		if (!open_fans(fans) || !fill(fans))
+			return false;
+		const bool is_done = watch(fans) == 0;
+
+		for (uint32_t f = 0; f < fans->n_fans; f++)
+			clear(fans, &fans->known, &fans->fans[f]);
+		if (is_done)
+			break;
+	}
+	for (unsigned node = 0; node < fans->classes->n_nodes; node++)
+		if (fans->n_solved - fans->links[in + node].cut_at > most_idle)
+			fans->links[in + node].is_watched = false;
+	return true;
+}
+
 bool psd_fans_solve(struct psd_fans *fans, double now_sec)
 {
 	for (uint32_t f = 0; f < fans->n_fans; f++)
 		fans->fans[f].left_bytes =
 			fmax(0.0, fans->fans[f].left_bytes - fans->fans[f].rate * (now_sec - fans->now_sec));
 	fans->now_sec = now_sec;
-	if (!open_fans(fans) || !fill(fans))
+	fans->n_solved++;
+	if (!fill_all(fans))
 		return false;
 	fans->n_visits += fans->n_fans;
 	fans->next_sec = INFINITY;
 	for (uint32_t f = 0; f < fans->n_fans; f++) {
 		struct psd_fan *fan = &fans->fans[f];
 
-		clear(fans, &fans->known, fan);
 		fan->end_sec = now_sec + fan->left_bytes / fan->rate;
 		fans->next_sec = fmin(fans->next_sec, fan->end_sec);
 	}

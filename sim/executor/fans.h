@@ -54,6 +54,9 @@ struct psd_fan_link {
 	double n_open; /* links of senders: number of flows whose rate is not known yet */
 	double known;  /* links of senders: sum of the known rates */
 	uint64_t at;   /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+	/* Links into nodes: a link that is not watched is only checked, once rates are known. */
+	bool is_watched;
+	uint64_t cut_at; /* value of psd_fans.n_solved when the link was a bottleneck last */
 };
 
 struct psd_fans {
@@ -84,6 +87,7 @@ struct psd_fans {
 	uint32_t of_node_room;
 	uint64_t *cut; /* scratch memory: set of n_words words, for each reach */
 	uint64_t version;
+	uint64_t n_solved;
 	uint64_t n_begun;
 	uint64_t n_visits; /* a measure of the time spent */
 	double now_sec;	   /* time of the last psd_fans_solve() */
