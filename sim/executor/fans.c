@@ -9,6 +9,8 @@
 static const double simgrid_precision_sec = 1e-9; /* SimGrid ends flows together that end in this time */
 static const double tie = 1.0 + 1e-11;		  /* shares that differ by less are equal */
 
+static const uint64_t most_idle = 8; /* times without being a bottleneck after which a link is not watched */
+
 /* ---- links ---- */
 
 static unsigned first_link(const struct psd_fans *fans, enum psd_fan_link_kind kind)
@@ -34,80 +36,114 @@ static bool is_of_receiver(const struct psd_fans *fans, unsigned link)
 	return link >= first_link(fans, PSD_FAN_IN);
 }
 
+static bool is_into_node(const struct psd_fans *fans, unsigned link)
+{
+	return link >= first_link(fans, PSD_FAN_IN) && link < first_link(fans, PSD_FAN_DOWN);
+}
+
 /* ---- targets ---- */
 
-static bool init_sums(struct psd_fan_sums *sums, const struct psd_host_classes *classes)
+/* Makes room for more targets in an array of `rows` rows. */
+static bool widen(double **array, unsigned rows, uint32_t room, uint32_t new_room)
 {
-	sums->in_rack = calloc(classes->n_racks, sizeof(*sums->in_rack));
-	sums->on_node = calloc(classes->n_nodes, sizeof(*sums->on_node));
-	return sums->in_rack && sums->on_node;
+	double *wide = calloc((size_t)rows * new_room + 1, sizeof(*wide));
+
+	if (!wide)
+		return false;
+	for (unsigned row = 0; row < rows && *array; row++)
+		memcpy(&wide[(size_t)row * new_room], &(*array)[(size_t)row * room], room * sizeof(*wide));
+	free(*array);
+	*array = wide;
+	return true;
 }
 
-static bool init_targets(struct psd_fan_targets *targets, const struct psd_fans *fans)
+static bool widen_sums(struct psd_fan_sums *sums, const struct psd_host_classes *classes, uint32_t room,
+		       uint32_t new_room)
 {
-	const struct psd_host_classes *classes = fans->classes;
-	bool has_memory = true;
-
-	*targets = (struct psd_fan_targets){
-		.bits = calloc(fans->n_words, sizeof(*targets->bits)),
-		.on_node = calloc(classes->n_nodes, sizeof(*targets->on_node)),
-		.in_rack = calloc(classes->n_racks, sizeof(*targets->in_rack)),
-	};
 	for (unsigned r = 0; r < PSD_FAN_REACHES; r++)
-		has_memory =
-			init_sums(&targets->open[r], classes) && init_sums(&targets->known[r], classes) && has_memory;
-	return has_memory && targets->bits && targets->on_node && targets->in_rack;
+		if (!widen(&sums->all[r], 1, room, new_room) ||
+		    !widen(&sums->in_rack[r], classes->n_racks, room, new_room))
+			return false;
+	return widen(&sums->on_node, classes->n_nodes, room, new_room);
 }
 
-static void set_bits(struct psd_fan_targets *targets, const struct psd_fans *fans, const uint64_t *bits, uint64_t hash)
+static void release_sums(struct psd_fan_sums *sums)
+{
+	for (unsigned r = 0; r < PSD_FAN_REACHES; r++) {
+		free(sums->all[r]);
+		free(sums->in_rack[r]);
+	}
+	free(sums->on_node);
+}
+
+static bool add_room(struct psd_fans *fans)
+{
+	const uint32_t room = fans->target_room, new_room = room > 0 ? 2 * room : 64;
+	struct psd_fan_targets *targets = realloc(fans->targets, new_room * sizeof(*targets));
+
+	if (!targets)
+		return false;
+	fans->targets = targets;
+	uint32_t *live = realloc(fans->live, new_room * sizeof(*live));
+
+	if (!live)
+		return false;
+	fans->live = live;
+	if (!widen(&fans->on_node, fans->classes->n_nodes, room, new_room) ||
+	    !widen(&fans->in_rack, fans->classes->n_racks, room, new_room) ||
+	    !widen_sums(&fans->open, fans->classes, room, new_room) ||
+	    !widen_sums(&fans->known, fans->classes, room, new_room))
+		return false;
+	fans->target_room = new_room;
+	return true;
+}
+
+static size_t at_node(const struct psd_fans *fans, unsigned node, uint32_t targets)
+{
+	return (size_t)node * fans->target_room + targets;
+}
+
+static size_t at_rack(const struct psd_fans *fans, unsigned rack, uint32_t targets)
+{
+	return (size_t)rack * fans->target_room + targets;
+}
+
+static void set_bits(struct psd_fans *fans, uint32_t index, const uint64_t *bits, uint64_t hash)
 {
 	const struct psd_host_classes *classes = fans->classes;
+	struct psd_fan_targets *targets = &fans->targets[index];
 
 	memcpy(targets->bits, bits, fans->n_words * sizeof(*bits));
-	memset(targets->on_node, 0, classes->n_nodes * sizeof(*targets->on_node));
-	memset(targets->in_rack, 0, classes->n_racks * sizeof(*targets->in_rack));
-	targets->n = 0.0;
-	targets->hash = hash;
-	targets->is_kept = false;
+	for (unsigned n = 0; n < classes->n_nodes; n++)
+		fans->on_node[at_node(fans, n, index)] = 0.0;
+	for (unsigned r = 0; r < classes->n_racks; r++)
+		fans->in_rack[at_rack(fans, r, index)] = 0.0;
+	*targets = (struct psd_fan_targets){.bits = targets->bits, .hash = hash};
 	for (unsigned c = 0; c < classes->n; c++) {
 		const struct psd_host_kind *kind = &classes->of[c];
 
 		if (!(bits[c / 64] >> c % 64 & 1))
 			continue;
 		targets->n += kind->n_members;
-		targets->on_node[kind->node] += kind->n_here;
-		targets->in_rack[kind->rack] += (double)kind->n_members / classes->racks_in[kind->rack];
-	}
-}
-
-static void release_targets(struct psd_fan_targets *targets)
-{
-	free(targets->bits);
-	free(targets->on_node);
-	free(targets->in_rack);
-	for (unsigned r = 0; r < PSD_FAN_REACHES; r++) {
-		free(targets->open[r].in_rack);
-		free(targets->open[r].on_node);
-		free(targets->known[r].in_rack);
-		free(targets->known[r].on_node);
+		fans->on_node[at_node(fans, kind->node, index)] += kind->n_here;
+		fans->in_rack[at_rack(fans, kind->rack, index)] +=
+			(double)kind->n_members / classes->racks_in[kind->rack];
 	}
 }
 
 /* Makes an unused entry at the end of `live`. */
 static bool add_unused(struct psd_fans *fans)
 {
-	struct psd_fan_targets *grown = psd_grown(fans->targets, fans->n_targets, &fans->target_room, sizeof(*grown));
-	uint32_t *live;
+	const uint32_t index = fans->n_targets;
 
-	if (!grown)
+	if (index == fans->target_room && !add_room(fans))
 		return false;
-	fans->targets = grown;
-	live = psd_grown(fans->live, fans->n_targets, &fans->live_room, sizeof(*live));
-	if (!live)
+	fans->targets[index] = (struct psd_fan_targets){.bits = calloc(fans->n_words, sizeof(uint64_t))};
+	if (!fans->targets[index].bits)
 		return false;
-	fans->live = live;
-	live[fans->n_targets] = fans->n_targets;
-	return init_targets(&grown[fans->n_targets++], fans);
+	fans->live[index] = index;
+	fans->n_targets++;
+	return true;
 }
 
 static uint64_t hash_of(const uint64_t *bits, unsigned n)
@@ -135,7 +171,7 @@ static bool add_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *i
 	if (fans->n_live == fans->n_targets && !add_unused(fans))
 		return false;
 	*index = fans->live[fans->n_live++];
-	set_bits(&fans->targets[*index], fans, bits, hash);
+	set_bits(fans, *index, bits, hash);
 	return true;
 }
 
@@ -149,11 +185,11 @@ bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t
 
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t index, enum psd_fan_reach reach)
 {
-	const struct psd_fan_targets *targets = &fans->targets[index];
 	const struct psd_host_kind *kind = &fans->classes->of[from];
+	const double in_rack = fans->in_rack[at_rack(fans, kind->rack, index)];
 
-	return reach == PSD_FAN_BEYOND ? targets->n - targets->in_rack[kind->rack]
-				       : targets->in_rack[kind->rack] - targets->on_node[kind->node];
+	return reach == PSD_FAN_BEYOND ? fans->targets[index].n - in_rack
+				       : in_rack - fans->on_node[at_node(fans, kind->node, index)];
 }
 
 unsigned psd_fans_senders(const struct psd_fans *fans, unsigned from, unsigned to, enum psd_fan_reach reach)
@@ -188,7 +224,11 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 void psd_fans_release(struct psd_fans *fans)
 {
 	for (uint32_t t = 0; t < fans->n_targets; t++)
-		release_targets(&fans->targets[t]);
+		free(fans->targets[t].bits);
+	release_sums(&fans->open);
+	release_sums(&fans->known);
+	free(fans->on_node);
+	free(fans->in_rack);
 	free(fans->targets);
 	free(fans->fans);
 	free(fans->ended);
@@ -229,6 +269,7 @@ bool psd_fans_add(struct psd_fans *fans, const struct psd_fan *fan)
 {
 	struct psd_fan added = *fan;
 
+	added.n = psd_fans_count(fans, fan->from, fan->targets, fan->reach);
 	added.rate = 0.0;
 	added.end_sec = INFINITY;
 	added.number = fans->n_begun++;
@@ -283,61 +324,55 @@ bool psd_fans_take_ended(struct psd_fans *fans, double now_sec, struct psd_fan *
 
 /* ---- shares ---- */
 
-/* Returns the sum over the flows on a link of fans with these targets, at this reach. */
-static double sum_on(const struct psd_fan_targets *targets, const struct psd_fan_sums *sums, enum psd_fan_reach reach,
-		     enum psd_fan_link_kind kind, unsigned node, unsigned rack)
+/* Sums up the flows into a node. */
+static void sum_into_node(const struct psd_fans *fans, unsigned node, double *n_open, double *known)
 {
-	const bool is_beyond = reach == PSD_FAN_BEYOND;
+	const unsigned rack = fans->classes->rack_of_node[node];
+	const double *here = &fans->on_node[at_node(fans, node, 0)];
+	const double *open_near = &fans->open.in_rack[PSD_FAN_IN_RACK][at_rack(fans, rack, 0)],
+		     *open_far = &fans->open.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)],
+		     *open_here = &fans->open.on_node[at_node(fans, node, 0)];
+	const double *known_near = &fans->known.in_rack[PSD_FAN_IN_RACK][at_rack(fans, rack, 0)],
+		     *known_far = &fans->known.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)],
+		     *known_here = &fans->known.on_node[at_node(fans, node, 0)];
 
-	switch (kind) {
-	case PSD_FAN_OUT:
-		return sums->on_node[node] * (is_beyond ? targets->n - targets->in_rack[rack]
-							: targets->in_rack[rack] - targets->on_node[node]);
-	case PSD_FAN_UP: return is_beyond ? sums->in_rack[rack] * (targets->n - targets->in_rack[rack]) : 0.0;
-	case PSD_FAN_IN:
-		return targets->on_node[node] *
-		       (is_beyond ? sums->all - sums->in_rack[rack] : sums->in_rack[rack] - sums->on_node[node]);
-	case PSD_FAN_DOWN: break;
+	for (uint32_t i = 0; i < fans->n_in_use; i++) {
+		const uint32_t t = fans->in_use[i];
+
+		*n_open += here[t] * (fans->open.all[PSD_FAN_BEYOND][t] - open_far[t] + (open_near[t] - open_here[t]));
+		*known +=
+			here[t] * (fans->known.all[PSD_FAN_BEYOND][t] - known_far[t] + (known_near[t] - known_here[t]));
 	}
-	return is_beyond ? targets->in_rack[rack] * (sums->all - sums->in_rack[rack]) : 0.0;
+}
+
+/* Sums up the flows into a rack. */
+static void sum_into_rack(const struct psd_fans *fans, unsigned rack, double *n_open, double *known)
+{
+	const double *here = &fans->in_rack[at_rack(fans, rack, 0)];
+	const double *open = &fans->open.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)],
+		     *of_known = &fans->known.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)];
+
+	for (uint32_t i = 0; i < fans->n_in_use; i++) {
+		const uint32_t t = fans->in_use[i];
+
+		*n_open += here[t] * (fans->open.all[PSD_FAN_BEYOND][t] - open[t]);
+		*known += here[t] * (fans->known.all[PSD_FAN_BEYOND][t] - of_known[t]);
+	}
 }
 
 /* Finds the present share of a link. */
-static void set_share(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class)
+static void set_share(struct psd_fans *fans, unsigned index)
 {
-	struct psd_fan_link *link = &fans->links[first_link(fans, kind) + class];
-	const bool is_of_node = kind == PSD_FAN_OUT || kind == PSD_FAN_IN;
-	const unsigned node = is_of_node ? class : 0, rack = is_of_node ? fans->classes->rack_of_node[class] : class;
-	double n_open = 0.0, known = 0.0;
+	const unsigned in = first_link(fans, PSD_FAN_IN), down = first_link(fans, PSD_FAN_DOWN);
+	struct psd_fan_link *link = &fans->links[index];
+	double n_open = index < in ? link->n_open : 0.0, known = index < in ? link->known : 0.0;
 
-	for (uint32_t i = 0; i < fans->n_in_use && link->rate > 0.0; i++) {
-		const struct psd_fan_targets *targets = &fans->targets[fans->in_use[i]];
-
-		for (unsigned r = 0; r < PSD_FAN_REACHES; r++) {
-			const enum psd_fan_reach reach = (enum psd_fan_reach)r;
-
-			if (targets->n_fans[r] == 0)
-				continue;
-			n_open += sum_on(targets, &targets->open[r], reach, kind, node, rack);
-			known += sum_on(targets, &targets->known[r], reach, kind, node, rack);
-		}
-	}
-	link->share = n_open > 0.5 ? fmax(0.0, link->rate - known) / n_open : INFINITY;
+	if (index >= down)
+		sum_into_rack(fans, index - down, &n_open, &known);
+	else if (index >= in)
+		sum_into_node(fans, index - in, &n_open, &known);
+	link->share = n_open > 0.5 && link->rate > 0.0 ? fmax(0.0, link->rate - known) / n_open : INFINITY;
 	link->at = fans->version;
-}
-
-static void set_share_of(struct psd_fans *fans, unsigned link)
-{
-	const unsigned n_nodes = fans->classes->n_nodes, n_racks = fans->classes->n_racks;
-
-	if (link < n_nodes)
-		set_share(fans, PSD_FAN_OUT, link);
-	else if (link < n_nodes + n_racks)
-		set_share(fans, PSD_FAN_UP, link - n_nodes);
-	else if (link < 2 * n_nodes + n_racks)
-		set_share(fans, PSD_FAN_IN, link - n_nodes - n_racks);
-	else
-		set_share(fans, PSD_FAN_DOWN, link - 2 * n_nodes - n_racks);
 }
 
 /* ---- heap of links ---- */
@@ -394,7 +429,7 @@ static bool find_smallest(struct psd_fans *fans)
 
 		if (link->at == fans->version)
 			return true;
-		set_share_of(fans, fans->heap[0]);
+		set_share(fans, fans->heap[0]);
 		if (isinf(link->share))
 			(void)pop(fans);
 		else
@@ -403,42 +438,71 @@ static bool find_smallest(struct psd_fans *fans)
 	return false;
 }
 
-static void add_to(struct psd_fan_sums *sums, const struct psd_host_classes *classes, unsigned from, double factor)
+static void add_to(const struct psd_fans *fans, const struct psd_fan_sums *sums, const struct psd_fan *fan,
+		   double factor)
 {
-	const struct psd_host_kind *kind = &classes->of[from];
+	const struct psd_host_kind *kind = &fans->classes->of[fan->from];
 
-	sums->all += factor * kind->n_members;
-	sums->in_rack[kind->rack] += factor * (kind->n_members / classes->racks_in[kind->rack]);
-	sums->on_node[kind->node] += factor * kind->n_here;
+	sums->all[fan->reach][fan->targets] += factor * kind->n_members;
+	sums->in_rack[fan->reach][at_rack(fans, kind->rack, fan->targets)] +=
+		factor * (kind->n_members / fans->classes->racks_in[kind->rack]);
+	if (fan->reach == PSD_FAN_IN_RACK)
+		sums->on_node[at_node(fans, kind->node, fan->targets)] += factor * kind->n_here;
+}
+
+static void clear(const struct psd_fans *fans, const struct psd_fan_sums *sums, const struct psd_fan *fan)
+{
+	const struct psd_host_kind *kind = &fans->classes->of[fan->from];
+
+	sums->all[fan->reach][fan->targets] = 0.0;
+	sums->in_rack[fan->reach][at_rack(fans, kind->rack, fan->targets)] = 0.0;
+	sums->on_node[at_node(fans, kind->node, fan->targets)] = 0.0;
+}
+
+/* Adds the flows of a fan to the links of its senders: n_open is 1 or -1, and the rate is known or 0. */
+static void add_to_senders(struct psd_fans *fans, const struct psd_fan *fan, double n_open, double rate)
+{
+	const struct psd_host_kind *kind = &fans->classes->of[fan->from];
+	struct psd_fan_link *out = &fans->links[kind->node], *up = &fans->links[fans->classes->n_nodes + kind->rack];
+	const double on_node = kind->n_here * fan->n,
+		     in_rack = kind->n_members / fans->classes->racks_in[kind->rack] * fan->n;
+
+	out->n_open += n_open * on_node;
+	out->known += rate * on_node;
+	if (fan->reach == PSD_FAN_BEYOND) {
+		up->n_open += n_open * in_rack;
+		up->known += rate * in_rack;
+	}
+}
+
+static void open_fan(struct psd_fans *fans, struct psd_fan *fan)
+{
+	fan->rate = -1.0;
+	add_to(fans, &fans->open, fan, 1.0);
+	add_to_senders(fans, fan, 1.0, 0.0);
 }
 
 static void fix(struct psd_fans *fans, struct psd_fan *fan, double rate)
 {
-	struct psd_fan_targets *targets = &fans->targets[fan->targets];
-
 	fan->rate = rate;
-	add_to(&targets->open[fan->reach], fans->classes, fan->from, -1.0);
-	add_to(&targets->known[fan->reach], fans->classes, fan->from, rate);
+	add_to(fans, &fans->open, fan, -1.0);
+	add_to(fans, &fans->known, fan, rate);
+	add_to_senders(fans, fan, -1.0, rate);
 }
 
 /* Moves a fan whose rate is not known to other targets. */
 static void move(struct psd_fans *fans, struct psd_fan *fan, uint32_t index)
 {
-	add_to(&fans->targets[fan->targets].open[fan->reach], fans->classes, fan->from, -1.0);
+	add_to(fans, &fans->open, fan, -1.0);
+	add_to_senders(fans, fan, -1.0, 0.0);
 	fans->targets[fan->targets].n_fans[fan->reach]--;
 	fan->targets = index;
+	fan->n = psd_fans_count(fans, fan->from, index, fan->reach);
 	fans->targets[index].n_fans[fan->reach]++;
-	add_to(&fans->targets[index].open[fan->reach], fans->classes, fan->from, 1.0);
+	open_fan(fans, fan);
 }
 
 /* ---- filling ---- */
-
-static void clear(struct psd_fan_sums *sums, const struct psd_host_classes *classes)
-{
-	sums->all = 0.0;
-	memset(sums->in_rack, 0, classes->n_racks * sizeof(*sums->in_rack));
-	memset(sums->on_node, 0, classes->n_nodes * sizeof(*sums->on_node));
-}
 
 static bool use(struct psd_fans *fans, uint32_t index)
 {
@@ -451,10 +515,6 @@ static bool use(struct psd_fans *fans, uint32_t index)
 		return false;
 	fans->in_use = grown;
 	grown[fans->n_in_use++] = index;
-	for (unsigned r = 0; r < PSD_FAN_REACHES; r++) {
-		clear(&fans->targets[index].open[r], fans->classes);
-		clear(&fans->targets[index].known[r], fans->classes);
-	}
 	return true;
 }
 
@@ -495,13 +555,12 @@ static bool open_fans(struct psd_fans *fans)
 	}
 	if (!use_all(fans))
 		return false;
+	for (unsigned l = 0; l < fans->n_links; l++)
+		fans->links[l].n_open = fans->links[l].known = 0.0;
 	memset(first, 0, (classes->n_nodes + 1) * sizeof(*first));
 	for (uint32_t f = 0; f < fans->n_fans; f++) {
-		struct psd_fan *fan = &fans->fans[f];
-
-		fan->rate = -1.0;
-		add_to(&fans->targets[fan->targets].open[fan->reach], classes, fan->from, 1.0);
-		first[classes->of[fan->from].node + 1]++;
+		open_fan(fans, &fans->fans[f]);
+		first[classes->of[fans->fans[f].from].node + 1]++;
 	}
 	for (unsigned n = 0; n < classes->n_nodes; n++)
 		first[n + 1] += first[n];
@@ -513,7 +572,9 @@ static bool open_fans(struct psd_fans *fans)
 	fans->version++;
 	fans->n_heap = 0;
 	for (unsigned l = 0; l < fans->n_links; l++) {
-		set_share_of(fans, l);
+		if (is_into_node(fans, l) && !fans->links[l].is_watched)
+			continue;
+		set_share(fans, l);
 		if (isfinite(fans->links[l].share))
 			push(fans, l);
 	}
@@ -547,7 +608,8 @@ static void fix_senders(struct psd_fans *fans, unsigned link, double rate)
 
 static bool is_tied(const struct psd_fans *fans, unsigned link, double rate)
 {
-	return fans->links[link].at == fans->version && fans->links[link].share <= rate * tie;
+	return (fans->links[link].is_watched || !is_into_node(fans, link)) && fans->links[link].at == fans->version &&
+	       fans->links[link].share <= rate * tie;
 }
 
 /* Finds the targets behind receivers' links that are bottlenecks, at each reach. */
@@ -559,6 +621,8 @@ static void find_cut(struct psd_fans *fans, double rate)
 	memset(fans->cut, 0, PSD_FAN_REACHES * fans->n_words * sizeof(*fans->cut));
 	for (unsigned c = 0; c < classes->n; c++) {
 		const bool is_in = is_tied(fans, in + classes->of[c].node, rate);
+		if (is_in)
+			fans->links[in + classes->of[c].node].cut_at = fans->n_solved;
 		const bool is_down = is_tied(fans, down + classes->of[c].rack, rate);
 
 		if (is_in)
@@ -568,7 +632,7 @@ static void find_cut(struct psd_fans *fans, double rate)
 	}
 }
 
-/* Finds the targets `index` inside the cut, or outside of it. False: out of memory. */
+/* Finds the part of some targets inside the cut, or outside of it. False: out of memory. */
 static bool find_part(struct psd_fans *fans, uint32_t index, enum psd_fan_reach reach, bool is_inside, uint32_t *part)
 {
 	const uint64_t *cut = &fans->cut[reach * fans->n_words];
@@ -577,6 +641,21 @@ static bool find_part(struct psd_fans *fans, uint32_t index, enum psd_fan_reach 
 	for (unsigned w = 0; w < fans->n_words; w++)
 		bits[w] = fans->targets[index].bits[w] & (is_inside ? cut[w] : ~cut[w]);
 	return add_targets(fans, bits, part) && use(fans, *part);
+}
+
+/* Finds both parts of some targets. */
+static bool divide(struct psd_fans *fans, uint32_t index, enum psd_fan_reach reach)
+{
+	uint32_t inside, outside;
+
+	if (fans->targets[index].cut_at[reach] == fans->version)
+		return true;
+	if (!find_part(fans, index, reach, true, &inside) || !find_part(fans, index, reach, false, &outside))
+		return false;
+	fans->targets[index].inside[reach] = inside;
+	fans->targets[index].outside[reach] = outside;
+	fans->targets[index].cut_at[reach] = fans->version;
+	return true;
 }
 
 /* Fixes the flows of a fan that pass the cut. If others do not, they become a fan of their own. */
@@ -594,10 +673,10 @@ static bool cut_fan(struct psd_fans *fans, uint32_t f, uint32_t inside, uint32_t
 
 	move(fans, fan, outside);
 	part.targets = inside;
-	part.rate = -1.0;
+	part.n = psd_fans_count(fans, part.from, inside, part.reach);
 	if (!append(fans, &part))
 		return false;
-	add_to(&fans->targets[inside].open[part.reach], fans->classes, part.from, 1.0);
+	open_fan(fans, &fans->fans[fans->n_fans - 1]);
 	fix(fans, &fans->fans[fans->n_fans - 1], rate);
 	return true;
 }
@@ -606,20 +685,16 @@ static bool cut_fan(struct psd_fans *fans, uint32_t f, uint32_t inside, uint32_t
 static bool fix_receivers(struct psd_fans *fans, double rate)
 {
 	const uint32_t n_fans = fans->n_fans;
-	uint32_t last[PSD_FAN_REACHES] = {UINT32_MAX, UINT32_MAX}, inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
 
 	find_cut(fans, rate);
 	for (uint32_t f = 0; f < n_fans; f++) {
-		const enum psd_fan_reach reach = fans->fans[f].reach;
-		const uint32_t index = fans->fans[f].targets;
+		const struct psd_fan *fan = &fans->fans[f];
 
-		if (fans->fans[f].rate >= 0.0)
+		if (fan->rate >= 0.0)
 			continue;
-		if (last[reach] != index && (!find_part(fans, index, reach, true, &inside[reach]) ||
-					     !find_part(fans, index, reach, false, &outside[reach])))
-			return false;
-		last[reach] = index;
-		if (!cut_fan(fans, f, inside[reach], outside[reach], rate))
+		if (!divide(fans, fan->targets, fan->reach) ||
+		    !cut_fan(fans, f, fans->targets[fan->targets].inside[fan->reach],
+			     fans->targets[fan->targets].outside[fan->reach], rate))
 			return false;
 	}
 	return true;
@@ -659,13 +734,59 @@ static bool fill(struct psd_fans *fans)
 	return true;
 }
 
+/* ---- links into nodes ---- */
+
+/* Watches the links into nodes that would carry more than they can. Returns their number. */
+static unsigned watch(struct psd_fans *fans)
+{
+	const unsigned in = first_link(fans, PSD_FAN_IN);
+	unsigned n_watched = 0;
+
+	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
+		struct psd_fan_link *link = &fans->links[in + node];
+		double n_open = 0.0, known = 0.0;
+
+		if (link->is_watched)
+			continue;
+		sum_into_node(fans, node, &n_open, &known);
+		if (known <= link->rate * tie)
+			continue;
+		link->is_watched = true;
+		link->cut_at = fans->n_solved;
+		n_watched++;
+	}
+	return n_watched;
+}
+
+/* Finds the rates with the links that are watched, until all others have room. */
+static bool fill_all(struct psd_fans *fans)
+{
+	const unsigned in = first_link(fans, PSD_FAN_IN);
+
+	for (;;) {
+		if (!open_fans(fans) || !fill(fans))
+			return false;
+		const bool is_done = watch(fans) == 0;
+
+		for (uint32_t f = 0; f < fans->n_fans; f++)
+			clear(fans, &fans->known, &fans->fans[f]);
+		if (is_done)
+			break;
+	}
+	for (unsigned node = 0; node < fans->classes->n_nodes; node++)
+		if (fans->n_solved - fans->links[in + node].cut_at > most_idle)
+			fans->links[in + node].is_watched = false;
+	return true;
+}
+
 bool psd_fans_solve(struct psd_fans *fans, double now_sec)
 {
 	for (uint32_t f = 0; f < fans->n_fans; f++)
 		fans->fans[f].left_bytes =
 			fmax(0.0, fans->fans[f].left_bytes - fans->fans[f].rate * (now_sec - fans->now_sec));
 	fans->now_sec = now_sec;
-	if (!open_fans(fans) || !fill(fans))
+	fans->n_solved++;
+	if (!fill_all(fans))
 		return false;
 	fans->n_visits += fans->n_fans;
 	fans->next_sec = INFINITY;

@@ -15,29 +15,30 @@ enum psd_fan_reach {
 	PSD_FAN_REACHES
 };
 
-/* Sums over the fans of some targets: of their hosts, or of the rates of these hosts' flows. */
-struct psd_fan_sums {
-	double all;
-	double *in_rack; /* in one rack of each class */
-	double *on_node; /* on one node of each class */
-};
-
 /* Set of classes of hosts. */
 struct psd_fan_targets {
 	uint64_t *bits;			  /* one bit for each class of hosts */
 	uint64_t hash;			  /* of the bits */
-	double *on_node;		  /* number of targets on a node of each class */
-	double *in_rack;		  /* number of targets in a rack of each class */
 	double n;			  /* number of all targets */
 	unsigned n_fans[PSD_FAN_REACHES]; /* numbers of fans with these targets */
 	bool is_kept;			  /* kept without fans */
-	/* at each reach, of fans whose rate is not known yet: hosts; of fans whose rate is known: rates */
-	struct psd_fan_sums open[PSD_FAN_REACHES], known[PSD_FAN_REACHES];
+	/* scratch memory: parts inside and outside of the cut at psd_fans.version `cut_at` */
+	uint32_t inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
+	uint64_t cut_at[PSD_FAN_REACHES];
+};
+
+/* Sums over the fans with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. All
+ * are 0 between two calls of psd_fans_solve(). */
+struct psd_fan_sums {
+	double *all[PSD_FAN_REACHES];	  /* one entry for each set of targets */
+	double *in_rack[PSD_FAN_REACHES]; /* in one rack of each class, shape (racks, targets) */
+	double *on_node;		  /* on one node of each class, in a rack only; shape (nodes, targets) */
 };
 
 struct psd_fan {
 	unsigned from;	  /* class of the senders */
 	uint32_t targets; /* index of the targets */
+	double n;	  /* number of targets of each sender */
 	enum psd_fan_reach reach;
 	double left_bytes; /* bytes that each flow has not sent at the time of the last psd_fans_solve() */
 	double rate;	   /* bytes per second of each flow; below 0: not known yet */
@@ -48,9 +49,14 @@ struct psd_fan {
 
 /* Class of links. */
 struct psd_fan_link {
-	double rate;  /* bytes per second; 0: there is no such link */
-	double share; /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
-	uint64_t at;  /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+	double rate;   /* bytes per second; 0: there is no such link */
+	double share;  /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
+	double n_open; /* links of senders: number of flows whose rate is not known yet */
+	double known;  /* links of senders: sum of the known rates */
+	uint64_t at;   /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+	/* Links into nodes: a link that is not watched is only checked, once rates are known. */
+	bool is_watched;
+	uint64_t cut_at; /* value of psd_fans.n_solved when the link was a bottleneck last */
 };
 
 struct psd_fans {
@@ -58,6 +64,9 @@ struct psd_fans {
 	unsigned n_words; /* number of words of a set */
 	struct psd_fan_targets *targets;
 	uint32_t n_targets, target_room;
+	double *on_node;		 /* number of targets on a node of each class, shape (nodes, target_room) */
+	double *in_rack;		 /* number of targets in a rack of each class, shape (racks, target_room) */
+	struct psd_fan_sums open, known; /* of fans whose rate is not known yet, and of the others */
 	/* indices of targets: first n_live ones that are kept or have fans, then unused ones */
 	uint32_t *live;
 	uint32_t n_live, live_room;
@@ -78,6 +87,7 @@ struct psd_fans {
 	uint32_t of_node_room;
 	uint64_t *cut; /* scratch memory: set of n_words words, for each reach */
 	uint64_t version;
+	uint64_t n_solved;
 	uint64_t n_begun;
 	uint64_t n_visits; /* a measure of the time spent */
 	double now_sec;	   /* time of the last psd_fans_solve() */

@@ -91,6 +91,12 @@ psd ring flow 65536 3 150 "nodes: 65536, $star"
 psd 'ring, fuse: 25MiB' flow 1048576 10 500 "nodes: 65536, workers_per_node: 16, $star"
 psd two-level flow 65536 10 0 "nodes: 8192, workers_per_node: 8, $slow, $racks"
 psd hybrid flow 65536 10 0 "nodes: 65536, $star"
+for nodes in 32 256 1024 2048 8192; do
+	psd hybrid flow $((8 * nodes)) "$([ "$nodes" = 8192 ] && echo 10 || echo 0)" 0 \
+		"nodes: $nodes, workers_per_node: 8, slow: [{node: 7, compute: 0.5}], $racks"
+done
+psd sfb flow 65536 10 0 "nodes: 8192, workers_per_node: 8, $slow, $racks"
+psd two-level-ps flow 65536 10 0 "nodes: 8192, workers_per_node: 8, $slow, $racks"
 psd ring message 1024 5 0 "nodes: 1024, $star"
 psd ring message 4096 20 0 "nodes: 4096, $star"
 for method in halving-doubling double-tree torus; do
