@@ -94,14 +94,38 @@ enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view 
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
+/* A constant without numbers keeps none. */
+static void reshape_nothing(const struct psd_onnx *onnx, const int64_t wanted[], unsigned n)
+{
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+	const struct psd_onnx_value before = result;
+	bool has_zero = false;
+
+	result.n_dims = n;
+	for (unsigned a = 0; a < n; a++) {
+		const uint64_t kept = wanted[a] == 0 && a < before.n_dims ? before.dims[a] : 0;
+
+		result.dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : kept;
+		has_zero = has_zero || !result.dims[a];
+	}
+	if (!has_zero && n)
+		result.dims[0] = 0;
+	*psd_onnx_output(onnx, 0) = result;
+}
+
 static enum psd_status reshape(struct psd_onnx *onnx)
 {
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	int64_t wanted[PSD_ONNX_AXES_MAX];
 	uint64_t dims[PSD_ONNX_AXES_MAX], values = 1, known = 1;
 	struct psd_onnx_view view;
 	unsigned n, open = PSD_ONNX_AXES_MAX;
 
 	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	if (of->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(of) == 0 && psd_onnx_allows_other(onnx)) {
+		reshape_nothing(onnx, wanted, n);
+		return PSD_OK;
+	}
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		values *= psd_onnx_view_dim(&view, a);
@@ -254,21 +278,29 @@ static enum psd_status space_to_depth(struct psd_onnx *onnx)
 
 static enum psd_status shape(struct psd_onnx *onnx)
 {
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = {.kind = PSD_ONNX_CONSTANT, .n_dims = 1};
 	const bool is_integer = !strcmp(onnx->node->op_type, "Size");
+	const bool is_empty = of->kind == PSD_ONNX_CONSTANT && !psd_onnx_elements(of); /* no view has no values */
 	int64_t start = psd_onnx_integer(onnx, "start", 0), end = psd_onnx_integer(onnx, "end", PSD_ONNX_AXES_MAX);
-	struct psd_onnx_view view;
+	struct psd_onnx_view view = {.layer = 0};
 	double *numbers = psd_arena_take(&onnx->arena, PSD_ONNX_AXES_MAX * sizeof(*numbers)), count = 1;
+	unsigned n;
 
-	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	if (!is_empty)
+		PSD_TRY(psd_onnx_read_view(onnx, &view));
 	if (!numbers)
 		return psd_onnx_no_memory(onnx);
-	start = psd_onnx_clamp(start, view.n_axes);
-	end = psd_onnx_clamp(end, view.n_axes);
-	for (int64_t a = start; a < end; a++)
-		numbers[a - start] = (double)psd_onnx_view_dim(&view, (unsigned)a);
-	for (unsigned a = 0; a < view.n_axes; a++)
-		count *= (double)psd_onnx_view_dim(&view, a);
+	n = is_empty ? of->n_dims : view.n_axes;
+	start = psd_onnx_clamp(start, n);
+	end = psd_onnx_clamp(end, n);
+	for (int64_t a = 0; a < n; a++) {
+		const double side = (double)(is_empty ? of->dims[a] : psd_onnx_view_dim(&view, (unsigned)a));
+
+		count *= side;
+		if (a >= start && a < end)
+			numbers[a - start] = side;
+	}
 	result.dims[0] = end > start ? (uint64_t)(end - start) : 0;
 	result.n_dims = is_integer ? 0 : 1;
 	if (is_integer)
