@@ -94,38 +94,51 @@ enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view 
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
-/* A constant without numbers keeps none. */
-static void reshape_nothing(const struct psd_onnx *onnx, const int64_t wanted[], unsigned n)
+static bool is_nothing(const struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+
+	return of->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(of) == 0 && psd_onnx_allows_other(onnx);
+}
+
+/* Sets the output to a constant without numbers, as the input is. */
+static enum psd_status put_nothing(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
 {
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
-	const struct psd_onnx_value before = result;
 	bool has_zero = false;
 
 	result.n_dims = n;
 	for (unsigned a = 0; a < n; a++) {
-		const uint64_t kept = wanted[a] == 0 && a < before.n_dims ? before.dims[a] : 0;
-
-		result.dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : kept;
-		has_zero = has_zero || !result.dims[a];
+		result.dims[a] = dims[a];
+		has_zero = has_zero || !dims[a];
 	}
 	if (!has_zero && n)
 		result.dims[0] = 0;
 	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* The same for a wanted shape. 0 keeps an axis. */
+static enum psd_status reshape_nothing(const struct psd_onnx *onnx, const int64_t wanted[], unsigned n)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	uint64_t dims[PSD_ONNX_AXES_MAX] = {0};
+
+	for (unsigned a = 0; a < n; a++)
+		dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : wanted[a] == 0 && a < of->n_dims ? of->dims[a] : 0;
+	return put_nothing(onnx, dims, n);
 }
 
 static enum psd_status reshape(struct psd_onnx *onnx)
 {
-	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	int64_t wanted[PSD_ONNX_AXES_MAX];
 	uint64_t dims[PSD_ONNX_AXES_MAX], values = 1, known = 1;
 	struct psd_onnx_view view;
 	unsigned n, open = PSD_ONNX_AXES_MAX;
 
 	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
-	if (of->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(of) == 0 && psd_onnx_allows_other(onnx)) {
-		reshape_nothing(onnx, wanted, n);
-		return PSD_OK;
-	}
+	if (is_nothing(onnx))
+		return reshape_nothing(onnx, wanted, n);
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		values *= psd_onnx_view_dim(&view, a);
@@ -164,17 +177,24 @@ static enum psd_status squeeze(struct psd_onnx *onnx)
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
 	bool is_named[PSD_ONNX_AXES_MAX];
-	unsigned n, n_dims = 0, next = 0;
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	const bool is_empty = is_nothing(onnx);
+	unsigned n, n_axes, n_dims = 0, next = 0;
 
-	PSD_TRY(psd_onnx_read_view(onnx, &view));
-	PSD_TRY(psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n));
-	for (unsigned a = 0; a < view.n_axes + (are_added ? n : 0); a++) {
-		const uint64_t dim =
-			(are_added && is_named[a]) || next == view.n_axes ? 1 : psd_onnx_view_dim(&view, next++);
+	if (!is_empty)
+		PSD_TRY(psd_onnx_read_view(onnx, &view));
+	n_axes = is_empty ? of->n_dims : view.n_axes;
+	PSD_TRY(psd_onnx_mark_axes(onnx, n_axes, are_added, is_named, &n));
+	for (unsigned a = 0; a < n_axes + (are_added ? n : 0); a++) {
+		const bool is_new = (are_added && is_named[a]) || next == n_axes;
+		const uint64_t dim = is_new ? 1 : is_empty ? of->dims[next] : psd_onnx_view_dim(&view, next);
 
+		next += !is_new;
 		if (are_added || (!is_named[a] && (n || dim != 1)))
 			dims[n_dims++] = dim;
 	}
+	if (is_empty)
+		return put_nothing(onnx, dims, n_dims);
 	return psd_onnx_reshape_to(onnx, view, dims, n_dims);
 }
 
@@ -186,6 +206,8 @@ static enum psd_status expand(struct psd_onnx *onnx)
 	unsigned n, n_dims;
 
 	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	if (is_nothing(onnx))
+		return reshape_nothing(onnx, wanted, n);
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	n_dims = n > view.n_axes ? n : view.n_axes;
 	for (unsigned a = 0; a < n_dims; a++) {
