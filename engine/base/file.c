@@ -2,17 +2,20 @@
 #define _XOPEN_SOURCE 700
 #include "engine/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/inputs.h"
+#include "engine/base/spelling.h"
 
 /* A writer of a named pipe opens it within this time, as it waits for the reader. */
 enum { WRITER_TRIES = 200, WRITER_TRY_MS = 10, FIRST_ROOM = 16384 };
@@ -40,6 +43,100 @@ static enum psd_status check_kind(int descriptor, const char *path, enum psd_fil
 	return PSD_OK;
 }
 
+/* ---- names that are near ---- */
+
+enum { MOST_NAMES = 512, NAME_BYTES = 64, PATH_BYTES = 4096 };
+
+/* A file that the user may have meant. */
+struct candidate {
+	char stem[NAME_BYTES + 1];  /* name without folder and ending */
+	char path[NAME_BYTES + 32]; /* from the folder of the missing file on */
+};
+
+struct candidates {
+	struct candidate all[MOST_NAMES];
+	unsigned n;
+};
+
+static int compare_candidates(const void *one, const void *other)
+{
+	const struct candidate *a = one, *b = other;
+	const int order = strcmp(a->stem, b->stem);
+
+	return order ? order : strcmp(a->path, b->path);
+}
+
+/* Copies the file's name without folder and ending. False: it is too long. */
+static bool copy_stem(const char *path, char stem[NAME_BYTES + 1])
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+	const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+
+	if (length == 0 || length > NAME_BYTES)
+		return false;
+	memcpy(stem, base, length);
+	stem[length] = '\0';
+	return true;
+}
+
+/* Adds the model and scenario files of a folder below the one of the path. */
+static void add_names(struct candidates *names, const char *path, const char *below)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_BYTES];
+	const struct dirent *entry;
+	DIR *opened;
+
+	if (snprintf(folder, sizeof(folder), "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path,
+		     slash || *below ? below : ".") >= PATH_BYTES)
+		return;
+	opened = opendir(*folder ? folder : ".");
+	while (opened && names->n < MOST_NAMES && (entry = readdir(opened)) != NULL) {
+		const char *ending = strrchr(entry->d_name, '.');
+		const bool is_model = ending && (!strcmp(ending, ".yaml") || !strcmp(ending, ".onnx") ||
+						 !strcmp(ending, ".prototxt"));
+		struct candidate *candidate = &names->all[names->n];
+
+		if (is_model && copy_stem(entry->d_name, candidate->stem) &&
+		    snprintf(candidate->path, sizeof(candidate->path), "%s%s", below, entry->d_name) <
+			    (int)sizeof(candidate->path))
+			names->n++;
+	}
+	if (opened)
+		closedir(opened);
+}
+
+/* Refuses a file that is not there, and names the one whose name is nearest: in its folder, or among the models. */
+static enum psd_status refuse_missing(const char *path, struct psd_error *err)
+{
+	static const char *const folders[] = {"", "models/", "scenarios/models/"};
+	const struct psd_place at = {.path = path};
+	const char *stems[MOST_NAMES + 1] = {NULL}, *near = NULL, *other;
+	struct candidates *names = calloc(1, sizeof(*names));
+	char stem[NAME_BYTES + 1];
+	unsigned index = 0;
+	enum psd_status status;
+
+	for (unsigned f = 0; names && f < sizeof(folders) / sizeof(folders[0]); f++)
+		add_names(names, path, folders[f]);
+	if (names)
+		qsort(names->all, names->n, sizeof(names->all[0]), compare_candidates);
+	for (unsigned i = 0; names && i < names->n; i++)
+		stems[i] = names->all[i].stem;
+	if (stems[0] && copy_stem(path, stem))
+		near = psd_spelling_find(stem, stems, &index) ? stems[index] : psd_spelling_nearest(stem, stems);
+	while (near && stems[index] != near)
+		index++;
+	other = near && index + 1 < names->n && !strcmp(names->all[index + 1].stem, near) ? names->all[index + 1].path
+											  : NULL;
+	status = near ? psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s, did you mean '%s'%s%s%s?",
+				      strerror(ENOENT), names->all[index].path, other ? " or '" : "",
+				      other ? other : "", other ? "'" : "")
+		      : psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(ENOENT));
+	free(names);
+	return status;
+}
+
 enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_kind kind, struct psd_error *err)
 {
 	const struct psd_place at = {.path = path};
@@ -50,6 +147,8 @@ enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_k
 
 	if (opened < 0 && reason == ENXIO && !stat(path, &facts) && S_ISSOCK(facts.st_mode))
 		return psd_error_set(err, PSD_EFILE, at, "is a socket, must be %s", kind_names[kind]);
+	if (opened < 0 && reason == ENOENT)
+		return refuse_missing(path, err);
 	if (opened < 0)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(reason));
 	psd_inputs_note(path);

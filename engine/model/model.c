@@ -14,7 +14,7 @@
 #include "engine/model/graph_build.h"
 #include "engine/model/layer.h"
 
-enum { MAX_KINDS = 64 };
+enum { MAX_KINDS = 64, MAX_KEYS = 8 };
 
 struct reader {
 	struct psd_graph_build build;
@@ -44,17 +44,23 @@ static enum psd_status missing(const struct psd_node *node, const char *key, con
 static const struct {
 	const char *name;
 	const struct psd_layer_kind *kind;
+	const char *method; /* value of the key 'method' that the name says; NULL: it says none */
 } other_names[] = {
-	{"conv2d", &psd_layer_conv},
-	{"convtranspose2d", &psd_layer_deconv},
-	{"linear", &psd_layer_inner_product},
-	{"dense", &psd_layer_inner_product},
-	{"batchnorm2d", &psd_layer_batch_norm},
-	{"localresponsenorm", &psd_layer_lrn},
-	{"multiheadattention", &psd_layer_attention},
-	{"channelshuffle", &psd_layer_shuffle},
-	{"upsample", &psd_layer_resize},
-	{"crossentropyloss", &psd_layer_softmax_loss},
+	{"conv2d", &psd_layer_conv, NULL},
+	{"convtranspose2d", &psd_layer_deconv, NULL},
+	{"linear", &psd_layer_inner_product, NULL},
+	{"dense", &psd_layer_inner_product, NULL},
+	{"batchnorm1d", &psd_layer_batch_norm, NULL},
+	{"batchnorm2d", &psd_layer_batch_norm, NULL},
+	{"localresponsenorm", &psd_layer_lrn, NULL},
+	{"multiheadattention", &psd_layer_attention, NULL},
+	{"channelshuffle", &psd_layer_shuffle, NULL},
+	{"upsample", &psd_layer_resize, NULL},
+	{"crossentropyloss", &psd_layer_softmax_loss, NULL},
+	{"maxpool2d", &psd_layer_pool, "max"},
+	{"avgpool2d", &psd_layer_pool, "average"},
+	{"adaptiveavgpool2d", &psd_layer_global_pool, NULL},
+	{"dropout2d", &psd_layer_dropout, NULL},
 };
 enum { N_OTHER_NAMES = sizeof(other_names) / sizeof(other_names[0]) };
 
@@ -72,15 +78,18 @@ static enum psd_status check_linear(const struct psd_node *layer, const struct p
 }
 
 /* Finds the kind by one of its other names, else by its name in model files. */
-static enum psd_status find_kind(const struct psd_node *node, const struct psd_layer_kind **kind, struct psd_error *err)
+static enum psd_status find_kind(const struct psd_node *node, const struct psd_layer_kind **kind, const char **method,
+				 struct psd_error *err)
 {
 	const char *names[MAX_KINDS + 1] = {NULL}, *others[N_OTHER_NAMES + 1] = {NULL};
 	unsigned index;
 
+	*method = NULL;
 	for (unsigned i = 0; i < N_OTHER_NAMES; i++)
 		others[i] = other_names[i].name;
 	if (node->kind == PSD_NODE_SCALAR && psd_spelling_find(node->text, others, &index)) {
 		*kind = other_names[index].kind;
+		*method = other_names[index].method;
 		return PSD_OK;
 	}
 	for (unsigned i = 0; psd_layer_kinds[i]; i++) {
@@ -92,16 +101,19 @@ static enum psd_status find_kind(const struct psd_node *node, const struct psd_l
 	return PSD_OK;
 }
 
-static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, const char **method,
+				 struct psd_error *err)
 {
 	const struct psd_node *node = psd_node_child(layer, "kind");
 
 	if (!node)
 		return missing(layer, "kind", spec->name, err);
-	PSD_TRY(find_kind(node, &spec->kind, err));
+	PSD_TRY(find_kind(node, &spec->kind, method, err));
 	if (spec->kind == &psd_layer_inner_product)
 		PSD_TRY(check_linear(layer, node, err));
 	spec->settings = spec->kind->defaults;
+	if (*method)
+		spec->settings.pool.method = strcmp(*method, "max") ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
 	if (spec->kind == &psd_layer_input)
 		return psd_error_set(
 			err, PSD_EINVAL, node->at,
@@ -259,13 +271,21 @@ static enum psd_status add_layer(struct reader *reader, const struct block *bloc
 {
 	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
 	/* collect_name() has checked the name */
+	struct psd_key keys[MAX_KEYS + 1] = {{.name = NULL}}; /* of a kind whose name says its method */
 	struct psd_layer_spec spec = {.at = layer->at,
 				      .name = name_in(reader, block, psd_node_child(layer, "name")->text)};
 
+	const char *method = NULL;
+
 	if (!spec.name)
 		return out_of_memory(reader, layer);
-	PSD_TRY(read_kind(layer, &spec, reader->err));
-	PSD_TRY(psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, reader->err));
+	PSD_TRY(read_kind(layer, &spec, &method, reader->err));
+	for (unsigned k = 0; method && k < MAX_KEYS && spec.kind->keys[k].name; k++) {
+		keys[k] = spec.kind->keys[k];
+		keys[k].is_required = keys[k].is_required && strcmp(keys[k].name, "method") != 0;
+	}
+	PSD_TRY(psd_layer_read_keys(&spec.settings, layer, spec.name, common, method ? keys : spec.kind->keys,
+				    reader->err));
 	PSD_TRY(read_inputs(reader, block, layer, &spec));
 	PSD_TRY(read_owner(reader, block, layer, &spec));
 	return psd_graph_build_add(&reader->build, &spec, reader->err);

@@ -791,6 +791,13 @@ static const struct family {
 	{transpose, 0, " Transpose "},
 	{blocks, 0, " DepthToSpace SpaceToDepth "},
 	{top, 0, " TopK "},
+	{psd_onnx_out_non_zero, 0, " NonZero "},
+	{psd_onnx_out_chosen, 0, " Compress Unique "},
+	{psd_onnx_out_suppression, 0, " NonMaxSuppression "},
+	{psd_onnx_out_regions, 0, " RoiAlign MaxRoiPool "},
+	{psd_onnx_out_grid, 0, " GridSample "},
+	{psd_onnx_out_columns, 0, " Col2Im "},
+	{psd_onnx_out_one_hot, 0, " OneHot "},
 };
 
 static bool has_op(const char *ops, const char *op)

@@ -643,10 +643,63 @@ static enum psd_status compute_scatter_nd(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Positions of all numbers that are not 0, a row for each axis. */
+static enum psd_status compute_non_zero(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = {.n_dims = 2};
+	uint64_t n = 0, at = 0;
+	double *numbers;
+
+	PSD_TRY(read_inputs(onnx, 1));
+	for (uint64_t e = 0; e < psd_onnx_elements(of); e++)
+		n += of->numbers[e] != 0;
+	result.dims[0] = of->n_dims ? of->n_dims : 1;
+	result.dims[1] = n;
+	PSD_TRY(put(onnx, &result, false, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(of); e++) {
+		uint64_t rest = e;
+
+		if (of->numbers[e] == 0)
+			continue;
+		for (unsigned d = of->n_dims; d-- > 0; rest /= of->dims[d])
+			numbers[d * n + at] = (double)(rest % of->dims[d]);
+		at++;
+	}
+	return PSD_OK;
+}
+
+/* Repeats a constant along each axis. */
+static enum psd_status compute_tile(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *repeats = psd_onnx_input(onnx, 1), result = *of;
+	double *numbers;
+
+	PSD_TRY(read_inputs(onnx, 2));
+	if (psd_onnx_elements(repeats) != of->n_dims)
+		return psd_onnx_refuse(onnx, "has %llu repeats for %u axes, must have equally many",
+				       (unsigned long long)psd_onnx_elements(repeats), of->n_dims);
+	for (unsigned d = 0; d < of->n_dims; d++) {
+		if (!(repeats->numbers[d] >= 0 && repeats->numbers[d] <= UINT32_MAX))
+			return psd_onnx_refuse(onnx, "repeats axis %u %g times", d, repeats->numbers[d]);
+		result.dims[d] = psd_saturated_mul(of->dims[d], (uint64_t)repeats->numbers[d]);
+	}
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
+		uint64_t rest = e, offset = 0, stride = 1;
+
+		for (unsigned d = of->n_dims; d-- > 0; rest /= result.dims[d], stride *= of->dims[d])
+			offset += stride * (rest % result.dims[d] % of->dims[d]);
+		numbers[e] = of->numbers[offset];
+	}
+	return PSD_OK;
+}
+
 static const struct {
 	const char *op;
 	enum psd_status (*compute)(struct psd_onnx *onnx);
 } others[] = {
+	{"NonZero", compute_non_zero},
+	{"Tile", compute_tile},
 	{"ScatterND", compute_scatter_nd},
 	{"ReduceMean", compute_reduce},
 	{"ReduceSum", compute_reduce},

@@ -165,7 +165,13 @@ enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind
 			      union psd_layer_settings settings, unsigned *layer)
 {
 	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1, .inputs = {*layer}};
+	const struct psd_shape shape = psd_onnx_shape(onnx, *layer);
+	const uint32_t sides[] = {shape.channels, shape.height, shape.width};
 
+	for (unsigned a = 1; kind == &psd_layer_permute && a < 3; a++)
+		if (sides[settings.permute.order[a] - 1] > PSD_LAYER_SIDE_MAX)
+			return psd_onnx_refuse(onnx, "needs a layer of %u positions along an axis, must be at most %u",
+					       sides[settings.permute.order[a] - 1], PSD_LAYER_SIDE_MAX);
 	return psd_onnx_add_beside(onnx, &spec, layer);
 }
 

@@ -326,6 +326,26 @@ static enum psd_status check_sizes(struct psd_onnx *onnx)
 	return psd_choices_check_inputs(onnx->choices, onnx->path, known, n, onnx->err);
 }
 
+/* True if an input of three axes is one map without a batch, as detectors read: the first convolution has its first axis
+ * as channels. */
+static bool is_one_map(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
+{
+	const Onnx__Node *conv = NULL;
+	const struct psd_onnx_value *weight;
+	const Onnx__Attribute *groups;
+	uint64_t channels;
+
+	for (size_t i = 0; i < onnx->graph->n_node && !conv; i++)
+		conv = strcmp(onnx->graph->node[i]->op_type, "Conv") ? NULL : onnx->graph->node[i];
+	weight = conv && conv->n_input > 1 ? psd_onnx_named(onnx, conv->input[1]) : NULL;
+	if (!psd_onnx_allows_other(onnx) || n != 3 || !weight || weight->kind != PSD_ONNX_CONSTANT ||
+	    weight->n_dims != 4)
+		return false;
+	groups = psd_onnx_attribute(conv, "group");
+	channels = psd_saturated_mul(weight->dims[1], groups && groups->i > 0 ? (uint64_t)groups->i : 1);
+	return dims[0] > 1 && dims[0] == channels && dims[1] != channels;
+}
+
 /* Adds the input layer. Integers of two axes are tokens: one channel with a row for each position. Maps have their
  * channels last, as in TensorFlow, if the last axis is small and the others are larger. */
 static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *input, struct psd_onnx_value *value)
@@ -334,6 +354,7 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 	struct psd_shape *shape = &spec.settings.shape;
 	struct psd_onnx_view view = {.layer = onnx->build.graph.n_layers};
 	uint64_t dims[PSD_ONNX_AXES_MAX] = {1, 1, 1, 1}, strides[PSD_ONNX_AXES_MAX], inner = 1;
+	uint64_t first = PSD_ONNX_BATCH; /* stride of the first axis */
 	unsigned n = 0;
 	bool is_integer, are_channels_last;
 
@@ -352,6 +373,13 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 	strides[1] = dims[2] * dims[3] * inner;
 	strides[2] = dims[3] * inner;
 	strides[3] = inner;
+	if (!is_integer && is_one_map(onnx, dims, n)) {
+		*shape = (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]};
+		strides[0] = dims[1] * dims[2];
+		strides[1] = dims[2];
+		strides[2] = 1;
+		first = strides[0];
+	}
 	if (is_integer && n == 2)
 		*shape = (struct psd_shape){1, (uint32_t)dims[1], 1};
 	if (are_channels_last) {
@@ -365,7 +393,7 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 				     "the input '%.100s' has more than %u positions", input->name, PSD_LAYER_SIDE_MAX);
 	for (unsigned a = 0; a < n; a++) {
 		psd_onnx_view_add_axis(&view);
-		psd_onnx_view_add_digit(&view, dims[a], a ? strides[a] : PSD_ONNX_BATCH);
+		psd_onnx_view_add_digit(&view, dims[a], a ? strides[a] : first);
 	}
 	*value = (struct psd_onnx_value){
 		.kind = PSD_ONNX_DATA, .view = view, .is_integer = is_integer, .expr = psd_onnx_expr_new(onnx)};
@@ -490,11 +518,43 @@ static bool reads_wrong(const struct psd_onnx *onnx, size_t i)
 	return false;
 }
 
+/* True if the branch is the one that is taken, or inside it. */
+static bool is_taken(struct psd_onnx *onnx, const struct psd_onnx_guard *guard)
+{
+	double number;
+
+	for (; guard; guard = guard->outer)
+		if (psd_onnx_is_scalar(onnx, psd_onnx_named(onnx, guard->condition), &number)
+			    ? (number != 0) != guard->is_then
+			    : !guard->is_preferred)
+			return false;
+	return true;
+}
+
+/* A condition's inputs are the condition, results of one branch, results of the other. */
+static enum psd_status convert_condition(struct psd_onnx *onnx, size_t i)
+{
+	const struct psd_onnx_guard *then = onnx->choices_of[i];
+	const unsigned n = (unsigned)onnx->node->n_output, first = is_taken(onnx, then) ? 1 : 1 + n;
+
+	onnx->n_open_conditions += psd_onnx_input(onnx, 0)->kind != PSD_ONNX_CONSTANT;
+	for (unsigned o = 0; o < n; o++) {
+		if (psd_onnx_input(onnx, first + o)->kind == PSD_ONNX_ABSENT)
+			return psd_onnx_refuse(onnx, "has a branch whose result '%.100s' no node makes",
+					       onnx->node->input[first + o]);
+		if (*onnx->node->output[o])
+			*psd_onnx_output(onnx, o) = *psd_onnx_input(onnx, first + o);
+	}
+	return PSD_OK;
+}
+
 static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 {
 	onnx->node = onnx->graph->node[i];
-	if (onnx->is_done[i])
+	if (onnx->is_done[i] || (onnx->guards && !is_taken(onnx, onnx->guards[i])))
 		return PSD_OK;
+	if (onnx->choices_of && onnx->choices_of[i])
+		return convert_condition(onnx, i);
 	for (unsigned k = 0; k < onnx->node->n_input; k++) {
 		const enum psd_onnx_kind kind = psd_onnx_input(onnx, k)->kind;
 
@@ -623,6 +683,7 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	for (size_t i = 0; i < model->n_opset_import; i++)
 		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
 			file->onnx.version = model->opset_import[i]->version;
+	PSD_TRY(psd_onnx_inline(&file->onnx, model));
 	PSD_TRY(read_graph(&file->onnx));
 	return seal(&file->onnx, &file->graph);
 }

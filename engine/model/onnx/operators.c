@@ -216,13 +216,35 @@ static enum psd_status add_input(struct psd_onnx *onnx, struct psd_layer_spec *s
 	return psd_layer_spec_add_input(spec, layer, (struct psd_place){.path = onnx->path}, onnx->err);
 }
 
+/* The input that has values, if all others are empty; otherwise NULL. */
+static struct psd_onnx_value *only_part(const struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *only = NULL;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < onnx->node->n_input; i++) {
+		struct psd_onnx_value *part = psd_onnx_input(onnx, i);
+
+		if (part->kind == PSD_ONNX_CONSTANT && !psd_onnx_elements(part))
+			continue;
+		only = part;
+		n++;
+	}
+	return n == 1 ? only : NULL;
+}
+
 static enum psd_status concat(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *first = psd_onnx_input(onnx, 0), *second = psd_onnx_input(onnx, 1), result;
 	struct psd_layer_spec spec = {.kind = &psd_layer_concat};
+	struct psd_onnx_value *only = only_part(onnx);
 	const struct psd_onnx_value *data = first->kind == PSD_ONNX_CONSTANT ? second : first;
 	unsigned axis = 0, layer;
 
+	if (only) {
+		*psd_onnx_output(onnx, 0) = *only;
+		return PSD_OK;
+	}
 	PSD_TRY(psd_onnx_check_data(onnx, data));
 	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), data->view.n_axes, &axis));
 	if (psd_onnx_is_parameter(first) && onnx->node->n_input == 2)
@@ -378,5 +400,8 @@ enum psd_status psd_onnx_convert(struct psd_onnx *onnx)
 			return operators[i].least_axes
 				       ? convert_data(onnx, operators[i].convert, operators[i].least_axes)
 				       : operators[i].convert(onnx);
+	if (!strcmp(node->op_type, "Loop") || !strcmp(node->op_type, "Scan"))
+		return psd_onnx_refuse(onnx, "repeats a graph as often as values say, which psd cannot know: "
+					     "model.outputs can leave it out");
 	return psd_onnx_refuse(onnx, "is an operator that has no layer in psd");
 }

@@ -3,6 +3,7 @@
  * number; a table of relative positions, written out for each pair of positions, repeats its rows. Refuses to guess:
  * other constants count as before. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,10 +48,53 @@ static bool is_vector(const struct psd_onnx_value *value)
 	return n <= 1;
 }
 
+/* Writes a key for a computed constant in the node's module. An exporter computes it for each call of the module, and
+ * numbers the calls, as in "conv.1_2". */
+static void write_key(const struct psd_onnx *onnx, const struct psd_onnx_value *value,
+		      char key[PSD_GRAPH_NAME_MAX + 40])
+{
+	char module[PSD_GRAPH_NAME_MAX + 1];
+	size_t n = 0;
+
+	psd_onnx_module_of(onnx, module);
+	for (const char *at = module; *at; at++) {
+		const size_t digits = *at == '_' ? strspn(at + 1, "0123456789") : 0;
+
+		if (digits && (!at[digits + 1] || at[digits + 1] == '.'))
+			at += digits;
+		else
+			module[n++] = *at;
+	}
+	module[n] = '\0';
+	snprintf(key, PSD_GRAPH_NAME_MAX + 40, "computed %p %s", (const void *)value->origin, module);
+}
+
 bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_value *value)
 {
-	return psd_onnx_allows_other(onnx) && onnx->is_counted[psd_onnx_identity_of(onnx, value)] &&
-	       (onnx->has_aliases || !is_vector(value));
+	char key[PSD_GRAPH_NAME_MAX + 40];
+	unsigned number;
+
+	if (!psd_onnx_allows_other(onnx))
+		return false;
+	if (value->is_computed && value->origin && onnx->has_aliases) {
+		write_key(onnx, value, key);
+		return psd_names_find(&onnx->modules, key, &number);
+	}
+	return onnx->is_counted[psd_onnx_identity_of(onnx, value)] && (onnx->has_aliases || !is_vector(value));
+}
+
+enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_onnx_value *value)
+{
+	const unsigned identity = psd_onnx_identity_of(onnx, value);
+	char key[PSD_GRAPH_NAME_MAX + 40];
+	const char *kept;
+
+	onnx->is_counted[identity] = identity != 0;
+	if (!value->is_computed || !value->origin || !onnx->has_aliases)
+		return PSD_OK;
+	write_key(onnx, value, key);
+	kept = psd_arena_copy(&onnx->arena, key, strlen(key));
+	return kept && psd_names_put(&onnx->modules, kept, 0) ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 
 static const char *folded_from(const Onnx__ValueInfo *info)
@@ -244,13 +288,23 @@ static enum numbers look_at(const struct psd_onnx_source *source, uint64_t eleme
 	return !has_second ? ARE_EQUAL : first == 0 || second == 0 ? IS_MASK : VARIOUS;
 }
 
-/* Numbers of a table that was written out: for each pair of positions, one for each head. */
+/* Numbers of a table that was written out: for each pair of positions, a row of numbers along one axis. */
 struct written {
-	uint64_t heads, pairs;
-	bool is_by_pairs; /* the numbers of a pair are neighbours */
+	uint64_t pairs, length; /* number of pairs, and of numbers in a row */
+	uint64_t inner;		/* distance between neighbours of a row */
 };
 
-/* Heads come first, as in [heads, N, N], or last, as in [N x N, heads]. */
+static struct written layout_along(const struct psd_onnx_value *value, unsigned axis)
+{
+	struct written written = {.length = value->dims[axis], .inner = 1};
+
+	for (unsigned d = axis + 1; d < value->n_dims; d++)
+		written.inner *= value->dims[d];
+	written.pairs = psd_onnx_elements(value) / written.length;
+	return written;
+}
+
+/* Rows of heads are along the first axis, as in [heads, N, N], or the last, as in [N x N, heads]. */
 static struct written layout_of(const struct psd_onnx_value *value)
 {
 	const unsigned n = value->n_dims;
@@ -258,18 +312,18 @@ static struct written layout_of(const struct psd_onnx_value *value)
 		       elements = psd_onnx_elements(value);
 	const bool is_by_pairs = last != value->dims[n - 2] && (n == 2 || value->dims[n - 2] == value->dims[n - 3]);
 
-	return is_by_pairs ? (struct written){last, elements / last, true}
-			   : (struct written){elements / pairs, pairs, false};
+	return is_by_pairs ? layout_along(value, n - 1)
+			   : (struct written){.pairs = pairs, .length = elements / pairs, .inner = pairs};
 }
 
-/* Hash of the numbers that all heads have for a pair of positions. */
+/* Hash of the row of a pair of positions. */
 static uint64_t hash_pair(const struct psd_onnx_source *source, struct written written, uint64_t pair)
 {
 	uint64_t hash = PSD_HASH_START;
 
-	for (uint64_t h = 0; h < written.heads; h++) {
-		const double number = psd_onnx_source_number(source, written.is_by_pairs ? pair * written.heads + h
-											 : h * written.pairs + pair);
+	for (uint64_t r = 0; r < written.length; r++) {
+		const uint64_t block = pair / written.inner * written.length + r;
+		const double number = psd_onnx_source_number(source, block * written.inner + pair % written.inner);
 
 		hash = psd_hash_bytes(hash, &number, sizeof(number));
 	}
@@ -352,12 +406,12 @@ static enum psd_status mark_bias(struct psd_onnx *onnx, struct psd_onnx_value *v
 	if (numbers == ARE_EQUAL && !psd_onnx_is_made_name(value->origin->name))
 		return PSD_OK; /* a parameter that begins with one number */
 	value->is_fixed = numbers != VARIOUS;
-	onnx->n_equal_tables += numbers == ARE_EQUAL && written.heads > 1;
+	onnx->n_equal_tables += numbers == ARE_EQUAL && written.length > 1;
 	if (value->is_fixed || 4 * (rows - is_masked) > 3 * written.pairs)
 		return PSD_OK;
 	value->is_table = true;
 	if (!is_seen(seen, hash)) {
-		onnx->table_values[value - onnx->values] = (rows - is_masked) * written.heads;
+		onnx->table_values[value - onnx->values] = (rows - is_masked) * written.length;
 		onnx->n_tables++;
 	}
 	return PSD_OK;
@@ -430,12 +484,40 @@ static enum psd_status mark_product(struct psd_onnx *onnx, struct psd_onnx_value
 	rank = find_rank(&source, rows, columns, work);
 	psd_onnx_source_close(&source);
 	free(work);
-	if (rank > 1 && MOST_RANK * rank <= rows) {
+	if (rank > 1 && MOST_RANK * rank <= rows && MOST_RANK * rank <= columns) {
 		value->is_table = true;
 		onnx->table_values[value - onnx->values] = rank * columns;
 		onnx->n_tables++;
 	}
 	return PSD_OK;
+}
+
+/* A computed constant that repeats its rows along some axis was looked up in a table, whose rows count. */
+static enum psd_status mark_rows(struct psd_onnx *onnx, struct psd_onnx_value *value)
+{
+	struct psd_onnx_source source;
+	uint64_t least = UINT64_MAX, rows, hash;
+	enum psd_status status = PSD_OK;
+
+	if (value->n_dims < 3 || psd_onnx_elements(value) > MOST_PAIRS ||
+	    psd_onnx_source_open(&source, onnx, value->origin))
+		return PSD_OK;
+	for (unsigned a = 0; a < value->n_dims && !status; a++) {
+		const struct written written = layout_along(value, a);
+
+		if (written.length < 2 || written.pairs < 4)
+			continue;
+		status = count_rows(onnx, &source, written, &rows, &hash);
+		if (!status && rows > 1 && 4 * rows <= 3 * written.pairs && rows * written.length < least)
+			least = rows * written.length;
+	}
+	psd_onnx_source_close(&source);
+	if (!status && least < UINT64_MAX) {
+		value->is_table = true;
+		onnx->table_values[value - onnx->values] = least;
+		onnx->n_tables++;
+	}
+	return status;
 }
 
 /* Decides about an initializer. A file without its numbers is no error here. */
@@ -452,6 +534,8 @@ static enum psd_status mark(struct psd_onnx *onnx, struct psd_onnx_value *value,
 		status = mark_bias(onnx, value, seen);
 	else if (value->is_computed)
 		status = mark_product(onnx, value);
+	if (!status && !is_score && value->is_computed && !value->is_table)
+		status = mark_rows(onnx, value);
 	onnx->err = err;
 	return status == PSD_ENOMEM ? psd_onnx_no_memory(onnx) : PSD_OK;
 }

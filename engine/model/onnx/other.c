@@ -143,22 +143,24 @@ static enum psd_status apply(struct psd_onnx *onnx, struct psd_onnx_value *value
 
 /* ---- parameters ---- */
 
-/* Counts a constant input as a parameter. A matrix counts once; equal vectors are written once by exporters. */
-static bool count_parameters(struct psd_onnx *onnx, const struct psd_onnx_value *value,
-			     struct psd_other_settings *settings, unsigned *n)
+/* Counts a constant input as a parameter. A matrix counts once; equal vectors are written once by exporters. *fits is
+ * false if the layer has no room for it. */
+static enum psd_status count_parameters(struct psd_onnx *onnx, const struct psd_onnx_value *value,
+					struct psd_other_settings *settings, unsigned *n, bool *fits)
 {
 	const Onnx__Tensor *tensor = value->origin ? value->origin : value->derived_from;
 	const unsigned number = tensor && tensor->name ? psd_onnx_number_of(onnx, tensor->name) : 0;
 	const uint64_t elements = value->is_table ? onnx->table_values[number] : psd_onnx_elements(value);
 
+	*fits = true;
 	if (psd_onnx_is_counted(onnx, value) || (value->is_table && !elements))
-		return true;
-	if (*n == PSD_OTHER_TENSORS_MAX || elements > UINT32_MAX)
-		return false;
+		return PSD_OK;
+	*fits = *n < PSD_OTHER_TENSORS_MAX && elements <= UINT32_MAX;
+	if (!*fits)
+		return PSD_OK;
 	onnx->used[number] += psd_onnx_elements(value);
-	onnx->is_counted[psd_onnx_identity_of(onnx, value)] = number != 0;
 	settings->parameters[(*n)++] = elements;
-	return true;
+	return psd_onnx_note_counted(onnx, value);
 }
 
 /* Makes the first input, a constant, the output of a layer with its parameters, if the node computes with parameters
@@ -185,14 +187,16 @@ static enum psd_status lift(struct psd_onnx *onnx, bool *is_done)
 /* ---- inputs, continued ---- */
 
 /* Makes all inputs constants or outputs of layers. */
-static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_lifted, bool *is_done)
+static enum psd_status settle_inputs(struct psd_onnx *onnx, bool *is_lifted, bool *had_scores, bool *is_done)
 {
 	unsigned n_data = 0;
 
+	*had_scores = false;
 	*is_done = true;
 	for (unsigned i = 0; i < onnx->node->n_input && *is_done; i++) {
 		struct psd_onnx_value *value = psd_onnx_input(onnx, i);
 
+		*had_scores = *had_scores || value->kind == PSD_ONNX_SCORES;
 		if (value->kind == PSD_ONNX_SCORES)
 			PSD_TRY(settle_scores(onnx, value, is_done));
 		if (!*is_done || value->kind == PSD_ONNX_ABSENT || value->kind == PSD_ONNX_CONSTANT)
@@ -219,6 +223,7 @@ enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_
 	struct psd_layer_spec spec = {.kind = &psd_layer_other, .settings = psd_layer_other.defaults};
 	struct psd_other_settings *settings = &spec.settings.other;
 	unsigned layer, n_tensors = 0;
+	bool fits;
 
 	*is_done = false;
 	settings->forward_flops = out->flops < PSD_LAYER_FIGURE_MAX ? out->flops : PSD_LAYER_FIGURE_MAX - 1;
@@ -231,10 +236,12 @@ enum psd_status psd_onnx_put_other(struct psd_onnx *onnx, const struct psd_onnx_
 		spec.inputs[spec.n_inputs++] = 0;
 	for (unsigned i = 0; out->has_parameters && i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
+		const bool counts = psd_onnx_is_trained(value) || (!out->is_lifted && psd_onnx_is_made(onnx, value));
 
-		if (!(out->no_parameters >> i & 1u) && (!out->lifted || out->lifted == value) &&
-		    (psd_onnx_is_trained(value) || (!out->is_lifted && psd_onnx_is_made(onnx, value))) &&
-		    !count_parameters(onnx, value, settings, &n_tensors))
+		if (out->no_parameters >> i & 1u || !counts || (out->lifted && out->lifted != value))
+			continue;
+		PSD_TRY(count_parameters(onnx, value, settings, &n_tensors, &fits));
+		if (!fits)
 			return PSD_OK;
 	}
 	if (out->reads_output)
@@ -283,6 +290,7 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 	struct psd_onnx_out out = {.has_parameters = true};
 	struct psd_onnx_value result;
 	unsigned n_data = 0;
+	bool had_scores;
 
 	*is_done = false;
 	if (psd_onnx_is_quantized_parameter(onnx)) {
@@ -291,13 +299,17 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 		*is_done = true;
 		return PSD_OK;
 	}
-	PSD_TRY(settle_inputs(onnx, &out.is_lifted, is_done));
+	PSD_TRY(settle_inputs(onnx, &out.is_lifted, &had_scores, is_done));
 	if (!*is_done)
 		return PSD_OK;
 	for (unsigned i = 0; i < onnx->node->n_input && n_data < PSD_ONNX_OTHER_INPUTS_MAX; i++)
 		if (psd_onnx_input(onnx, i)->kind == PSD_ONNX_DATA)
 			data[n_data++] = psd_onnx_input(onnx, i);
 	PSD_TRY(psd_onnx_infer_out(onnx, &out, is_done));
+	if (!*is_done && had_scores) { /* as the outputs of layers the scores have a shape */
+		*is_done = true;
+		return psd_onnx_convert(onnx);
+	}
 	if (!*is_done)
 		return PSD_OK;
 	out.flops = out.is_lifted && !out.is_product ? 0 : out.flops;

@@ -43,6 +43,15 @@ bool psd_onnx_out_product(struct psd_onnx_out *out, const struct psd_onnx_view *
 /* Sets *out to the output of onnx->node, as the rules of its operator say. *is_done is false if psd has no rule for the
  * operator. */
 enum psd_status psd_onnx_infer_out(struct psd_onnx *onnx, struct psd_onnx_out *out, bool *is_done) PSD_MUST_CHECK;
+/* Rules of operators that select by value or sample regions (sizes.c): each sets *out to the output of onnx->node.
+ * False: its shape is not known. */
+bool psd_onnx_out_non_zero(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_chosen(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_suppression(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_regions(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_grid(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_columns(struct psd_onnx *onnx, struct psd_onnx_out *out);
+bool psd_onnx_out_one_hot(struct psd_onnx *onnx, struct psd_onnx_out *out);
 /* True if onnx->node only converts quantized values of the file to a parameter. */
 bool psd_onnx_is_quantized_parameter(const struct psd_onnx *onnx);
 /* Adds a layer of kind `other` with the output `out`, which reads the n_data values data[]. *result: output of the

@@ -58,6 +58,14 @@ enum psd_onnx_kind {
 	PSD_ONNX_WRONG, /* output of a node that cannot be converted, or of a node that reads such an output */
 };
 
+/* Branch of a condition that nodes belong to. */
+struct psd_onnx_guard {
+	const struct psd_onnx_guard *outer; /* NULL: the condition is in the graph itself */
+	const char *condition;		    /* name of a value */
+	bool is_then;
+	bool is_preferred; /* taken if the condition depends on samples */
+};
+
 struct psd_onnx_expr;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
@@ -117,6 +125,12 @@ struct psd_onnx {
 	unsigned *consumers;   /* per value: number of the first needed node that reads it */
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
 	bool *is_done;	       /* per node: the node was converted, or needs no conversion */
+	/* Per node: branch that the node belongs to; NULL: it is in none. The arrays are NULL if no node has a graph. */
+	const struct psd_onnx_guard **guards;
+	const struct psd_onnx_guard **choices_of; /* per node: then-branch of a node If; NULL for other nodes */
+	unsigned n_open_conditions;		  /* nodes If whose condition depends on samples */
+	unsigned n_bounds;			  /* nodes whose output's size depends on values */
+	const Onnx__Node *first_bound;
 	bool has_loss;
 	bool has_1d_windows; /* some window of the network moves along a single axis */
 	/* array of layers that have a whole matrix of the file as their weight, in the order of the graph */
@@ -211,6 +225,12 @@ enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsig
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n) PSD_MUST_CHECK;
 
+/* ---- graphs inside nodes (inline.c) ---- */
+
+/* Replaces calls of functions, loops of constant length and branches by their nodes. Called before anything else is
+ * read. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model) PSD_MUST_CHECK;
+
 /* ---- constants (constant.c) ---- */
 
 bool psd_onnx_is_real(int32_t type); /* true if the type has fractions, such as float */
@@ -272,6 +292,8 @@ enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx) PSD_MUST_CHECK;
 unsigned psd_onnx_identity_of(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 /* True if a prediction counts this very parameter already, in another layer. Vectors are never known to be one. */
 bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
+/* Records that a layer has the parameter. */
+enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
 /* true if the exporter lists the name as being of that kind */
 bool psd_onnx_is_listed(const struct psd_onnx *onnx, const char *name, enum psd_onnx_listed kind);
 /* True if the exporter chose the tensor's name, so the tensor is not simply a module's. */

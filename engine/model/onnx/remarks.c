@@ -349,6 +349,19 @@ static void add_tables(struct psd_onnx *onnx)
 			onnx->n_equal_tables);
 }
 
+/* Says which sizes and branches depend on samples. */
+static void add_bounds(struct psd_onnx *onnx)
+{
+	if (onnx->n_bounds) {
+		psd_text_add(&onnx->doubts, "the size of %u outputs depends on values, first of '", onnx->n_bounds);
+		psd_text_add_plain(&onnx->doubts, onnx->first_bound->name ? onnx->first_bound->name : "");
+		psd_text_add(&onnx->doubts, "' (%.40s): the largest size counts\n", onnx->first_bound->op_type);
+	}
+	if (onnx->n_open_conditions)
+		psd_text_add(&onnx->doubts, "%u conditions depend on values: the branch with more nodes counts\n",
+			     onnx->n_open_conditions);
+}
+
 /* Says how many names of the exporter's list are missing, those of tied and equal parameters among them. */
 static void add_missing(struct psd_onnx *onnx)
 {
@@ -394,6 +407,7 @@ void psd_onnx_add_remarks(struct psd_onnx *onnx)
 	uint64_t more, fewer;
 
 	add_ties(onnx);
+	add_bounds(onnx);
 	more = add_folded(onnx);
 	more += add_zeros(onnx);
 	more += add_single(onnx);

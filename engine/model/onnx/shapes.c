@@ -94,6 +94,41 @@ enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view 
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
+static bool is_nothing(const struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+
+	return of->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(of) == 0 && psd_onnx_allows_other(onnx);
+}
+
+/* Sets the output to a constant without numbers, as the input is. */
+static enum psd_status put_nothing(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
+{
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+	bool has_zero = false;
+
+	result.n_dims = n;
+	for (unsigned a = 0; a < n; a++) {
+		result.dims[a] = dims[a];
+		has_zero = has_zero || !dims[a];
+	}
+	if (!has_zero && n)
+		result.dims[0] = 0;
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* The same for a wanted shape. 0 keeps an axis. */
+static enum psd_status reshape_nothing(const struct psd_onnx *onnx, const int64_t wanted[], unsigned n)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	uint64_t dims[PSD_ONNX_AXES_MAX] = {0};
+
+	for (unsigned a = 0; a < n; a++)
+		dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : wanted[a] == 0 && a < of->n_dims ? of->dims[a] : 0;
+	return put_nothing(onnx, dims, n);
+}
+
 static enum psd_status reshape(struct psd_onnx *onnx)
 {
 	int64_t wanted[PSD_ONNX_AXES_MAX];
@@ -102,6 +137,8 @@ static enum psd_status reshape(struct psd_onnx *onnx)
 	unsigned n, open = PSD_ONNX_AXES_MAX;
 
 	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	if (is_nothing(onnx))
+		return reshape_nothing(onnx, wanted, n);
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		values *= psd_onnx_view_dim(&view, a);
@@ -140,17 +177,24 @@ static enum psd_status squeeze(struct psd_onnx *onnx)
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
 	bool is_named[PSD_ONNX_AXES_MAX];
-	unsigned n, n_dims = 0, next = 0;
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	const bool is_empty = is_nothing(onnx);
+	unsigned n, n_axes, n_dims = 0, next = 0;
 
-	PSD_TRY(psd_onnx_read_view(onnx, &view));
-	PSD_TRY(psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n));
-	for (unsigned a = 0; a < view.n_axes + (are_added ? n : 0); a++) {
-		const uint64_t dim =
-			(are_added && is_named[a]) || next == view.n_axes ? 1 : psd_onnx_view_dim(&view, next++);
+	if (!is_empty)
+		PSD_TRY(psd_onnx_read_view(onnx, &view));
+	n_axes = is_empty ? of->n_dims : view.n_axes;
+	PSD_TRY(psd_onnx_mark_axes(onnx, n_axes, are_added, is_named, &n));
+	for (unsigned a = 0; a < n_axes + (are_added ? n : 0); a++) {
+		const bool is_new = (are_added && is_named[a]) || next == n_axes;
+		const uint64_t dim = is_new ? 1 : is_empty ? of->dims[next] : psd_onnx_view_dim(&view, next);
 
+		next += !is_new;
 		if (are_added || (!is_named[a] && (n || dim != 1)))
 			dims[n_dims++] = dim;
 	}
+	if (is_empty)
+		return put_nothing(onnx, dims, n_dims);
 	return psd_onnx_reshape_to(onnx, view, dims, n_dims);
 }
 
@@ -162,6 +206,8 @@ static enum psd_status expand(struct psd_onnx *onnx)
 	unsigned n, n_dims;
 
 	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	if (is_nothing(onnx))
+		return reshape_nothing(onnx, wanted, n);
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	n_dims = n > view.n_axes ? n : view.n_axes;
 	for (unsigned a = 0; a < n_dims; a++) {
@@ -254,21 +300,29 @@ static enum psd_status space_to_depth(struct psd_onnx *onnx)
 
 static enum psd_status shape(struct psd_onnx *onnx)
 {
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = {.kind = PSD_ONNX_CONSTANT, .n_dims = 1};
 	const bool is_integer = !strcmp(onnx->node->op_type, "Size");
+	const bool is_empty = of->kind == PSD_ONNX_CONSTANT && !psd_onnx_elements(of); /* no view has no values */
 	int64_t start = psd_onnx_integer(onnx, "start", 0), end = psd_onnx_integer(onnx, "end", PSD_ONNX_AXES_MAX);
-	struct psd_onnx_view view;
+	struct psd_onnx_view view = {.layer = 0};
 	double *numbers = psd_arena_take(&onnx->arena, PSD_ONNX_AXES_MAX * sizeof(*numbers)), count = 1;
+	unsigned n;
 
-	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	if (!is_empty)
+		PSD_TRY(psd_onnx_read_view(onnx, &view));
 	if (!numbers)
 		return psd_onnx_no_memory(onnx);
-	start = psd_onnx_clamp(start, view.n_axes);
-	end = psd_onnx_clamp(end, view.n_axes);
-	for (int64_t a = start; a < end; a++)
-		numbers[a - start] = (double)psd_onnx_view_dim(&view, (unsigned)a);
-	for (unsigned a = 0; a < view.n_axes; a++)
-		count *= (double)psd_onnx_view_dim(&view, a);
+	n = is_empty ? of->n_dims : view.n_axes;
+	start = psd_onnx_clamp(start, n);
+	end = psd_onnx_clamp(end, n);
+	for (int64_t a = 0; a < n; a++) {
+		const double side = (double)(is_empty ? of->dims[a] : psd_onnx_view_dim(&view, (unsigned)a));
+
+		count *= side;
+		if (a >= start && a < end)
+			numbers[a - start] = side;
+	}
 	result.dims[0] = end > start ? (uint64_t)(end - start) : 0;
 	result.n_dims = is_integer ? 0 : 1;
 	if (is_integer)

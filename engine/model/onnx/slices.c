@@ -14,12 +14,20 @@ static enum psd_status narrow(struct psd_onnx *onnx, struct psd_onnx_view *view,
 			       (unsigned long long)n, axis, (unsigned long long)first);
 }
 
-/* Sets the output to no position of a constant's axis, as files do that compute shapes. */
+/* Sets the output to no position of an axis, as files do that compute shapes or shift maps by 0. */
 static enum psd_status put_empty(struct psd_onnx *onnx, unsigned axis)
 {
 	static const double none[1];
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 
+	if (result.kind == PSD_ONNX_DATA) {
+		const struct psd_onnx_view view = result.view;
+
+		result = (struct psd_onnx_value){
+			.kind = PSD_ONNX_CONSTANT, .n_dims = view.n_axes, .is_real = !result.is_integer};
+		for (unsigned a = 0; a < view.n_axes; a++)
+			result.dims[a] = psd_onnx_view_dim(&view, a);
+	}
 	result.dims[axis] = 0;
 	result.numbers = result.computed = none;
 	result.origin = NULL;
@@ -37,6 +45,12 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 	PSD_TRY(psd_onnx_integers(onnx, "ends", 2, ends, PSD_ONNX_AXES_MAX, &n_ends));
 	PSD_TRY(psd_onnx_integers(onnx, "axes", 3, axes, PSD_ONNX_AXES_MAX, &n_axes));
 	PSD_TRY(psd_onnx_integers(onnx, "steps", 4, steps, PSD_ONNX_AXES_MAX, &n_steps));
+	if (psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT && !psd_onnx_elements(psd_onnx_input(onnx, 0)) &&
+	    n_ends == n && (!n_axes || n_axes == n) && (!n_steps || n_steps == n)) {
+		for (unsigned i = 0; i < n && !n_steps; i++)
+			steps[i] = 1;
+		return psd_onnx_slice_numbers(onnx, starts, ends, n_axes ? axes : NULL, steps, n);
+	}
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	if (n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n))
 		return psd_onnx_refuse(onnx, "has %u starts, %u ends, %u axes, %u steps, must have equally many", n,
@@ -50,7 +64,8 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 		dim = (int64_t)psd_onnx_view_dim(&view, axis);
 		first = psd_onnx_clamp(starts[i], dim);
 		end = psd_onnx_clamp(ends[i], dim);
-		if (step >= 1 && end <= first && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
+		if (step >= 1 && end <= first &&
+		    (psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT || psd_onnx_allows_other(onnx)))
 			return put_empty(onnx, axis);
 		if (step < 0 && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
 			return psd_onnx_slice_numbers(onnx, starts, ends, n_axes ? axes : NULL, steps, n);

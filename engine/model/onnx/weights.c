@@ -18,8 +18,8 @@ enum psd_status psd_onnx_bind(struct psd_onnx *onnx, unsigned layer, const char 
 
 	if (value->kind == PSD_ONNX_CONSTANT && value->origin && value->origin->name)
 		onnx->used[psd_onnx_number_of(onnx, value->origin->name)] += psd_onnx_elements(value);
-	if (psd_onnx_identity_of(onnx, value))
-		onnx->is_counted[psd_onnx_identity_of(onnx, value)] = true;
+	if (value->kind == PSD_ONNX_CONSTANT)
+		PSD_TRY(psd_onnx_note_counted(onnx, value));
 	if (value->kind != PSD_ONNX_CONSTANT || !value->origin || value->is_gathered ||
 	    onnx->build.graph.layers[layer].n_shared)
 		return PSD_OK;

@@ -184,6 +184,10 @@ Test(spelling, layer_kinds_have_names_of_pytorch_too)
 		{"kind: BatchNorm2d", &psd_layer_batch_norm},
 		{"kind: LayerNorm", &psd_layer_layer_norm},
 		{"kind: ReLU", &psd_layer_relu},
+		{"kind: MaxPool2d, kernel: 2, stride: 2", &psd_layer_pool},
+		{"kind: AdaptiveAvgPool2d", &psd_layer_global_pool},
+		{"kind: Dropout2d, ratio: 0.5", &psd_layer_dropout},
+		{"kind: BatchNorm1d", &psd_layer_batch_norm},
 		{"kind: affine, factor: 2", &psd_layer_affine},
 	};
 	struct psd_graph graph;
@@ -196,6 +200,31 @@ Test(spelling, layer_kinds_have_names_of_pytorch_too)
 		cr_expect_str_eq(graph.layers[1].kind->name, layers[i].kind->name);
 		psd_graph_release(&graph);
 	}
+}
+
+Test(spelling, the_pooling_of_means_has_its_name)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(read_layer(&graph, "kind: AvgPool2d, kernel: 2, stride: 2", &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(graph.layers[1].settings.pool.method, PSD_POOL_AVERAGE);
+	psd_graph_release(&graph);
+}
+
+Test(spelling, a_model_that_is_not_there_gets_the_name_of_one_that_is)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_expect_eq(psd_graph_load(&graph, "scenarios/GPT2", &err), PSD_EFILE);
+	cr_expect_str_eq(err.text, "scenarios/GPT2: cannot be opened: No such file or directory, did you mean "
+				   "'gpt2.yaml' or 'models/gpt2.yaml'?");
+	cr_expect_eq(psd_graph_load(&graph, "scenarios/models/ResNet-50.yaml", &err), PSD_EFILE);
+	cr_expect_str_eq(err.text, "scenarios/models/ResNet-50.yaml: cannot be opened: No such file or directory, did "
+				   "you mean 'resnet50.yaml'?");
+	cr_expect_eq(psd_graph_load(&graph, "scenarios/unheard", &err), PSD_EFILE);
+	cr_expect_str_eq(err.text, "scenarios/unheard: cannot be opened: No such file or directory");
 }
 
 Test(spelling, an_older_file_cannot_take_a_linear_layer_for_an_affine_map)

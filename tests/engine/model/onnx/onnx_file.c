@@ -34,6 +34,7 @@ static void *grown(void *items, size_t n, size_t size)
 	}
 NEW(Onnx__Model, model)
 NEW(Onnx__Graph, graph)
+NEW(Onnx__Function, function)
 NEW(Onnx__Node, node)
 NEW(Onnx__Tensor, tensor)
 NEW(Onnx__ValueInfo, value_info)
@@ -184,7 +185,7 @@ static Onnx__ValueInfo *take_input(const char **at)
 {
 	Onnx__ValueInfo *input = new_value_info();
 
-	input->name = take_word(at, "");
+	input->name = take_word(at, ";}");
 	input->type = new_type();
 	input->type->tensor_type = new_tensor_type();
 	input->type->tensor_type->elem_type = take_type(at);
@@ -220,11 +221,38 @@ static void take_list(const char **at, Onnx__Attribute *attribute)
 	}
 }
 
+static void take_line(const char **at, Onnx__Model *model);
+
+/* Lines of an inner graph, each up to ';', in braces. */
+static Onnx__Graph *take_graph(const char **at)
+{
+	Onnx__Model *model = new_model();
+	Onnx__Graph *graph = model->graph = new_graph();
+
+	while (!take(at, "}")) {
+		take_line(at, model);
+		(void)take(at, ";");
+	}
+	model->graph = NULL;
+	onnx__model__free_unpacked(model, NULL);
+	return graph;
+}
+
 static void take_value(const char **at, Onnx__Attribute *attribute)
 {
 	const char *from = *at;
 
-	if (take(at, "[")) {
+	if (take(at, "{")) {
+		Onnx__Graph *graph = take_graph(at);
+
+		attribute->has_g = true;
+		attribute->g.len = onnx__graph__get_packed_size(graph);
+		attribute->g.data = grown(NULL, attribute->g.len, 1);
+		onnx__graph__pack(graph, attribute->g.data);
+		onnx__graph__free_unpacked(graph, NULL);
+	} else if (take(at, "&")) {
+		attribute->ref = take_word(at, ";}");
+	} else if (take(at, "[")) {
 		take_list(at, attribute);
 	} else if (take(at, "\"")) {
 		char *text = take_word(at, "\"");
@@ -265,13 +293,13 @@ static void take_node(const char **at, Onnx__Node *node)
 		if (take(at, ",") && (skip(at), **at == ')'))
 			APPEND(node, input, copy_of("", 0));
 	}
-	for (skip(at); **at && **at != '\n'; skip(at)) {
+	for (skip(at); **at && !strchr("\n;}", **at); skip(at)) {
 		Onnx__Attribute *attribute;
 
 		if (take(at, "@name=")) {
-			node->name = take_word(at, "\n");
+			node->name = take_word(at, ";");
 		} else if (take(at, "@domain=")) {
-			node->domain = take_word(at, "\n");
+			node->domain = take_word(at, ";");
 		} else if (take(at, "@scopes=")) {
 			take_metadata(at, node, "pkg.torch.onnx.name_scopes");
 		} else if (take(at, "@fx=")) {
@@ -341,17 +369,48 @@ static void add_folded(const char **at, Onnx__Graph *graph)
 	APPEND(graph, value_info, info);
 }
 
+/* NAME (INPUTS) -> (OUTPUTS) ATTRIBUTES { LINES }, of the domain "local". */
+static void take_function(const char **at, Onnx__Model *model)
+{
+	Onnx__Function *function = new_function();
+	Onnx__Graph *graph;
+	ProtobufCBinaryData bytes;
+
+	function->name = take_word(at, "(");
+	function->domain = copy_of("local", 5);
+	for (expect(at, "("); !take(at, ")"); (void)take(at, ","))
+		APPEND(function, input, take_word(at, ",)"));
+	expect(at, "->");
+	for (expect(at, "("); !take(at, ")"); (void)take(at, ","))
+		APPEND(function, output, take_word(at, ",)"));
+	while (!take(at, "{"))
+		APPEND(function, attribute, take_word(at, "{"));
+	graph = take_graph(at);
+	function->node = graph->node;
+	function->n_node = graph->n_node;
+	graph->node = NULL;
+	graph->n_node = 0;
+	onnx__graph__free_unpacked(graph, NULL);
+	bytes.len = onnx__function__get_packed_size(function);
+	bytes.data = grown(NULL, bytes.len, 1);
+	onnx__function__pack(function, bytes.data);
+	onnx__function__free_unpacked(function, NULL);
+	APPEND(model, functions, bytes);
+}
+
 static void take_line(const char **at, Onnx__Model *model)
 {
 	Onnx__Graph *graph = model->graph;
 	char *word;
 
-	if (take(at, "opset ")) {
+	if (take(at, "function ")) {
+		take_function(at, model);
+	} else if (take(at, "opset ")) {
 		model->opset_import[0]->version = (int64_t)take_number(at);
 	} else if (take(at, "input ")) {
 		APPEND(graph, input, take_input(at));
 	} else if (take(at, "output ")) {
-		add_output(graph, take_word(at, ""));
+		add_output(graph, take_word(at, ";}"));
 	} else if (take(at, "listed ")) {
 		char *kind = take_word(at, ""), *name = take_word(at, "");
 

@@ -10,6 +10,8 @@
  *   output y                              else the last node's first output
  *   listed PARAMETER fc.weight            a name that PyTorch's exporter lists, or BUFFER, or CONSTANT_TENSOR
  *   folded v from fc.weight s             a value that an exporter computed from others
+ *   y = If(c) then_branch={ a = Relu(x); output a } else_branch={ b = Neg(x); output b }
+ *   function f (x, y) -> (z) alpha { z = Add(x, y) a=&alpha }   called as z = f(x, y) alpha=1 @domain=local
  *
  * After a node, @scopes=... to the next @ or the end of the line is what PyTorch says of modules, @fx=... of the call,
  * @rules=... of the rules that changed it. */

@@ -96,17 +96,18 @@ Test(onnx_origins, a_bias_before_a_folded_norm_is_said)
 	       10, "PyTorch counts 14 parameters\n");
 }
 
-/* Rows are 1 2 3 ... and 1 1 1 ... in other shares: two coordinates times a matrix of 2 x 8. */
+/* Rows are 1 2 3 ... and 1 1 1 ... in other shares: two coordinates times a matrix of 2 x 16. */
 Test(onnx_origins, coordinates_times_a_parameter_count_as_the_parameter)
 {
 	char text[4096];
 	int n = snprintf(text, sizeof(text),
-			 "listed PARAMETER w\nfolded v from w c\ninput x f32[b,16,8]\nv: f32[16,8] =");
+			 "listed PARAMETER w\nfolded v from w c\ninput x f32[b,16,16]\nv: f32[16,16] =");
 
-	for (int i = 0; i < 128; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", (i / 8 + 1) * (i % 8 + 1) + (i / 8 * 5) % 7);
+	for (int i = 0; i < 256; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %d",
+			      (i / 16 + 1) * (i % 16 + 1) + (i / 16 * 5) % 7);
 	snprintf(text + n, sizeof(text) - (size_t)n, "\ny = Add(x, v)\n");
-	counts(text, 16, "written-out tables of positions: 1 count 16 parameters");
+	counts(text, 32, "written-out tables of positions: 1 count 32 parameters");
 }
 
 Test(onnx_origins, layers_over_constants_count)
