@@ -67,6 +67,10 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_SETTING, .prefix = "sweep.", .is_list = true, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
+	{OPTION("--question", "NAME",
+		"answer only this question: efficiency, knee, bandwidth, bucket, best, break-even, "
+		"hours, clusters, memory, failures or runs"),
+	 .kind = PSD_OPTION_TEXT, AT(question), .commands = OF(ASK)},
 	{OPTION("--shard", "I/N", "predict part I of N of the rows; `psd-sim merge` joins the CSV of all"),
 	 .kind = PSD_OPTION_TEXT, AT(shard), .commands = OF(PREDICT)},
 	{OPTION("--jobs", "N", "make N rows of the table in parallel. Default: one for each processor core"),

@@ -236,16 +236,26 @@ static bool shard_field(const struct psd_result *result, unsigned c, struct psd_
 	return true;
 }
 
+/* Tells whether a swept key has a value for the result: keys of a system have none for other systems. */
+static bool has_swept(const struct psd_result *result, unsigned key)
+{
+	const unsigned system = psd_scenario_swept_system(result->swept, key);
+
+	return system == result->swept->n_systems || !result->system ||
+	       result->system == &result->swept->systems[system];
+}
+
 bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
 	const unsigned n_columns = result->swept ? SWEPT_COLUMNS : COLUMNS;
 
 	if (c >= n_columns && result->swept && c < n_columns + result->swept->n_swept) {
 		const struct psd_swept *swept = &result->swept->swept[c - n_columns];
+		const bool is_there = has_swept(result, c - n_columns);
 
 		*field = (struct psd_field){.name = swept->column,
-					    .text = swept->has_number ? NULL : swept->value,
-					    .number = {swept->has_number, swept->number},
+					    .text = swept->has_number || !is_there ? NULL : swept->value,
+					    .number = {swept->has_number && is_there, swept->number},
 					    .digits = RATE_DIGITS};
 		return true;
 	}
@@ -465,7 +475,7 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 				continue;
 			psd_grid_add_row(&grid);
 			for (unsigned k = 0; k < n_swept; k++)
-				psd_grid_set(&grid, k, "%s", result->swept->swept[k].text);
+				psd_grid_set(&grid, k, "%s", has_swept(result, k) ? result->swept->swept[k].text : "");
 			for (unsigned t = 0; t < IN_TABLES; t++)
 				if (says_something(&table, in_tables[t]))
 					set_cell(&grid, n_swept + t, &table, &columns[in_tables[t]], result);
