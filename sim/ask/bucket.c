@@ -2,6 +2,8 @@
 #include "engine/base/units.h"
 #include "sim/ask/ask.h"
 
+enum { MIB = 1 << 20 };
+
 static bool takes_size(const struct psd_system *system)
 {
 	return system->fuse_bytes > 0;
@@ -34,9 +36,13 @@ static void find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bp
 
 static void add_size(struct psd_text *text, const struct psd_answer_value *value)
 {
+	const uint64_t bytes = (uint64_t)value->number;
 	char size[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(text, "%s", psd_units_write_bytes((uint64_t)value->number, size));
+	if (bytes % MIB == 0) /* as people write sizes of buckets */
+		psd_text_add(text, "%llu MiB", (unsigned long long)(bytes / MIB));
+	else
+		psd_text_add(text, "%s", psd_units_write_bytes(bytes, size));
 	psd_text_add(text, " (");
 	psd_answer_add_number(text, value->samples_per_sec);
 	psd_text_add(text, " samples/s)");
@@ -53,7 +59,7 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		return;
 	answer = psd_answers_add(answers, "bucket", psd_ask_system_name(ask, system));
 	text = &answer->sentence;
-	psd_text_add(text, "Of %u sizes of buckets, %s is fastest with ", ask->scenario->n_sweep_fuses, answer->system);
+	psd_text_add(text, "%s is fastest with buckets of ", answer->system);
 	add_size(text, &best);
 	psd_text_add(text, " on ");
 	psd_answer_add_nodes(text, ask->most_nodes);
@@ -61,7 +67,7 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_answer_add_rate(text, bandwidth_bps);
 	psd_text_add(text, ", and slowest with ");
 	add_size(text, &worst);
-	psd_text_add(text, ".");
+	psd_text_add(text, ", of the %u sizes of the sweep.", ask->scenario->n_sweep_fuses);
 	psd_answer_add_value(answers, answer, best);
 	worst.name = "slowest bucket";
 	psd_answer_add_value(answers, answer, worst);

@@ -262,7 +262,8 @@ void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 	const struct psd_training_job *job = &ask->scenario->job;
 	const size_t n = (size_t)ask->n_sizes * ask->n_systems;
 	bool *is_simulated = has_hours(ask) ? calloc(n, sizeof(*is_simulated)) : NULL;
-	struct cost before = {.sec = INFINITY}, found;
+	struct cost cheapest[PSD_MAX_SWEEP], found;
+	unsigned n_cheapest = 0;
 
 	for (int wanted = CHEAPEST; wanted <= FASTEST && is_simulated; wanted++)
 		for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
@@ -273,10 +274,11 @@ void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 					 &found) ||
 			    wanted != CHEAPEST || job->price <= 0.0)
 				continue;
-			if (isfinite(before.sec) && found.bandwidth_bps > before.bandwidth_bps)
-				add_link_price(ask, answers, &before, &found);
-			before = found;
+			cheapest[n_cheapest++] = found;
 		}
+	for (unsigned i = 1; i < n_cheapest && !ask->status; i++)
+		if (cheapest[i].bandwidth_bps > cheapest[i - 1].bandwidth_bps)
+			add_link_price(ask, answers, &cheapest[i - 1], &cheapest[i]);
 	answers->is_out_of_memory = answers->is_out_of_memory || (has_hours(ask) && !is_simulated);
 	free(is_simulated);
 }

@@ -75,6 +75,17 @@ static uint64_t mixed_bytes(const struct need *need)
 	       footprint->parameters_bytes / 2;
 }
 
+/* Bytes of the probabilities that attention keeps; fused kernels (FlashAttention) keep none. */
+static uint64_t score_bytes(const struct need *need)
+{
+	const struct psd_graph *graph = need->made.plan.graph;
+	uint64_t bytes = 0;
+
+	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++)
+		bytes += layer->kind == &psd_layer_attention ? layer->kept_bytes : 0;
+	return bytes / sizeof(float) * need->made.plan.value_bytes * need->batch;
+}
+
 /* Bound of memory if parameters, gradients and optimiser are divided among all workers, as by ZeRO's third stage or
  * FSDP: without the layers that are gathered at a time, and without buffers. */
 static uint64_t sharded_bytes(const struct need *need, uint64_t bytes)
@@ -102,18 +113,26 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 	const bool is_full =
 		need->made.plan.value_bytes == sizeof(float) &&
 		(ask->scenario->precision == PSD_PRECISION_FP32 || ask->scenario->precision == PSD_PRECISION_TF32);
-	const uint64_t mixed = is_full ? mixed_bytes(need) : need->bytes;
+	const uint64_t scores = score_bytes(need);
+	uint64_t left = is_full ? mixed_bytes(need) : need->bytes;
 	char words[128];
 
 	if (is_full)
-		add_advice(need, answers, answer, "With layers in bf16 (`model.precision`)", "in bf16", mixed);
-	if (need->workers < 2)
-		return;
-	snprintf(words, sizeof(words),
-		 "With parameters, gradients and optimiser sharded over %u workers (ZeRO, FSDP)%s", need->workers,
-		 is_full ? " as well" : "");
-	add_advice(need, answers, answer, words, "sharded", sharded_bytes(need, mixed));
-	psd_text_add(&answer->sentence, " Sharding is a bound by formula, and no system of this program.");
+		add_advice(need, answers, answer, "With layers in bf16 (`model.precision`)", "in bf16", left);
+	left -= is_full ? scores / 2 : scores;
+	if (scores > 0)
+		add_advice(need, answers, answer,
+			   is_full ? "With fused attention as well, which keeps no scores,"
+				   : "With fused attention, which keeps no scores,",
+			   "with fused attention", left);
+	if (need->workers > 1) {
+		snprintf(words, sizeof(words),
+			 "With parameters, gradients and optimiser sharded over %u workers (ZeRO, FSDP)%s",
+			 need->workers, is_full || scores > 0 ? " as well" : "");
+		add_advice(need, answers, answer, words, "sharded", sharded_bytes(need, left));
+	}
+	if (need->workers > 1 || scores > 0)
+		psd_text_add(&answer->sentence, " Fused attention and sharding are bounds, not systems of psd.");
 }
 
 /* ---- answers ---- */

@@ -351,7 +351,7 @@ static double low_ratio_of(const struct psd_system *system)
 	return record.has_band ? record.low_ratio : 0.9;
 }
 
-/* Of both points with several nodes, the one whose order is in doubt, or else the smaller lead. */
+/* The point with several nodes whose order is in doubt, or else the smaller lead. */
 static void check_runs(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
 {
 	const struct psd_scenario *scenario = &loaded->scenario;
@@ -613,7 +613,7 @@ Test(ask, a_table_with_a_job_has_its_columns_and_answers)
 					    " With 64 nodes at 10 Gbit/s, PowerSGD is best: ",
 					    " The cheapest cluster within 10.0 h at ",
 					    " The fastest cluster for a cost of 1000 at ",
-					    " Workers of all systems fit 16 GB: that of PowerSGD needs most, ",
+					    " Workers of all systems fit 16 GB: PowerSGD needs most, ",
 					    " is fastest with a checkpoint every ",
 					    " A real run tells most with ",
 					    " `psd-sim ask` also answers: knee, bandwidth, break-even, hours."};
@@ -734,10 +734,13 @@ Test(ask, remedies_of_memory_are_counted_by_hand)
 	cr_expect_eq(value_named(answer, "optimiser"), 2.0 * parameters_bytes);
 	const double kept_bytes = value_named(answer, "activations") + value_named(answer, "their gradients");
 	const double half_bytes = value_named(answer, "memory") - kept_bytes / 2.0;
+	/* probabilities of 12 heads in 12 layers, of 1,024 by 1,024 tokens in two bytes */
+	const double fused_bytes = half_bytes - 4.0 * 12.0 * 12.0 * 1024.0 * 1024.0 * 2.0;
 
 	cr_expect_float_eq(value_named(answer, "in bf16"), half_bytes, 2.0);
+	cr_expect_float_eq(value_named(answer, "with fused attention"), fused_bytes, 2.0);
 	cr_expect_float_eq(value_named(answer, "sharded"),
-			   half_bytes - 4.0 * parameters_bytes * 7.0 / 8.0 - value_named(answer, "buffers"), 2.0);
+			   fused_bytes - 4.0 * parameters_bytes * 7.0 / 8.0 - value_named(answer, "buffers"), 2.0);
 	cr_expect_not_null(strstr(answer->sentence.bytes, "That does not fit 3 GB"), "%s", answer->sentence.bytes);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
