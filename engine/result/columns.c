@@ -24,7 +24,7 @@ enum show {
 	SHOW_PERCENT,
 	SHOW_ERROR,
 	SHOW_SHARE, /* percentage with one decimal */
-	SHOW_NUMBER /* four digits, two decimals at most */
+	SHOW_NUMBER /* four digits, four decimals at most */
 };
 enum { SHOWN_ALIKE = 3 };
 
@@ -426,7 +426,7 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
 	case SHOW_SHARE: psd_grid_set(grid, at, "%.1f %%", 100.0 * value); break;
-	case SHOW_NUMBER: psd_grid_set_number(grid, at, value, psd_units_decimals(value, 4, 2)); break;
+	case SHOW_NUMBER: psd_grid_set_number(grid, at, value, psd_units_decimals(value, 4, 4)); break;
 	case SHOW_ERROR:
 		psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fitted.value > 0.0 ? 'c' : ' ');
 		break;
