@@ -174,6 +174,7 @@ static struct psd_ask_settings ask_settings(const struct psd_options *options, c
 	return (struct psd_ask_settings){
 		.costed = costed,
 		.system_name = options->system_name,
+		.question = options->question,
 		.is_estimate = options->is_estimate,
 		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
 		.has_progress = !options->is_quiet && isatty(STDERR_FILENO),

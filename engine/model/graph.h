@@ -79,6 +79,9 @@ struct psd_graph {
 	uint64_t backward_flops; /* FLOPs of backward, all layers together */
 	/* bytes of all outputs that do not overwrite an input, plus kept_bytes of all layers, in fp32 */
 	uint64_t activation_bytes;
+	/* bytes of gradients of outputs that backward needs at the same time, in fp32. Those of linear layers are kept
+	 * to the end, for factors. */
+	uint64_t gradient_bytes;
 	/* number of labels of a sample: one for each position of the last loss; 0: the network has no loss */
 	uint64_t labels;
 	uint32_t classes; /* number of different labels; 0: the network has no loss */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/lifetimes.h"
 #include "engine/base/saturate.h"
 #include "engine/base/text.h"
 #include "engine/model/layer.h"
@@ -354,6 +355,78 @@ static void set_sample_limits(struct psd_graph *graph)
 	}
 }
 
+/* ---- gradients of outputs ---- */
+
+enum { MOST_PLACED = 1000 };
+
+/* Sets owner[l] to the number of the layer whose memory layer l's output uses: that of its input's if it works in
+ * place. */
+static void find_owners(const struct psd_graph *graph, const unsigned n_readers[], unsigned owner[])
+{
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+
+		owner[l] = l;
+		if (layer->kind->is_in_place && layer->inputs[0] > 0 && n_readers[layer->inputs[0]] == 1)
+			owner[l] = owner[layer->inputs[0]];
+	}
+}
+
+/* Lists the gradients of outputs. Step s of backward is that of layer n - 1 - s. A gradient is in use from the step of
+ * the last layer that reads the output, or else its own, to that of its owner. Returns their number. */
+static unsigned list_gradients(const struct psd_graph *graph, unsigned scratch[], struct psd_block_lifetime lives[])
+{
+	const unsigned n = graph->n_layers;
+	unsigned *n_readers = scratch, *owner = scratch + n, *last_use = scratch + 2 * (size_t)n;
+	unsigned n_lives = 0;
+
+	for (unsigned l = 0; l < n; l++)
+		for (unsigned i = 0; i < graph->layers[l].n_inputs; i++)
+			n_readers[graph->layers[l].inputs[i]]++;
+	find_owners(graph, n_readers, owner);
+	for (unsigned l = 0; l < n; l++) {
+		last_use[owner[l]] = l;
+		for (unsigned i = 0; i < graph->layers[l].n_inputs; i++)
+			last_use[owner[graph->layers[l].inputs[i]]] = l;
+	}
+	for (unsigned l = 0; l < n; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+		const bool is_kept = layer->kind == &psd_layer_inner_product;
+
+		if (layer->is_trained && !layer->kind->is_loss && owner[l] == l)
+			lives[n_lives++] = (struct psd_block_lifetime){.owner = l,
+								       .birth_step = n - 1 - last_use[l],
+								       .death_step = is_kept ? n : n - 1 - l,
+								       .bytes = layer->write_bytes};
+	}
+	return n_lives;
+}
+
+/* Without sharing if there are so many that their places would take long. */
+static uint64_t placed_bytes(struct psd_block_lifetime lives[], unsigned n_lives)
+{
+	uint64_t bytes = 0;
+
+	if (n_lives <= MOST_PLACED)
+		return psd_lifetimes_place(lives, n_lives, 1);
+	for (unsigned i = 0; i < n_lives; i++)
+		bytes = psd_saturated_add(bytes, lives[i].bytes);
+	return bytes;
+}
+
+static enum psd_status find_gradient_bytes(struct psd_graph *graph, struct psd_place at, struct psd_error *err)
+{
+	unsigned *scratch = calloc(graph->n_layers, 3 * sizeof(*scratch));
+	struct psd_block_lifetime *lives = calloc(graph->n_layers, sizeof(*lives));
+	const bool is_there = scratch && lives;
+
+	if (is_there)
+		graph->gradient_bytes = placed_bytes(lives, list_gradients(graph, scratch, lives));
+	free(scratch);
+	free(lives);
+	return is_there ? PSD_OK : out_of_memory(at, err);
+}
+
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,
 				     struct psd_graph *graph, struct psd_error *err)
 {
@@ -369,6 +442,7 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 	if (!build->graph.name)
 		return out_of_memory(at, err);
 	set_sample_limits(&build->graph);
+	PSD_TRY(find_gradient_bytes(&build->graph, at, err));
 	*graph = build->graph;
 	build->graph = (struct psd_graph){0};
 	psd_graph_build_release(build);

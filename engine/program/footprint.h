@@ -8,11 +8,15 @@
 
 /* Bytes in the memory in which a worker's layers compute: that of its device, or of its host where they are one. */
 struct psd_footprint {
-	uint64_t parameters_bytes;
-	uint64_t gradients_bytes;   /* sum over all iterations that are under way at the same time */
-	uint64_t optimiser_bytes;   /* momentum, and mean of squared gradients */
-	uint64_t buffers_bytes;	    /* all other buffers of the methods */
-	uint64_t activations_bytes; /* outputs of layers, kept for backward; without workspace of libraries */
+	uint64_t parameters_bytes;    /* in half precision with their originals in fp32 */
+	uint64_t gradients_bytes;     /* sum over all iterations that are under way at the same time */
+	uint64_t optimiser_bytes;     /* momentum, and mean of squared gradients */
+	uint64_t buffers_bytes;	      /* all other buffers of the methods */
+	uint64_t activations_bytes;   /* outputs of layers, and other values that forward keeps for backward */
+	uint64_t differentials_bytes; /* gradients of outputs, as many as backward needs at a time */
+	/* samples on a device with memory of its own, running statistics, and gradients that layers with shared
+	 * parameters add; without workspace of libraries */
+	uint64_t other_bytes;
 };
 
 /* Counts the memory of worker 0, which is also a shard where shards are on workers. batch: samples of an iteration.

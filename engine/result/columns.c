@@ -24,7 +24,7 @@ enum show {
 	SHOW_PERCENT,
 	SHOW_ERROR,
 	SHOW_SHARE, /* percentage with one decimal */
-	SHOW_NUMBER /* four digits, two decimals at most */
+	SHOW_NUMBER /* four digits, four decimals at most */
 };
 enum { SHOWN_ALIKE = 3 };
 
@@ -238,16 +238,26 @@ static bool shard_field(const struct psd_result *result, unsigned c, struct psd_
 	return true;
 }
 
+/* Tells whether a swept key has a value for the result: keys of a system have none for other systems. */
+static bool has_swept(const struct psd_result *result, unsigned key)
+{
+	const unsigned system = psd_scenario_swept_system(result->swept, key);
+
+	return system == result->swept->n_systems || !result->system ||
+	       result->system == &result->swept->systems[system];
+}
+
 bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
 	const unsigned n_columns = result->swept ? SWEPT_COLUMNS : COLUMNS;
 
 	if (c >= n_columns && result->swept && c < n_columns + result->swept->n_swept) {
 		const struct psd_swept *swept = &result->swept->swept[c - n_columns];
+		const bool is_there = has_swept(result, c - n_columns);
 
 		*field = (struct psd_field){.name = swept->column,
-					    .text = swept->has_number ? NULL : swept->value,
-					    .number = {swept->has_number, swept->number},
+					    .text = swept->has_number || !is_there ? NULL : swept->value,
+					    .number = {swept->has_number && is_there, swept->number},
 					    .digits = RATE_DIGITS};
 		return true;
 	}
@@ -424,7 +434,7 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
 	case SHOW_SHARE: psd_grid_set(grid, at, "%.1f %%", 100.0 * value); break;
-	case SHOW_NUMBER: psd_grid_set_number(grid, at, value, psd_units_decimals(value, 4, 2)); break;
+	case SHOW_NUMBER: psd_grid_set_number(grid, at, value, psd_units_decimals(value, 4, 4)); break;
 	case SHOW_ERROR:
 		psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fitted.value > 0.0 ? 'c' : ' ');
 		break;
@@ -496,7 +506,7 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 			if (is_best(results, n_systems, n_points, s, p))
 				psd_grid_set_best(&grid);
 			for (unsigned k = 0; k < n_swept; k++)
-				psd_grid_set(&grid, k, "%s", result->swept->swept[k].text);
+				psd_grid_set(&grid, k, "%s", has_swept(result, k) ? result->swept->swept[k].text : "");
 			for (unsigned t = 0; t < IN_TABLES; t++)
 				if (says_something(&table, in_tables[t]))
 					set_cell(&grid, n_swept + t, &table, &columns[in_tables[t]], result);

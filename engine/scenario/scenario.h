@@ -413,6 +413,9 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the index of the system to which a swept key belongs; n_systems: to none, or to one that the key names in
+ * another spelling. Pure. */
+unsigned psd_scenario_swept_system(const struct psd_scenario *scenario, unsigned key);
 /* Returns the number of variants: combinations of the values of swept keys, at least 1. */
 unsigned psd_scenario_variants(const struct psd_scenario *scenario);
 /* Makes variant i of a scenario. psd_scenario_load() and psd_scenario_parse() make variant 0; the last swept key

@@ -23,47 +23,106 @@ struct collector {
 
 /* ---- ranges ---- */
 
+/* Quantities of a range, as numbers of the first one's unit. */
 struct range {
-	uint64_t first, last, step;
+	double first, last, step;
 	bool is_product;
+	char unit[16];
 };
 
-static bool take_count(const char **text, uint64_t *count)
-{
-	const size_t length = strspn(*text, "0123456789");
-	char digits[24];
+enum { RANGE_TEXT = 64 };
+static const double rounding_ratio = 1e-9;
 
-	if (length == 0 || length >= sizeof(digits))
-		return false;
-	memcpy(digits, *text, length);
-	digits[length] = '\0';
-	*text += length;
-	return psd_units_read_count(digits, count);
+/* Reads a quantity of any kind in its base unit; *kind: a number for the kind. */
+static bool read_quantity(const char *text, double *value, int *kind)
+{
+	uint64_t bytes;
+
+	*kind = 0;
+	if (psd_units_read_number(text, value))
+		return true;
+	*kind = 1;
+	if (psd_units_read_rate(text, value))
+		return true;
+	*kind = 2;
+	if (psd_units_read_bytes(text, &bytes)) {
+		*value = (double)bytes;
+		return true;
+	}
+	*kind = 3;
+	if (psd_units_read_seconds(text, value))
+		return true;
+	*kind = 4;
+	return strchr(text, '%') && psd_units_read_ratio(text, value);
 }
 
-/* True if the text begins as a range: digits and two dots. */
+/* Copies the text before `end` without blanks around it. */
+static bool copy_part(char part[RANGE_TEXT], const char *text, const char *end)
+{
+	while (text < end && *text == ' ')
+		text++;
+	while (end > text && end[-1] == ' ')
+		end--;
+	if (end == text || end - text >= RANGE_TEXT)
+		return false;
+	memcpy(part, text, (size_t)(end - text));
+	part[end - text] = '\0';
+	return true;
+}
+
+/* True if the text begins as a range: a quantity and two dots. */
 static bool begins_range(const char *text)
 {
-	return isdigit((unsigned char)*text) && !strncmp(text + strspn(text, "0123456789"), "..", 2);
+	const char *dots = strstr(text, "..");
+	char first[RANGE_TEXT];
+	double value;
+	int kind;
+
+	return dots && isdigit((unsigned char)*text) && copy_part(first, text, dots) &&
+	       read_quantity(first, &value, &kind);
 }
 
-/* Reads "1..8", "1..9+2" or "1..128*2". */
+/* Reads the step behind the sign, in units of the first quantity. */
+static bool read_step(const char *text, struct range *range, int kind, double unit)
+{
+	char part[RANGE_TEXT];
+	int step_kind;
+
+	range->is_product = *text == '*';
+	if (!copy_part(part, text + 1, text + strlen(text)) || !read_quantity(part, &range->step, &step_kind))
+		return false;
+	if (range->is_product)
+		return step_kind == 0 && range->step > 1.0 && range->first > 0.0;
+	range->step /= unit;
+	return step_kind == kind && range->step > 0.0;
+}
+
+/* Reads "1..8", "1..9+2", "1..128*2" or "1Gbit/s..64Gbit/s*2". */
 static bool read_range(const char *text, struct range *range)
 {
-	*range = (struct range){.step = 1};
-	if (!take_count(&text, &range->first))
+	const char *dots = strstr(text, ".."), *sign = dots + strcspn(dots, "*+");
+	char first[RANGE_TEXT], last[RANGE_TEXT], number[RANGE_TEXT];
+	double first_value, last_value, unit = 1.0;
+	int first_kind, last_kind;
+	size_t digits;
+
+	*range = (struct range){.step = 1.0};
+	if (!copy_part(first, text, dots) || !copy_part(last, dots + 2, sign) ||
+	    !read_quantity(first, &first_value, &first_kind) || !read_quantity(last, &last_value, &last_kind) ||
+	    first_kind != last_kind || last_value < first_value)
 		return false;
-	text += strlen("..");
-	if (!take_count(&text, &range->last) || range->last < range->first || range->last > UINT32_MAX)
+	digits = strspn(first, "0123456789.");
+	snprintf(number, sizeof(number), "%.*s", (int)digits, first);
+	if (!psd_units_read_number(number, &range->first) || strlen(first + digits) >= sizeof(range->unit))
 		return false;
-	if (!*text)
-		return true;
-	range->is_product = *text == '*';
-	if (*text != '*' && *text != '+')
+	snprintf(range->unit, sizeof(range->unit), "%s", first + digits);
+	if (first_kind != 0 && range->first <= 0.0)
 		return false;
-	text++;
-	return take_count(&text, &range->step) && !*text && range->step >= (range->is_product ? 2 : 1) &&
-	       range->step <= UINT32_MAX && (!range->is_product || range->first > 0);
+	unit = first_kind != 0 ? first_value / range->first : 1.0;
+	range->last = last_value / unit * (1.0 + rounding_ratio);
+	if (*sign)
+		return read_step(sign, range, first_kind, unit);
+	return first_kind == 0;
 }
 
 static struct psd_node *copy_node(const struct collector *collector, const struct psd_node *node)
@@ -97,19 +156,24 @@ static enum psd_status hang_values(const struct collector *collector, struct psd
 				   const struct psd_node *value)
 {
 	struct range range;
-	char text[24];
+	double number;
+	char text[RANGE_TEXT];
 
 	if (value->kind != PSD_NODE_SCALAR || !begins_range(value->text))
 		return hang_copy(collector, list, last, value, NULL);
 	if (!read_range(value->text, &range))
 		return psd_error_set(collector->err, PSD_EINVAL, value->at,
-				     "'%.80s' is not a range, must be such as 1..8, 1..9+2 or 1..128*2", value->text);
-	for (uint64_t i = range.first; i <= range.last; i = range.is_product ? i * range.step : i + range.step) {
+				     "'%.80s' is not a range, must be such as 1..8, 1..9+2, 1..128*2 or "
+				     "1Gbps..64Gbps*2",
+				     value->text);
+	number = range.first;
+	for (unsigned i = 1; number <= range.last; i++) {
 		if (list->n_children == PSD_MAX_SWEEP)
 			return psd_error_set(collector->err, PSD_EINVAL, value->at, "'%.80s' has more than %d values",
 					     value->text, PSD_MAX_SWEEP);
-		snprintf(text, sizeof(text), "%" PRIu64, i);
+		snprintf(text, sizeof(text), "%.12g%s", number, range.unit);
 		PSD_TRY(hang_copy(collector, list, last, value, text));
+		number = range.is_product ? number * range.step : range.first + i * range.step;
 	}
 	return PSD_OK;
 }
@@ -338,6 +402,24 @@ enum psd_status psd_scenario_take_variant(struct psd_scenario *scenario, const s
 		variant /= swept->values->n_children;
 	}
 	return PSD_OK;
+}
+
+unsigned psd_scenario_swept_system(const struct psd_scenario *scenario, unsigned key)
+{
+	const char *entry = scenario->swept[key].path + strlen("systems.");
+
+	if (strncmp(scenario->swept[key].path, "systems.", strlen("systems.")) != 0)
+		return scenario->n_systems;
+	for (unsigned s = 0; s < scenario->n_systems; s++) {
+		const size_t length = strlen(scenario->systems[s].name);
+		char *end;
+
+		if (!strncmp(entry, scenario->systems[s].name, length) && entry[length] == '.')
+			return s;
+		if (isdigit((unsigned char)*entry) && strtoul(entry, &end, 10) == s && *end == '.')
+			return s;
+	}
+	return scenario->n_systems;
 }
 
 bool psd_scenario_sweeps(const struct psd_scenario *scenario, const char *path)

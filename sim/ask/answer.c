@@ -100,7 +100,7 @@ void psd_answer_add_time(struct psd_text *text, double sec)
 static void keep_together(char *sentence)
 {
 	for (char *at = sentence; (at = strchr(at, ' ')); at++)
-		if (at > sentence && strchr("0123456789", at[-1]) && (at[1] == '%' || strchr("GMTkhsbn", at[1])))
+		if (at > sentence && strchr("0123456789", at[-1]) && (at[1] == '%' || strchr("GMTkhmsbnu", at[1])))
 			*at = '\1';
 }
 
@@ -168,6 +168,8 @@ static void write_value(struct psd_json *json, const struct psd_answer_value *va
 		psd_json_count(json, "nodes", value->nodes);
 	if (value->bandwidth_bps > 0.0)
 		psd_json_number(json, "bandwidth_bps", value->bandwidth_bps, JSON_DIGITS);
+	if (value->samples_per_sec > 0.0)
+		psd_json_number(json, "samples_per_sec", value->samples_per_sec, JSON_DIGITS);
 	if (value->limit[0])
 		psd_json_string(json, "limit", value->limit);
 	psd_json_end(json, '}');

@@ -17,9 +17,10 @@ struct psd_answer_value {
 	/* Texts that go with the number; NULL: none. limit: resource that bounds the system there. */
 	const char *system;
 	char limit[32];
-	unsigned nodes;	      /* number of nodes for which the number holds; 0: the number is not about one */
-	double bandwidth_bps; /* bandwidth for which it holds; 0: the number is not about one */
-	bool is_beyond;	      /* the search ended at the number, and the true one lies beyond it */
+	unsigned nodes;		/* number of nodes for which the number holds; 0: the number is not about one */
+	double bandwidth_bps;	/* bandwidth for which it holds; 0: the number is not about one */
+	double samples_per_sec; /* throughput with the number; 0: it is not about one */
+	bool is_beyond;		/* the search ended at the number, and the true one lies beyond it */
 };
 
 struct psd_answer {

@@ -1,19 +1,47 @@
 /* The table of questions, in the order of their answers. */
 #include "sim/ask/ask.h"
 
+#include "engine/base/spelling.h"
+
 static const struct question {
 	const char *name;
 	psd_question_fn answer;
 	bool is_short; /* the answer also stands below a table of results */
 } questions[] = {
-	{"efficiency", psd_ask_efficiency, true},  {"knee", psd_ask_knee, false},
-	{"bandwidth", psd_ask_bandwidth, false},   {"best system", psd_ask_best, true},
-	{"break-even", psd_ask_break_even, false}, {"hours", psd_ask_hours, false},
-	{"clusters", psd_ask_cluster, true},	   {"memory", psd_ask_memory, true},
-	{"failures", psd_ask_failures, true},	   {"real runs", psd_ask_runs, true},
+	{"efficiency", psd_ask_efficiency, true},
+	{"knee", psd_ask_knee, false},
+	{"bandwidth", psd_ask_bandwidth, false},
+	{"bucket", psd_ask_bucket, true},
+	{"best", psd_ask_best, true},
+	{"break-even", psd_ask_break_even, false},
+	{"hours", psd_ask_hours, false},
+	{"clusters", psd_ask_cluster, true},
+	{"memory", psd_ask_memory, true},
+	{"failures", psd_ask_failures, true},
+	{"runs", psd_ask_runs, true},
 };
 
 enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
+
+/* Sets *index to the number of the question; leaves it for NULL. */
+static enum psd_status find_question(const char *name, unsigned *index, struct psd_error *err)
+{
+	const char *names[N_QUESTIONS + 1] = {NULL};
+	struct psd_text text = {.bytes = NULL};
+	enum psd_status status;
+
+	for (unsigned q = 0; q < N_QUESTIONS; q++) {
+		names[q] = questions[q].name;
+		psd_text_add(&text, "%s%s", q ? ", " : "", names[q]);
+	}
+	if (!name || psd_spelling_find(name, names, index))
+		status = PSD_OK;
+	else
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--question' is '%.80s', must be one of: %s",
+				       name, text.bytes ? text.bytes : "");
+	psd_text_release(&text);
+	return status;
+}
 
 static void add_short_notes(struct psd_answers *answers)
 {
@@ -53,18 +81,25 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 {
 	struct psd_ask ask;
 
+	unsigned only = N_QUESTIONS;
+
 	*answers = (struct psd_answers){.all = NULL};
 	*signal_number = 0;
+	PSD_TRY(find_question(settings->question, &only, err));
 	PSD_TRY(psd_ask_open(&ask, settings, err));
 	psd_progress_start(&ask.progress, N_QUESTIONS, settings->has_progress);
 	for (; ask.n_answered < N_QUESTIONS && !ask.status; ask.n_answered++) {
 		const struct question *question = &questions[ask.n_answered];
 
 		ask.question = question->name;
-		if (question->is_short || !settings->is_short)
+		if ((question->is_short || !settings->is_short) && (only == N_QUESTIONS || only == ask.n_answered))
 			question->answer(&ask, answers);
 	}
 	psd_progress_end(&ask.progress);
+	if (settings->question && answers->n == 0)
+		psd_text_add(&psd_answers_add(answers, questions[only].name, NULL)->sentence,
+			     "This scenario has no answer: the question needs several systems, a sweep, or more keys "
+			     "of `job` (`psd-sim --keys job`).");
 	if (settings->is_short)
 		add_short_notes(answers);
 	else

@@ -15,6 +15,7 @@
 enum psd_ask_how { PSD_ASK_ESTIMATE, PSD_ASK_CONFIRM };
 
 struct psd_ask_settings {
+	const char *question;		       /* name of the only question to answer; NULL: all questions */
 	const struct psd_costed_model *costed; /* borrowed */
 	/* results that are known already, of any variant of the scenario; NULL: none */
 	const struct psd_report *known;
@@ -28,6 +29,7 @@ struct psd_ask_settings {
 struct psd_ask_entry {
 	unsigned system, nodes;
 	double bandwidth_bps;
+	uint64_t fuse_bytes; /* size of buckets in place of the systems'; 0: theirs */
 	enum psd_ask_how how;
 	bool is_there;
 	struct psd_outcome outcome;
@@ -46,6 +48,7 @@ struct psd_ask {
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
 	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
 	unsigned n_bandwidths;
+	uint64_t fuse_bytes; /* size of buckets in the next predictions: the first of the sweep; 0: those of systems */
 	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. */
 	unsigned least_nodes, most_nodes;
 	unsigned *sizes; /* numbers of nodes that searches try, rising: all small ones, then steps of 2 % */
@@ -66,6 +69,7 @@ typedef void (*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers
 void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers);
+void psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers);
 void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);

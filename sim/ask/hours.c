@@ -187,8 +187,9 @@ static void add_bound(const struct psd_ask *ask, struct psd_text *text, enum wan
 	}
 }
 
-static void add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum wanted wanted, double bandwidth_bps,
-			bool is_simulated[])
+/* Sets *found to the cluster; false: no cluster is allowed, and it is the nearest one, if any. */
+static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum wanted wanted, double bandwidth_bps,
+			bool is_simulated[], struct cost *found)
 {
 	struct psd_answer *answer;
 	struct psd_text *text;
@@ -202,8 +203,9 @@ static void add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 			break;
 		is_simulated[index] = true;
 	} while (!ask->status);
+	*found = cost;
 	if (!isfinite(cost.sec))
-		return;
+		return false;
 	answer = psd_answers_add(answers, wanted == CHEAPEST ? "cheapest within the time" : "fastest within the budget",
 				 psd_ask_system_name(ask, cost.system));
 	text = &answer->sentence;
@@ -220,10 +222,39 @@ static void add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 	psd_answer_add_time(text, cost.sec);
 	psd_text_add(text, ", ");
 	add_money(ask, text, cost.money);
-	psd_text_add(text, ".");
+	psd_text_add(text, ask->scenario->job.mtbf_sec > 0.0 ? " without failures." : ".");
 	add_cost_values(ask, answers, answer, &cost);
 	psd_answer_add_value(answers, answer,
 			     (struct psd_answer_value){.name = "is_found", .unit = "flag", .number = is_found});
+	return is_found;
+}
+
+/* Says at which price a faster link pays: the cheapest clusters with both links then cost the same. */
+static void add_link_price(struct psd_ask *ask, struct psd_answers *answers, const struct cost *slow,
+			   const struct cost *fast)
+{
+	const double worker_hours = fast->sec / sec_per_hour * psd_ask_workers(ask, fast->nodes);
+	const double price = (slow->money - fast->money) / worker_hours;
+	struct psd_answer *answer = psd_answers_add(answers, "price of a link", NULL);
+	struct psd_text *text = &answer->sentence;
+
+	psd_text_add(text, "A link of ");
+	psd_answer_add_rate(text, fast->bandwidth_bps);
+	psd_text_add(text, " in place of ");
+	psd_answer_add_rate(text, slow->bandwidth_bps);
+	if (price > 0.0) {
+		psd_text_add(text, " pays if it costs less than ");
+		psd_answer_add_number(text, price);
+		psd_text_add(text, " more per worker hour, for the cheapest cluster within the time.");
+	} else {
+		psd_text_add(text, " does not make the cheapest cluster within the time cheaper.");
+	}
+	psd_answer_add_value(answers, answer,
+			     (struct psd_answer_value){.name = "price",
+						       .unit = "money per worker hour",
+						       .number = fmax(0.0, price),
+						       .nodes = fast->nodes,
+						       .bandwidth_bps = fast->bandwidth_bps});
 }
 
 void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
@@ -231,13 +262,23 @@ void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 	const struct psd_training_job *job = &ask->scenario->job;
 	const size_t n = (size_t)ask->n_sizes * ask->n_systems;
 	bool *is_simulated = has_hours(ask) ? calloc(n, sizeof(*is_simulated)) : NULL;
+	struct cost cheapest[PSD_MAX_SWEEP], found;
+	unsigned n_cheapest = 0;
 
 	for (int wanted = CHEAPEST; wanted <= FASTEST && is_simulated; wanted++)
 		for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
+			if ((wanted == CHEAPEST ? job->within_sec : job->budget) <= 0.0)
+				continue;
 			memset(is_simulated, 0, n * sizeof(*is_simulated));
-			if ((wanted == CHEAPEST ? job->within_sec : job->budget) > 0.0)
-				add_cluster(ask, answers, (enum wanted)wanted, ask->bandwidths_bps[b], is_simulated);
+			if (!add_cluster(ask, answers, (enum wanted)wanted, ask->bandwidths_bps[b], is_simulated,
+					 &found) ||
+			    wanted != CHEAPEST || job->price <= 0.0)
+				continue;
+			cheapest[n_cheapest++] = found;
 		}
+	for (unsigned i = 1; i < n_cheapest && !ask->status; i++)
+		if (cheapest[i].bandwidth_bps > cheapest[i - 1].bandwidth_bps)
+			add_link_price(ask, answers, &cheapest[i - 1], &cheapest[i]);
 	answers->is_out_of_memory = answers->is_out_of_memory || (has_hours(ask) && !is_simulated);
 	free(is_simulated);
 }

@@ -41,6 +41,7 @@ static struct psd_point point_of(const struct psd_ask *ask, unsigned nodes, doub
 	point.workers_per_node = ask->scenario->workers_per_node;
 	point.workers = psd_ask_workers(ask, nodes);
 	point.bandwidth_bps = bandwidth_bps;
+	point.fuse_bytes = ask->fuse_bytes;
 	return point;
 }
 
@@ -180,12 +181,12 @@ static uint64_t hash_of(const struct psd_ask_entry *entry)
 
 	memcpy(&bits, &entry->bandwidth_bps, sizeof(bits));
 	hash = psd_hash_number(psd_hash_number(hash, entry->nodes), bits);
-	return psd_hash_number(hash, entry->how);
+	return psd_hash_number(psd_hash_number(hash, entry->how), entry->fuse_bytes);
 }
 
 static bool is_same(const struct psd_ask_entry *a, const struct psd_ask_entry *b)
 {
-	return a->system == b->system && a->nodes == b->nodes && a->how == b->how &&
+	return a->system == b->system && a->nodes == b->nodes && a->how == b->how && a->fuse_bytes == b->fuse_bytes &&
 	       !memcmp(&a->bandwidth_bps, &b->bandwidth_bps, sizeof(a->bandwidth_bps));
 }
 
@@ -310,7 +311,8 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 	const struct psd_ask_entry entry = {.system = system,
 					    .nodes = nodes,
 					    .bandwidth_bps = bandwidth_bps,
-					    .how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : how};
+					    .how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : how,
+					    .fuse_bytes = ask->fuse_bytes};
 	struct psd_error err;
 	enum psd_status status;
 
@@ -404,7 +406,8 @@ void psd_ask_add_limit(struct psd_text *text, const char *limit)
 
 /* ---- opening ---- */
 
-/* Numbers of nodes: those of the sweep bound the range. Without a sweep it goes to 64, or to the end of a platform. */
+/* Numbers of nodes: those of the sweep bound the range. Without a sweep it goes to the cluster's, from a single node to
+ * 64. */
 static void find_range(struct psd_ask *ask)
 {
 	const struct psd_scenario *scenario = ask->scenario;
@@ -417,7 +420,7 @@ static void find_range(struct psd_ask *ask)
 		ask->least_nodes = nodes < ask->least_nodes ? nodes : ask->least_nodes;
 		ask->most_nodes = nodes > ask->most_nodes ? nodes : ask->most_nodes;
 	}
-	if (!is_swept && ask->most_nodes < NODES_WITHOUT_SWEEP && scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
+	if (!is_swept && ask->most_nodes == 1 && scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
 		ask->most_nodes = NODES_WITHOUT_SWEEP;
 }
 
@@ -465,13 +468,13 @@ static void keep_known(struct psd_ask *ask, const struct psd_report *report)
 			.system = (unsigned)(result->system - ask->scenario->systems),
 			.nodes = point->nodes,
 			.bandwidth_bps = point->bandwidth_bps,
+			.fuse_bytes = point->fuse_bytes,
 			.how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : PSD_ASK_CONFIRM,
 		};
 		const struct psd_point same = point_of(ask, point->nodes, point->bandwidth_bps);
 
 		if (psd_report_costed(report, result) == ask->settings.costed && !result->is_refused &&
-		    point->workers == same.workers && point->workers_per_node == same.workers_per_node &&
-		    point->fuse_bytes == same.fuse_bytes)
+		    point->workers == same.workers && point->workers_per_node == same.workers_per_node)
 			keep(ask, &entry, &result->outcome);
 	}
 }
@@ -486,6 +489,7 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 				.n_systems = scenario->n_systems,
 				.bandwidths_bps = &scenario->network.bandwidth_bps,
 				.n_bandwidths = 1,
+				.fuse_bytes = psd_scenario_point(scenario, 0).fuse_bytes,
 				.err = err};
 	if (scenario->n_sweep_bandwidths > 0) {
 		ask->bandwidths_bps = scenario->sweep_bandwidth_bps;

@@ -149,7 +149,7 @@ static unsigned find_doubt(struct psd_ask *ask)
 
 static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const struct rivals *rivals)
 {
-	struct psd_answer *answer = psd_answers_add(answers, "real runs", psd_ask_system_name(ask, rivals->best));
+	struct psd_answer *answer = psd_answers_add(answers, "runs", psd_ask_system_name(ask, rivals->best));
 	struct psd_text *text = &answer->sentence;
 	const bool doubt = is_in_doubt(ask, rivals);
 	double low_ratio, high_ratio;
@@ -164,7 +164,8 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 		     100.0 * lead_of(rivals), psd_ask_system_name(ask, rivals->second));
 	psd_text_add(text, "and its band begins %.2g %% below the prediction", 100.0 * (1.0 - low_ratio));
 	if (doubt)
-		psd_text_add(text, ", so that either may be faster. Of such clusters of the sweep it is the largest.");
+		psd_text_add(text,
+			     ", so that either may be faster. The sweep has no larger cluster with such a doubt.");
 	else
 		psd_text_add(text, ", so that no order is in doubt.");
 	add_value(ask, answers, answer, rivals, "lead", "ratio", lead_of(rivals));
@@ -212,7 +213,7 @@ static void add_bounds(const struct psd_ask *ask, struct psd_text *text, double 
 
 static void add_stake(struct psd_ask *ask, struct psd_answers *answers, const struct rivals *rivals, bool is_first)
 {
-	struct psd_answer *answer = psd_answers_add(answers, "real runs", psd_ask_system_name(ask, rivals->best));
+	struct psd_answer *answer = psd_answers_add(answers, "runs", psd_ask_system_name(ask, rivals->best));
 	struct psd_text *text = &answer->sentence;
 	double least, most;
 

@@ -1,4 +1,5 @@
 /* The table of results, one group of rows for each point, so that systems are compared at equal conditions. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/base/units.h"
@@ -9,8 +10,47 @@
 
 /* ---- head of the table ---- */
 
+/* Least and largest of a value over the variants of a sweep. */
+struct span {
+	double least, most;
+};
+
+static void widen(struct span *span, double value)
+{
+	span->least = fmin(span->least, value);
+	span->most = fmax(span->most, value);
+}
+
+/* Spans over all variants: batch, seconds of a batch, and samples per second of a worker that only computes. */
+struct workloads {
+	struct span batch, compute_sec, samples_per_sec;
+	bool has_devices; /* devices or profiles differ */
+};
+
+static struct workloads find_workloads(const struct psd_report *report)
+{
+	const struct psd_system none = {.name = NULL};
+	const struct span empty = {INFINITY, -INFINITY};
+	struct workloads found = {empty, empty, empty, false};
+	const char *first = NULL;
+
+	for (unsigned p = 0; p < report->n_points; p++) {
+		const struct psd_costed_model *costed = psd_report_costed(report, &report->results[p]);
+		const struct psd_workload workload = psd_scenario_workload(costed->scenario, &none);
+		const char *device = workload.profile_path ? workload.profile_path : workload.device_name;
+
+		first = first ? first : device;
+		found.has_devices = found.has_devices || strcmp(device, first) != 0;
+		widen(&found.batch, workload.batch_per_worker);
+		widen(&found.compute_sec, costed->costs.compute_sec);
+		widen(&found.samples_per_sec, workload.batch_per_worker / costed->costs.compute_sec);
+	}
+	return found;
+}
+
 static void write_model(FILE *out, const struct psd_report *report)
 {
+	const struct workloads workloads = find_workloads(report);
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_graph *graph = &report->costed->graph;
 	const uint64_t wire_bytes = graph->parameters * (psd_precision_is_half(scenario->precision) ? 2 : 4);
@@ -18,13 +58,16 @@ static void write_model(FILE *out, const struct psd_report *report)
 
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
-	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %u per worker\n",
+	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %.0f",
 		psd_units_write_count(graph->parameters, count), graph->n_tensors,
 		psd_units_write_bytes(wire_bytes, bytes),
 		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
 		: psd_precision_is_half(scenario->precision) ? "fp16"
 							     : "fp32",
-		scenario->batch_per_worker);
+		workloads.batch.least);
+	if (workloads.batch.most > workloads.batch.least)
+		fprintf(out, " to %.0f", workloads.batch.most);
+	fputs(" per worker\n", out);
 }
 
 static const char *file_name(const char *path)
@@ -57,14 +100,36 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 		psd_text_add(sentence, ", scaled to %.4g %% of its peak", 100.0 * workload->mfu_ratio);
 }
 
+/* The variants of a sweep compute for different times. */
+static void add_computes(struct psd_text *sentence, const struct workloads *workloads,
+			 const struct psd_workload *workload)
+{
+	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add(sentence, "%s to %s a batch, ", psd_units_write_seconds(workloads->compute_sec.least, least),
+		     psd_units_write_seconds(workloads->compute_sec.most, most));
+	psd_text_add(sentence, "%s to %s images/s on one worker alone; ",
+		     psd_units_write_number(workloads->samples_per_sec.least, least),
+		     psd_units_write_number(workloads->samples_per_sec.most, most));
+	if (workloads->has_devices)
+		psd_text_add(sentence, "several devices");
+	else
+		psd_text_add(sentence, "%s",
+			     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
+}
+
 static void write_compute(FILE *out, const struct psd_report *report)
 {
+	const struct workloads workloads = find_workloads(report);
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_workload workload = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
 	struct psd_text sentence = {.bytes = NULL};
 
 	psd_text_add(&sentence, "compute   ");
-	add_compute(&sentence, &workload, &report->costed->costs);
+	if (workloads.compute_sec.most > workloads.compute_sec.least)
+		add_computes(&sentence, &workloads, &workload);
+	else
+		add_compute(&sentence, &workload, &report->costed->costs);
 	if (scenario->jitter_ratio > 0.0)
 		psd_text_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
 	if (scenario->spread.ratio > 0.0)

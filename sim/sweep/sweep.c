@@ -17,6 +17,7 @@ struct job {
 	const struct psd_system *system;
 	struct psd_point point;
 	unsigned number; /* index of its result; unused for a baseline */
+	unsigned row;	 /* number of its row in the whole sweep, from 0 */
 };
 
 /* Scenario of baselines, without slow nodes and background traffic; its graph and costs are borrowed. */
@@ -34,7 +35,8 @@ struct work_list {
 	unsigned n_systems;
 	unsigned n_points;
 	unsigned first_system;	/* index of the first system of the report in the scenario */
-	unsigned n_report_jobs; /* n_systems * n_points, or those of this part */
+	unsigned n_report_jobs; /* those that are not repeated, of this part */
+	unsigned n_rows;	/* rows of the whole sweep */
 	struct calm *calms;	/* one for each variant; NULL: no system is a baseline */
 };
 
@@ -244,7 +246,7 @@ static enum psd_status add_baselines(struct work_list *list, struct psd_error *e
 				continue;
 			point.nodes = point.workers_per_node = point.workers = 1;
 			list->jobs[list->n_jobs++] =
-				(struct job){&list->calms[v].costed, baseline_system(scenario), point, 0};
+				(struct job){&list->calms[v].costed, baseline_system(scenario), point, 0, 0};
 		}
 	}
 	return PSD_OK;
@@ -257,7 +259,26 @@ static struct job job_of(const struct work_list *list, unsigned s, unsigned p)
 	const struct psd_costed_model *costed = variant_of(list->sweep, p / n_points);
 
 	return (struct job){costed, &costed->scenario->systems[list->first_system + s],
-			    psd_scenario_point(costed->scenario, p % n_points), s * list->n_points + p};
+			    psd_scenario_point(costed->scenario, p % n_points), s * list->n_points + p, 0};
+}
+
+/* Tells whether a point's row of a system is that of an earlier variant: only keys of other systems differ. A system
+ * that is the baseline changes all rows. */
+static bool is_repeated(const struct work_list *list, unsigned s, unsigned p)
+{
+	const struct psd_scenario *scenario = scenario_of(list->sweep);
+	unsigned variant = p / psd_scenario_points(scenario);
+
+	for (unsigned k = scenario->n_swept; k-- > 0;) {
+		const unsigned n_values = scenario->swept[k].values->n_children;
+		const unsigned owner = psd_scenario_swept_system(scenario, k);
+
+		if (variant % n_values > 0 && owner < scenario->n_systems && owner != list->first_system + s &&
+		    scenario->baseline_system != (int)owner)
+			return true;
+		variant /= n_values;
+	}
+	return false;
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
@@ -284,9 +305,12 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned s = first; s < first + list->n_systems; s++)
 		for (unsigned p = 0; p < list->n_points; p++) {
-			const struct job job = job_of(list, s - first, p);
+			struct job job = job_of(list, s - first, p);
 
-			if (!sweep->shard || job.number % sweep->n_shards == sweep->shard_number - 1)
+			if (is_repeated(list, s - first, p))
+				continue;
+			job.row = list->n_rows++;
+			if (!sweep->shard || job.row % sweep->n_shards == sweep->shard_number - 1)
 				list->jobs[list->n_jobs++] = job;
 		}
 	list->n_report_jobs = list->n_jobs;
@@ -467,8 +491,8 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 
 		*result = make_result(list, i);
 		result->shard = sweep->shard;
-		result->row = list->jobs[i].number + 1;
-		result->n_rows = n_results;
+		result->row = list->jobs[i].row + 1;
+		result->n_rows = list->n_rows;
 		n_refused += outcome->is_refused;
 		n_estimated += outcome->is_estimate;
 		if (outcome->is_refused && outcome->relief > relief)

@@ -34,7 +34,8 @@ struct psd_report {
 	bool is_estimate;
 	/* systems that were predicted, n_systems consecutive entries of the scenario's list; borrowed */
 	const struct psd_system *systems;
-	struct psd_result *results; /* one result per system and point: results[s * n_points + p] */
+	/* One result per system and point: results[s * n_points + p]. A row that an earlier variant has is elsewhere. */
+	struct psd_result *results;
 	unsigned n_systems;
 	unsigned n_points;	/* points of all variants; those of a variant follow each other */
 	unsigned n_refused;	/* number of cases without a result, since they need too many events */

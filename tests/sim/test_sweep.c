@@ -98,6 +98,47 @@ Test(sweep, simulations_are_swept_too)
 	free(alone.text);
 }
 
+static unsigned n_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* A sweep of the schedule of one system: every other system has one row, with an empty field of the key. */
+Test(sweep, rows_of_other_systems_are_there_once)
+{
+	const struct run plain = run(SWEPT "--sweep nodes=2,4"),
+			 swept = run(SWEPT "--sweep nodes=2,4 --sweep systems.Ring.schedule=wait-free,sequential");
+	const unsigned n_systems = (n_lines(plain.text) - 1) / 2;
+	unsigned n_rings = 0, n_empty = 0;
+
+	cr_assert_eq(swept.exit_status, 0, "%s", swept.text);
+	cr_expect_eq(n_lines(swept.text), 1 + 2 * (n_systems + 1), "%s", swept.text);
+	for (unsigned i = 1; i < n_lines(swept.text); i++) {
+		char *row = line_of(swept.text, i);
+
+		n_rings += strstr(row, ",Ring,") != NULL;
+		n_empty += row[strlen(row) - 1] == ',';
+		free(row);
+	}
+	cr_expect_eq(n_rings, 4, "%s", swept.text);
+	cr_expect_eq(n_empty, 2 * (n_systems - 1), "%s", swept.text);
+	free(plain.text);
+	free(swept.text);
+}
+
+Test(sweep, the_head_has_the_range_of_the_batch)
+{
+	const struct run table = run("--estimate scenarios/quickstart.yaml --sweep model.batch_per_worker=8..32*2");
+
+	cr_expect(strstr(table.text, "; batch 8 to 32 per worker\n"), "%s", table.text);
+	cr_expect(strstr(table.text, " a batch, ") && strstr(table.text, " on one worker alone"), "%s", table.text);
+	free(table.text);
+}
+
 /* ---- parts ---- */
 
 static void write_part(const struct scratch_folder *folder, unsigned i)
@@ -105,8 +146,10 @@ static void write_part(const struct scratch_folder *folder, unsigned i)
 	char arguments[512];
 	struct run part;
 
-	snprintf(arguments, sizeof(arguments), SWEPT "--sweep model.batch_per_worker=32,64 --shard %u/3 >%s/%u.csv", i,
-		 folder->path, i);
+	snprintf(arguments, sizeof(arguments),
+		 SWEPT "--sweep model.batch_per_worker=32,64 --sweep systems.Ring.schedule=wait-free,sequential "
+		       "--shard %u/3 >%s/%u.csv",
+		 i, folder->path, i);
 	part = run(arguments);
 	cr_assert_eq(part.exit_status, 0, "%s", part.text);
 	free(part.text);
@@ -127,7 +170,8 @@ static void expect_refused(const struct scratch_folder *folder, const char *part
 /* 4 systems, 3 sizes and 2 batches are 24 rows, 8 in each part. */
 FOLDER_TEST(sweep, parts_join_to_the_bytes_of_the_whole, scratch_folder_make())
 {
-	const struct run whole = run(SWEPT "--sweep model.batch_per_worker=32,64");
+	const struct run whole =
+		run(SWEPT "--sweep model.batch_per_worker=32,64 --sweep systems.Ring.schedule=wait-free,sequential");
 	char arguments[512];
 	struct run merged;
 
@@ -144,7 +188,7 @@ FOLDER_TEST(sweep, parts_join_to_the_bytes_of_the_whole, scratch_folder_make())
 	expect_refused(&folder, "1.csv 2.csv 2.csv", "2.csv:2: row 2 is there twice");
 	snprintf(arguments, sizeof(arguments), "sed -i 4d %s/2.csv", folder.path);
 	cr_assert_eq(system(arguments), 0);
-	expect_refused(&folder, "1.csv 2.csv 3.csv", "1.csv: row 8 of 24 is missing, it belongs to part 2/3");
+	expect_refused(&folder, "1.csv 2.csv 3.csv", "1.csv: row 8 of 30 is missing, it belongs to part 2/3");
 	snprintf(arguments, sizeof(arguments), "sed -i 1s/,rows// %s/3.csv", folder.path);
 	cr_assert_eq(system(arguments), 0);
 	expect_refused(&folder, "1.csv 2.csv 3.csv", "3.csv:1: the last columns must be shard,row,rows");

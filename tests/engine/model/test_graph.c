@@ -380,6 +380,21 @@ GRAPH_TEST(graph, residual_stages_halve_the_map, load("scenarios/models/resnet15
 
 #define BLOCK HEAD "  - {name: a, kind: relu}\n  - {repeat: 2, name: b, layers: ["
 
+/* The gradient of c1, which is the relu's, is in use at the same time as c2's. That of the linear layer is kept. */
+Test(graph, gradients_of_outputs_that_are_needed_together_are_counted)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c1, kind: conv, outputs: 8, kernel: 1}\n"
+					    "  - {name: r1, kind: relu}\n"
+					    "  - {name: c2, kind: conv, outputs: 16, kernel: 1}\n"
+					    "  - {name: pool, kind: global-pool}\n"
+					    "  - {name: fc, kind: inner-product, outputs: 5}\n"
+					    "  - {name: loss, kind: softmax-loss}\n");
+
+	/* fc at 0, the pool's 16 values behind it, c2 behind both, and c1 behind c2 */
+	cr_expect_eq(graph.gradient_bytes, 4 * (5 + 16 + 16 * 80 + 8 * 80), "%u", (unsigned)graph.gradient_bytes);
+	psd_graph_release(&graph);
+}
+
 Test(graph, copies_of_a_block_stand_above_each_other)
 {
 	struct psd_graph graph = parse(BLOCK "{name: c, kind: relu}, {name: d, kind: add, inputs: [above, c]}]}\n"

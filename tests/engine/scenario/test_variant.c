@@ -95,6 +95,28 @@ Test(variant, ranges_are_written_out)
 	psd_scenario_release(&scenario);
 }
 
+Test(variant, ranges_have_units)
+{
+	struct psd_scenario scenario = parse_well("{bandwidth: 1Gbit/s..64Gbit/s*4, fuse: [512KiB..2MiB+512KiB], "
+						  "cluster.network.latency: 5 us..20us*2, compute.jitter: 1%..3%+1%}",
+						  NULL);
+	static const double latencies_sec[] = {5e-6, 10e-6, 20e-6};
+
+	cr_assert_eq(scenario.n_sweep_bandwidths, 4);
+	cr_expect_eq(scenario.sweep_bandwidth_bps[3], 64e9);
+	cr_assert_eq(scenario.n_sweep_fuses, 4);
+	cr_expect_eq(scenario.sweep_fuse_bytes[2], 3 << 19);
+	cr_assert_eq(psd_scenario_variants(&scenario), 9);
+	for (unsigned i = 0; i < 9; i++) {
+		struct psd_scenario variant = vary(&scenario, i);
+
+		cr_expect_float_eq(variant.network.latency_sec, latencies_sec[i / 3], 1e-12);
+		cr_expect_float_eq(variant.jitter_ratio, 0.01 * (i % 3 + 1), 1e-9);
+		psd_scenario_release(&variant);
+	}
+	psd_scenario_release(&scenario);
+}
+
 Test(variant, wrong_sweeps_are_refused_at_their_place)
 {
 	static const struct {
@@ -104,6 +126,10 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		{"{model.batch_per_worker: [32, x]}", "a.yaml:5:38: 'batch_per_worker' is 'x'"},
 		{"{model.batch_per_worker: 1..x}", "a.yaml:5:33: '1..x' is not a range"},
 		{"{nodes: 9..1}", "a.yaml:5:16: '9..1' is not a range"},
+		{"{bandwidth: 1Gbps..8}", "'1Gbps..8' is not a range"},
+		{"{bandwidth: 1Gbps..8Gbps}", "'1Gbps..8Gbps' is not a range"},
+		{"{bandwidth: 1Gbps..8Gbps+1}", "'1Gbps..8Gbps+1' is not a range"},
+		{"{nodes: 1..8*1}", "'1..8*1' is not a range"},
 		{"{nodes: 1..1000}", "'1..1000' has more than 256 values"},
 		{"{node: [1]}", "unknown key 'node' in 'sweep', did you mean 'nodes'?"},
 		{"{model.batch_per_worker: 1..100, iterations: 1..100}", "more than 4096 combinations"},

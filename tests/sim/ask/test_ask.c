@@ -351,7 +351,7 @@ static double low_ratio_of(const struct psd_system *system)
 	return record.has_band ? record.low_ratio : 0.9;
 }
 
-/* Of both points with several nodes, the one whose order is in doubt, or else the smaller lead. */
+/* The point with several nodes whose order is in doubt, or else the smaller lead. */
 static void check_runs(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
 {
 	const struct psd_scenario *scenario = &loaded->scenario;
@@ -371,7 +371,7 @@ static void check_runs(const struct loaded *loaded, const struct psd_answers *an
 	}
 	chosen = doubts[0] == doubts[1] ? leads[1] < leads[0] : doubts[1];
 	const struct psd_answer *answer =
-		find(answers, "real runs", NULL, psd_scenario_point(scenario, points[chosen]).bandwidth_bps);
+		find(answers, "runs", NULL, psd_scenario_point(scenario, points[chosen]).bandwidth_bps);
 
 	cr_assert(answer, "seed %u", (unsigned)seed);
 	cr_expect_float_eq(answer->values[0].number, leads[chosen], 1e-9, "seed %u: %g: %s", (unsigned)seed,
@@ -613,7 +613,7 @@ Test(ask, a_table_with_a_job_has_its_columns_and_answers)
 					    " With 64 nodes at 10 Gbit/s, PowerSGD is best: ",
 					    " The cheapest cluster within 10.0 h at ",
 					    " The fastest cluster for a cost of 1000 at ",
-					    " Workers of all systems fit 16 GB: that of PowerSGD needs most, ",
+					    " Workers of all systems fit 16 GB: PowerSGD needs most, ",
 					    " is fastest with a checkpoint every ",
 					    " A real run tells most with ",
 					    " `psd-sim ask` also answers: knee, bandwidth, break-even, hours."};
@@ -691,6 +691,128 @@ Test(ask, each_variant_of_a_sweep_is_asked)
 	free(made.text);
 }
 
+/* ---- single questions ---- */
+
+static double value_named(const struct psd_answer *answer, const char *name)
+{
+	for (uint32_t v = 0; v < answer->n_values; v++)
+		if (!strcmp(answer->values[v].name, name))
+			return answer->values[v].number;
+	cr_assert_fail("'%s' is missing: %s", name, answer->sentence.bytes);
+	return 0.0;
+}
+
+#define LARGE                                                                                                          \
+	"model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"                                            \
+	"compute: {device: v100-sxm2}\n"                                                                               \
+	"cluster:\n"                                                                                                   \
+	"  nodes: 8\n"                                                                                                 \
+	"  network: {bandwidth: 10Gbps, latency: 15us}\n"                                                              \
+	"  stack: none\n"                                                                                              \
+	"systems: [{name: Ring, sync: ring, fuse: 4MiB}]\n"                                                            \
+	"train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"                                 \
+	"sweep: {fuse: [1MiB, 16MiB, 256MiB]}\n"                                                                       \
+	"job: {memory: 3GB}\n"
+
+/* Half precision: two bytes of each activation and gradient fewer, a copy of each parameter more. Shards: an eighth of
+ * parameters, gradients and both moments. */
+Test(ask, remedies_of_memory_are_counted_by_hand)
+{
+	const double parameters_bytes = 4.0 * 124439808.0;
+	struct loaded loaded;
+	struct psd_answers answers;
+	const struct psd_answer *answer;
+
+	loaded_open(&loaded, LARGE);
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "Memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	answer = &answers.all[0];
+	cr_expect_str_eq(answer->question, "memory");
+	cr_expect_eq(value_named(answer, "parameters"), parameters_bytes);
+	cr_expect_eq(value_named(answer, "optimiser"), 2.0 * parameters_bytes);
+	const double kept_bytes = value_named(answer, "activations") + value_named(answer, "their gradients");
+	const double half_bytes = value_named(answer, "memory") - kept_bytes / 2.0;
+	/* probabilities of 12 heads in 12 layers, of 1,024 by 1,024 tokens in two bytes */
+	const double fused_bytes = half_bytes - 4.0 * 12.0 * 12.0 * 1024.0 * 1024.0 * 2.0;
+
+	cr_expect_float_eq(value_named(answer, "in bf16"), half_bytes, 2.0);
+	cr_expect_float_eq(value_named(answer, "with fused attention"), fused_bytes, 2.0);
+	cr_expect_float_eq(value_named(answer, "sharded"),
+			   fused_bytes - 4.0 * parameters_bytes * 7.0 / 8.0 - value_named(answer, "buffers"), 2.0);
+	cr_expect_not_null(strstr(answer->sentence.bytes, "That does not fit 3 GB"), "%s", answer->sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+/* The best of the listed sizes on all 8 nodes. */
+Test(ask, the_best_bucket_is_that_of_the_sweep)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+	struct psd_report report;
+	struct psd_error err = {.text = ""};
+	int signal_number;
+	unsigned best = 0;
+
+	loaded_open(&loaded, LARGE);
+	const struct psd_sweep sweep = {.costed = &loaded.costed, .is_estimate = true, .n_at_once = 1};
+
+	cr_assert_eq(psd_sweep_run(&sweep, &report, &signal_number, &err), PSD_OK, "%s", err.text);
+	for (unsigned p = 1; p < 3; p++)
+		best = report.results[p].images_per_sec > report.results[best].images_per_sec ? p : best;
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "bucket", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	cr_assert_geq(answers.n, 1);
+	cr_expect_eq(answers.all[0].values[0].number, report.results[best].point.fuse_bytes, "%s",
+		     answers.all[0].sentence.bytes);
+	cr_expect_eq(answers.all[0].values[0].nodes, 8);
+	cr_expect_float_eq(answers.all[0].values[0].samples_per_sec / report.results[best].images_per_sec, 1.0, 1e-9);
+	psd_answers_release(&answers);
+	psd_report_release(&report);
+	loaded_close(&loaded);
+}
+
+/* With the price of the link, both cheapest clusters cost the same. */
+Test(ask, the_price_of_a_link_makes_clusters_equal)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+	const struct psd_answer *price = NULL;
+	double costs[2], worker_hours = 0.0;
+	unsigned n = 0;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring, fuse: 4MiB}]\n"
+			     "sweep: {nodes: [1, 16], bandwidth: [2Gbps, 20Gbps]}\n"
+			     "job: {samples: 1281167, epochs: 90, price: 3, within: 60h}\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "clusters", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	for (uint32_t i = 0; i < answers.n; i++) {
+		const struct psd_answer *answer = &answers.all[i];
+
+		if (!strcmp(answer->question, "price of a link"))
+			price = answer;
+		else if (!strcmp(answer->question, "cheapest within the time")) {
+			costs[n++] = value_named(answer, "cost");
+			worker_hours = value_named(answer, "hours") * answer->values[0].nodes;
+		}
+	}
+	cr_assert(price && n == 2);
+	cr_expect_float_eq(costs[1] + value_named(price, "price") * worker_hours, costs[0], 1e-6 * costs[0], "%s",
+			   price->sentence.bytes);
+	cr_expect_gt(value_named(price, "price"), 0.0);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 Test(ask, a_scenario_without_a_job_has_no_hours)
 {
 	const struct run made = run_program("psd-sim", "ask --estimate scenarios/compression.yaml", "");
@@ -705,4 +827,6 @@ Test(ask, misuse_is_one_line)
 {
 	expect_one_line("psd-sim", "ask --csv " JOB, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim ask'");
 	expect_one_line("psd-sim", "ask --system Nobody " JOB, 2, "has no system 'Nobody'");
+	expect_one_line("psd-sim", "ask --question cost " JOB, 2,
+			"'--question' is 'cost', must be one of: efficiency, ");
 }

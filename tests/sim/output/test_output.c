@@ -429,9 +429,9 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 		"iteration_p95_sec,iteration_p99_sec,low,high,efficiency,memory_bytes,hours,cost\n"
 		"\"a \"\"title\"\", with "
 		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,yes,"
-		"link,,,,,,\n"
+		"link,,,,,,,,,,\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link,,,,,,\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link,,,,,,,,,,\n");
 	free(memory.text);
 }
 

@@ -1,0 +1,85 @@
+/* Question about buckets: the size of the sweep with which each system is fastest on the largest cluster. */
+#include "engine/base/units.h"
+#include "sim/ask/ask.h"
+
+enum { MIB = 1 << 20 };
+
+static bool takes_size(const struct psd_system *system)
+{
+	return system->fuse_bytes > 0;
+}
+
+/* Finds the fastest and the slowest size, by simulations; 0: there is no prediction. */
+static void find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bps, struct psd_answer_value *best,
+		       struct psd_answer_value *worst)
+{
+	const uint64_t before_bytes = ask->fuse_bytes;
+
+	for (unsigned f = 0; f < ask->scenario->n_sweep_fuses && !ask->status; f++) {
+		ask->fuse_bytes = ask->scenario->sweep_fuse_bytes[f];
+		const double rate =
+			psd_ask_samples_per_sec(ask, system, ask->most_nodes, bandwidth_bps, PSD_ASK_CONFIRM);
+		const struct psd_answer_value value = {.name = "bucket",
+						       .unit = "bytes",
+						       .number = (double)ask->fuse_bytes,
+						       .samples_per_sec = rate,
+						       .nodes = ask->most_nodes,
+						       .bandwidth_bps = bandwidth_bps};
+
+		if (rate > best->samples_per_sec)
+			*best = value;
+		if (rate > 0.0 && (worst->samples_per_sec <= 0.0 || rate < worst->samples_per_sec))
+			*worst = value;
+	}
+	ask->fuse_bytes = before_bytes;
+}
+
+static void add_size(struct psd_text *text, const struct psd_answer_value *value)
+{
+	const uint64_t bytes = (uint64_t)value->number;
+	char size[PSD_UNITS_TEXT_MAX];
+
+	if (bytes % MIB == 0) /* as people write sizes of buckets */
+		psd_text_add(text, "%llu MiB", (unsigned long long)(bytes / MIB));
+	else
+		psd_text_add(text, "%s", psd_units_write_bytes(bytes, size));
+	psd_text_add(text, " (");
+	psd_answer_add_number(text, value->samples_per_sec);
+	psd_text_add(text, " samples/s)");
+}
+
+static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigned system, double bandwidth_bps)
+{
+	struct psd_answer_value best = {.name = "bucket"}, worst = best;
+	struct psd_answer *answer;
+	struct psd_text *text;
+
+	find_sizes(ask, system, bandwidth_bps, &best, &worst);
+	if (best.samples_per_sec <= 0.0)
+		return;
+	answer = psd_answers_add(answers, "bucket", psd_ask_system_name(ask, system));
+	text = &answer->sentence;
+	psd_text_add(text, "%s is fastest with buckets of ", answer->system);
+	add_size(text, &best);
+	psd_text_add(text, " on ");
+	psd_answer_add_nodes(text, ask->most_nodes);
+	psd_text_add(text, " at ");
+	psd_answer_add_rate(text, bandwidth_bps);
+	psd_text_add(text, ", and slowest with ");
+	add_size(text, &worst);
+	psd_text_add(text, ", of the %u sizes of the sweep.", ask->scenario->n_sweep_fuses);
+	psd_answer_add_value(answers, answer, best);
+	worst.name = "slowest bucket";
+	psd_answer_add_value(answers, answer, worst);
+}
+
+/* Other questions take the first size of the sweep. */
+void psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers)
+{
+	if (ask->scenario->n_sweep_fuses < 2)
+		return;
+	for (unsigned b = 0; b < ask->n_bandwidths; b++)
+		for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems && !ask->status; s++)
+			if (takes_size(&ask->scenario->systems[s]))
+				add_bucket(ask, answers, s, ask->bandwidths_bps[b]);
+}
