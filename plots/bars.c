@@ -160,7 +160,7 @@ static enum psd_status draw_panel(struct bars *bars, const struct psd_row *first
 		if (column && strcmp(psd_row_text(row, column), psd_row_text(first, column)) != 0)
 			continue;
 		n++;
-		psd_figure_add_tic(figure, &panel->y, n, psd_words_cut(&figure->arena, name_of(bars, row), 16));
+		psd_figure_add_tic(figure, &panel->y, n, name_of(bars, row));
 		draw_bar(bars, panel, &bars->values[r], n, false, psd_palette[colour_of(bars, row)]);
 		if (bars->values[r].published > 0)
 			draw_bar(bars, panel, &bars->values[r], n, true, NULL);
