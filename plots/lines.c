@@ -107,10 +107,13 @@ static enum psd_status add_point(struct psd_drawing *drawing, struct psd_series 
 			before = before->next;
 		if (before->x == point->x)
 			return psd_row_refuse(point->row, drawing->err,
-					      "'%s' has a second result at this %s, a line needs one: keep the rows of "
+					      "'%s' has a second result at %s %s, a line needs one: keep the rows of "
 					      "one with --where, or give fewer files",
 					      psd_row_text(point->row, "system"),
-					      psd_columns_label(drawing->figure, drawing->over));
+					      psd_columns_label(drawing->figure, drawing->over),
+					      *psd_row_text(point->row, drawing->over) && !drawing->is_category
+						      ? psd_columns_quantity(drawing->figure, drawing->over, point->x)
+						      : psd_row_text(point->row, drawing->over));
 	}
 	point->next = *at;
 	*at = point;
