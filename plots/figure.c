@@ -11,6 +11,8 @@
 const char *const psd_palette[PSD_PALETTE] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
 					      "#E69F00", "#56B4E9", "#000000", "#8C510A"};
 
+enum { MOST_TICS = 64 };
+
 /* ---- building ---- */
 
 void psd_figure_init(struct psd_figure *figure)
@@ -148,7 +150,16 @@ void psd_figure_add_round_tics(struct psd_figure *figure, struct psd_axis *axis)
 				      : rough / decade < 7.5 ? 5
 							     : 10);
 
-	for (double k = ceil(axis->low / step - 1e-9); k * step <= axis->high + 1e-9 * step; k++)
-		psd_figure_add_tic(figure, axis, k * step,
-				   psd_figure_text(figure, "%g", fabs(k * step) < step / 2 ? 0 : k * step));
+	const double first = ceil(axis->low / step - 1e-9);
+	const int decimals = step < 1 ? (int)-floor(log10(step) + 1e-9) : 0;
+
+	/* counted, because far from 0 a step may change nothing */
+	for (unsigned i = 0; i < MOST_TICS && (first + i) * step <= axis->high + 1e-9 * step; i++) {
+		const double at = fabs((first + i) * step) < step / 2 ? 0 : (first + i) * step;
+		const bool is_usual = fabs(at) < 1e7 && decimals < 7;
+
+		psd_figure_add_tic(figure, axis, at,
+				   is_usual ? psd_figure_text(figure, "%.*f", decimals, at)
+					    : psd_figure_text(figure, "%g", at));
+	}
 }

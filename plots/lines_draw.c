@@ -6,7 +6,7 @@
 
 #include "plots/lines_parts.h"
 
-enum { MOST_OVER = 5, MOST_LINES = 8, EXECUTED_POINT = 5, DASHES = 4, MARKS = 4 };
+enum { MOST_OVER = 5, MOST_LINES = 8, MOST_PANELS = 24, EXECUTED_POINT = 5, DASHES = 4, MARKS = 4 };
 #define MATERIAL 0.005 /* share by which a best value differs from another */
 
 /* ---- panels, names and looks ---- */
@@ -63,8 +63,8 @@ static enum psd_status check_lines(struct psd_drawing *drawing)
  * would be too many panels. */
 static unsigned number_panels(struct psd_drawing *drawing, const char *column)
 {
-	unsigned n_panels = 0, n_lines[PSD_PANELS_MAX] = {0};
-	const char *values[PSD_PANELS_MAX];
+	unsigned n_panels = 0, n_lines[MOST_PANELS] = {0};
+	const char *values[MOST_PANELS];
 
 	for (unsigned s = 0; s < drawing->n_series; s++) {
 		struct psd_series *series = &drawing->series[s];
@@ -73,7 +73,7 @@ static unsigned number_panels(struct psd_drawing *drawing, const char *column)
 
 		while (p < n_panels && strcmp(values[p], value) != 0)
 			p++;
-		if (p == PSD_PANELS_MAX)
+		if (p == MOST_PANELS)
 			return 0;
 		if (p == n_panels)
 			values[n_panels++] = value;
@@ -91,7 +91,7 @@ static enum psd_status refuse_many(struct psd_drawing *drawing, unsigned n_lines
 		drawing, psd_figure_text(drawing->figure,
 					 "has %u lines, of which a plot takes %d in panels of %d: choose systems with "
 					 "--systems, rows with --where, or give fewer files",
-					 n_lines, PSD_PANELS_MAX * MOST_LINES, MOST_LINES));
+					 n_lines, MOST_PANELS * MOST_LINES, MOST_LINES));
 }
 
 /* Sets the panel of each series; *n_panels: their number. */
@@ -114,7 +114,7 @@ static enum psd_status choose_panels(struct psd_drawing *drawing, unsigned *n_pa
 						   drawing->figure,
 						   "'--panels %s' makes more than %d panels, or more than %d lines in "
 						   "one: choose systems with --systems, or rows with --where",
-						   asked, PSD_PANELS_MAX, MOST_LINES));
+						   asked, MOST_PANELS, MOST_LINES));
 	}
 	if (n_lines <= MOST_LINES)
 		return PSD_OK;
@@ -130,7 +130,7 @@ static enum psd_status choose_panels(struct psd_drawing *drawing, unsigned *n_pa
 	for (unsigned s = 0, n = 0; s < drawing->n_series; s++) {
 		drawing->series[s].panel = n / MOST_LINES;
 		n += !drawing->series[s].is_executed;
-		if (drawing->series[s].panel >= PSD_PANELS_MAX)
+		if (drawing->series[s].panel >= MOST_PANELS)
 			return refuse_many(drawing, n_lines);
 		*n_panels = drawing->series[s].panel + 1;
 	}
