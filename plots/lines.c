@@ -37,12 +37,11 @@ static const char *find_over(const struct psd_results *results)
 		if (psd_columns_count(results, usual[i]) > 1)
 			return usual[i];
 	for (unsigned t = 0; t < results->n_tables; t++)
-		for (unsigned c = 0, is_behind = 0; c < results->tables[t].n_columns; c++) {
+		for (unsigned c = 0; c < results->tables[t].n_columns; c++) {
 			const char *name = results->tables[t].names[c];
 
-			if (is_behind && psd_columns_count(results, name) > 1)
+			if (psd_columns_is_swept(&results->tables[t], c) && psd_columns_count(results, name) > 1)
 				return name;
-			is_behind = is_behind || !strcmp(name, "stack");
 		}
 	return NULL;
 }

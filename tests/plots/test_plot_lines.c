@@ -10,6 +10,7 @@
 #include "plots/columns.h"
 #include "plots/lines.h"
 #include "plots/steps.h"
+#include "plots/words.h"
 #include "tests/plots/plot_helper.h"
 #include "tests/scratch_file.h"
 #include "tests/scratch_folder.h"
@@ -353,4 +354,22 @@ Test(plot_lines, bars_stand_beside_published_values)
 		cr_expect_not_null(strstr(run.text, words[i]), "no '%s' in: %s", words[i], run.text);
 	free(run.text);
 	scratch_folder_remove(&folder);
+}
+
+/* Of 10 ems for the text and 1.02 for the dots a third is for the end, which tells names apart; no character is split. */
+Test(plot_lines, a_text_is_cut_in_its_middle)
+{
+	struct psd_arena arena = {.blocks = NULL};
+	const char *cut = psd_words_cut(&arena, "parameter servers in sequence 19", 10), *plain = "short";
+	const char *accents =
+		psd_words_cut(&arena, "\303\244\303\266\303\274\303\237\303\244\303\266\303\274\303\237", 6);
+
+	cr_expect_eq(strncmp(cut, "paramet", 7), 0, "%s", cut);
+	cr_expect_str_eq(cut + strlen(cut) - 3, " 19");
+	cr_expect_leq(psd_words_width(cut), 10);
+	cr_expect_eq(psd_words_cut(&arena, plain, 10), plain);
+	for (const char *c = accents; *c; c += psd_text_plain_bytes(c))
+		cr_assert_gt(psd_text_plain_bytes(c), 0, "%s", accents);
+	cr_expect_leq(psd_words_width(accents), 6);
+	psd_arena_release(&arena);
 }
