@@ -356,7 +356,7 @@ Test(plot_lines, bars_stand_beside_published_values)
 	scratch_folder_remove(&folder);
 }
 
-/* Of 10 ems for the text and 1.02 for the dots a third is for the end, which tells names apart; no character is split. */
+/* A third of 10 ems, without 1.02 for the dots, is for the end, which tells names apart; no character is split. */
 Test(plot_lines, a_text_is_cut_in_its_middle)
 {
 	struct psd_arena arena = {.blocks = NULL};
