@@ -113,7 +113,7 @@ Test(plot_lines, values_are_divided_by_those_of_a_system_at_the_same_place)
 	release(own);
 }
 
-/* A throughput of 10 with a band from 8 to 12.5 takes a step of 1 s from 0.8 to 1.25 s; a published one of 20, 0.5 s. */
+/* A throughput of 10 with a band from 8 to 12.5 takes a step of 1 s, 0.8 to 1.25 s; a published one of 20, 0.5 s. */
 Test(plot_lines, bands_and_published_values_follow_the_measure)
 {
 	const struct psd_lines lines = {.measure = PSD_MEASURE_SECONDS};
