@@ -10,7 +10,7 @@
 #include "plots/plot.h"
 #include "plots/words.h"
 
-enum { MOST_BARS = 96 };
+enum { MOST_BARS = 96, MOST_PANELS = 24 };
 
 struct bars {
 	struct psd_figure *figure;
@@ -71,7 +71,7 @@ static void choose_panels(struct bars *bars)
 	for (unsigned i = 0; i < bars->names.n && psd_columns_count(bars->results, "system") > 1; i++) {
 		const unsigned n = psd_columns_count(bars->results, bars->names.columns[i]);
 
-		if (n > most && n <= PSD_PANELS_MAX && strcmp(bars->names.columns[i], "executor") != 0) {
+		if (n > most && n <= MOST_PANELS && strcmp(bars->names.columns[i], "executor") != 0) {
 			most = n;
 			bars->panel_column = bars->names.columns[i];
 		}
@@ -160,7 +160,7 @@ static enum psd_status draw_panel(struct bars *bars, const struct psd_row *first
 		if (column && strcmp(psd_row_text(row, column), psd_row_text(first, column)) != 0)
 			continue;
 		n++;
-		psd_figure_add_tic(figure, &panel->y, n, psd_words_cut(&figure->arena, name_of(bars, row), 16));
+		psd_figure_add_tic(figure, &panel->y, n, name_of(bars, row));
 		draw_bar(bars, panel, &bars->values[r], n, false, psd_palette[colour_of(bars, row)]);
 		if (bars->values[r].published > 0)
 			draw_bar(bars, panel, &bars->values[r], n, true, NULL);
@@ -186,7 +186,7 @@ static enum psd_status draw(struct bars *bars)
 		for (unsigned q = 0; q < r && bars->panel_column; q++)
 			is_first = is_first && strcmp(psd_row_text(&results->rows[q], bars->panel_column),
 						      psd_row_text(&results->rows[r], bars->panel_column)) != 0;
-		if (is_first && bars->figure->n_panels == PSD_PANELS_MAX)
+		if (is_first && bars->figure->n_panels == MOST_PANELS)
 			return refuse(bars, "has more panels than a plot takes: choose rows with --where");
 		if (is_first)
 			PSD_TRY(draw_panel(bars, &results->rows[r]));

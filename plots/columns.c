@@ -103,15 +103,13 @@ static bool is_in(const char *const list[], const char *text)
 	return *list;
 }
 
-static void consider_swept(struct finder *finder, const struct psd_table *table)
+bool psd_columns_is_swept(const struct psd_table *table, unsigned column)
 {
 	unsigned c = 0;
 
 	while (c < table->n_columns && strcmp(table->names[c], before_swept) != 0)
 		c++;
-	for (c++; c < table->n_columns; c++)
-		if (!is_in(behind_swept, table->names[c]))
-			consider(finder, table->names[c]);
+	return column > c && !is_in(behind_swept, table->names[column]);
 }
 
 /* Common beginning and end of several titles. They end at a comma and begin at a blank or bracket. */
@@ -166,7 +164,9 @@ enum psd_status psd_name_columns_find(struct psd_name_columns *names, struct psd
 	for (unsigned i = 0; case_columns[i]; i++)
 		consider(&finder, case_columns[i]);
 	for (unsigned t = 0; t < results->n_tables; t++)
-		consider_swept(&finder, &results->tables[t]);
+		for (unsigned c = 0; c < results->tables[t].n_columns; c++)
+			if (psd_columns_is_swept(&results->tables[t], c))
+				consider(&finder, results->tables[t].names[c]);
 	for (unsigned i = 0; last_columns[i]; i++)
 		consider(&finder, last_columns[i]);
 	find_common_ends(names, results);

@@ -19,6 +19,8 @@ struct psd_name_columns {
 /* Finds them. over: the column of the x axis, which is not one of them. PSD_ENOMEM. */
 enum psd_status psd_name_columns_find(struct psd_name_columns *names, struct psd_results *results, const char *over,
 				      struct psd_error *err) PSD_MUST_CHECK;
+/* True if a column, by its number, is a key that the results sweep. */
+bool psd_columns_is_swept(const struct psd_table *table, unsigned column);
 /* Returns the number of different values of a column. */
 unsigned psd_columns_count(const struct psd_results *results, const char *column);
 /* Returns the value of a column for people: 10 Gb/s, 4MiB, 8 workers; "" if the field is empty. */

@@ -10,7 +10,7 @@
 #include "engine/base/text.h"
 #include "plots/canvas.h"
 
-enum { PSD_PANELS_MAX = 24, PSD_PALETTE = 8 };
+enum { PSD_PANELS_MAX = 256, PSD_PALETTE = 8 };
 
 /* Okabe and Ito's palette, which colour-blind readers tell apart; dark colours first, and brown for their yellow. */
 extern const char *const psd_palette[PSD_PALETTE];

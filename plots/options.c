@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/spelling.h"
 #include "engine/base/units.h"
-#include "plots/lines.h"
+#include "plots/measure.h"
 
 static const struct psd_command commands[] = {
 	[PSD_PLOT_NOTHING] = {NULL, "COMMAND FILE", true,
@@ -98,7 +99,6 @@ static const struct psd_option option_list[] = {
 };
 
 static const struct psd_hint hints[] = {
-	{"help", "psd-plot --help"},
 	{"--nodes", "--where nodes=8"},
 	{"--system", "--systems LIST"},
 	{NULL, NULL},
@@ -141,6 +141,36 @@ static enum psd_status split_traces(struct psd_plot_options *options, int *argc,
 	return PSD_OK;
 }
 
+/* The first word must be a command: options belong to commands. */
+static enum psd_status check_command(int argc, char *argv[], struct psd_error *err)
+{
+	enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+	const char *names[N_COMMANDS], *nearest;
+	struct psd_text list = {.bytes = NULL};
+
+	for (unsigned c = 1; c < N_COMMANDS; c++)
+		names[c - 1] = commands[c].name;
+	names[N_COMMANDS - 1] = NULL;
+	if (argc > 1 && argv[1][0] == '-')
+		return PSD_OK;
+	for (unsigned c = 0; names[c]; c++) {
+		if (argc > 1 && !strcmp(argv[1], names[c])) {
+			psd_text_release(&list);
+			return PSD_OK;
+		}
+		psd_text_add(&list, "%s%s", c == 0 ? "" : names[c + 1] ? ", " : " or ", names[c]);
+	}
+	nearest = argc > 1 ? psd_spelling_nearest(argv[1], names) : NULL;
+	psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "%s%.80s%s, must be %s, see psd-plot --help",
+		      argc > 1 ? "unknown command '" : "no command is given", argc > 1 ? argv[1] : "",
+		      argc > 1 ? "'" : "",
+		      nearest	   ? nearest
+		      : list.bytes ? list.bytes
+				   : "one of its commands");
+	psd_text_release(&list);
+	return PSD_EINVAL;
+}
+
 static enum psd_status check_where(const struct psd_plot_options *options, struct psd_error *err)
 {
 	for (const char **setting = options->arguments.settings; *setting; setting++)
@@ -155,16 +185,7 @@ static enum psd_status check(struct psd_plot_options *options, struct psd_error 
 	const char *iteration = options->iteration;
 
 	if (options->arguments.command == PSD_PLOT_NOTHING)
-		return options->arguments.n_operands
-			       ? psd_command_table_check_word(&table, options->arguments.operands[0], err)
-					 ? PSD_EINVAL
-					 : psd_error_set(
-						   err, PSD_EINVAL, PSD_NOWHERE,
-						   "no command before '%.200s', must be speedup, efficiency, seconds, "
-						   "throughput, bars, curve, timeline or compare, see psd-plot --help",
-						   options->arguments.operands[0])
-			       : psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					       "no command is given, see psd-plot --help");
+		return check_command(0, NULL, err);
 	if (!options->output_path)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no output file, say -o OUT%s",
 				     options->arguments.command == PSD_PLOT_COMPARE ? ".html" : ".svg");
@@ -186,7 +207,9 @@ enum psd_status psd_plot_options_read(struct psd_plot_options *options, int argc
 	enum psd_status status;
 
 	*options = (struct psd_plot_options){.about = PSD_PLOT_NO_WORDS};
-	status = split_traces(options, &argc, argv, err);
+	status = check_command(argc, argv, err);
+	if (!status)
+		status = split_traces(options, &argc, argv, err);
 	if (!status)
 		status = psd_arguments_read(&options->arguments, &table, options, argc, options->argv, err);
 	if (!status && !options->about)

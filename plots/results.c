@@ -8,6 +8,7 @@
 
 #include "engine/base/csv.h"
 #include "engine/base/grow.h"
+#include "engine/base/spelling.h"
 #include "engine/base/text.h"
 #include "engine/base/units.h"
 
@@ -310,16 +311,50 @@ static enum psd_status check_parts(struct psd_results *results, struct psd_error
 	return PSD_OK;
 }
 
+/* True if any file has the column. */
+static bool has_column(const struct psd_results *results, const char *column)
+{
+	for (unsigned t = 0; t < results->n_tables; t++)
+		if (find_column(&results->tables[t], column) < results->tables[t].n_columns)
+			return true;
+	return false;
+}
+
+enum psd_status psd_results_check_column(struct psd_results *results, const char *option, const char *column,
+					 struct psd_error *err)
+{
+	const struct psd_table *table = &results->tables[0];
+	const char **names;
+
+	if (has_column(results, column))
+		return PSD_OK;
+	names = psd_arena_take(&results->arena, (table->n_columns + 1) * sizeof(*names));
+	if (!names)
+		return psd_out_of_memory(err);
+	memcpy(names, table->names, table->n_columns * sizeof(*names));
+	const char *nearest = psd_spelling_nearest(column, names);
+
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = table->path},
+			     "'%s' is '%.80s', must be a column of the results%s%s", option, column,
+			     nearest ? ", such as " : "", nearest ? nearest : "");
+}
+
 enum psd_status psd_results_keep(struct psd_results *results, const char *const where[], struct psd_error *err)
 {
+	const struct psd_place at = {.path = results->tables[0].path};
+	char column[LONGEST_FIELD];
 	uint32_t n = 0;
 
+	for (unsigned w = 0; where && where[w]; w++) {
+		snprintf(column, sizeof(column), "%.*s", (int)strcspn(where[w], "="), where[w]);
+		PSD_TRY(psd_results_check_column(results, "--where", column, err));
+	}
 	for (uint32_t r = 0; r < results->n_rows; r++)
 		if (is_wanted(&results->rows[r], where))
 			results->rows[n++] = results->rows[r];
 	if (!n && results->n_rows)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = results->tables[0].path},
-				     "'--where %s' leaves no row", where[0]);
+		return psd_error_set(err, PSD_EINVAL, at, "'--where %s'%s leaves no row", where[0],
+				     where[1] ? " with the other conditions" : "");
 	results->n_rows = n;
 	return PSD_OK;
 }

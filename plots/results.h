@@ -36,6 +36,9 @@ struct psd_results {
  * with file and line, PSD_ENOMEM. */
 enum psd_status psd_results_read(struct psd_results *results, const char *const paths[], unsigned n_paths,
 				 const char *needed, const char *const where[], struct psd_error *err) PSD_MUST_CHECK;
+/* Checks that a file has the column that the value of an option names. PSD_EINVAL with the nearest one, PSD_ENOMEM. */
+enum psd_status psd_results_check_column(struct psd_results *results, const char *option, const char *column,
+					 struct psd_error *err) PSD_MUST_CHECK;
 /* Drops the rows that miss a condition of `where`. PSD_EINVAL: no row is left. */
 enum psd_status psd_results_keep(struct psd_results *results, const char *const where[],
 				 struct psd_error *err) PSD_MUST_CHECK;

@@ -175,7 +175,7 @@ static const char *short_name(const char *name)
 }
 
 static void draw_event(struct chart *chart, struct psd_panel *panel, struct psd_layer *layers[],
-		       const struct psd_plot_event *event, double y, double *last_named)
+		       const struct psd_plot_event *event, double y, double *named_until)
 {
 	const double span = chart->last_ms - chart->first_ms, gap = span / GAPS;
 	const double zero = chart->timeline->iteration >= 0 ? chart->first_ms : 0;
@@ -190,14 +190,15 @@ static void draw_event(struct chart *chart, struct psd_panel *panel, struct psd_
 			chart->figure, panel, (struct psd_look){PSD_STYLE_BOXES, looks[look].colour, 0, 0, 0, 0, 1});
 	psd_text_add(&layers[event->kind]->data, "%.6f %.6f %.6f %.6f %.3f %.3f\n", (begin + end) / 2, y, begin, end,
 		     y - 0.42, y + 0.42);
-	if ((end - begin) / span > 0.015 && *last_named != begin)
+	if ((end - begin) / span > 0.015 && begin >= *named_until) {
 		psd_figure_add_note(chart->figure, panel,
 				    (struct psd_note){.x = (begin + end) / 2,
 						      .y = y,
 						      .room = end - begin,
 						      .text = short_name(event->name),
 						      .colour = looks[look].ink});
-	*last_named = begin;
+		*named_until = end;
+	}
 }
 
 static void draw_worker(struct chart *chart, const struct psd_plot_process *process)
@@ -207,14 +208,14 @@ static void draw_worker(struct chart *chart, const struct psd_plot_process *proc
 	struct psd_panel *panel = psd_figure_add_panel(figure, process->name);
 	struct psd_layer *layers[PSD_TRACE_KINDS_MAX] = {NULL};
 	unsigned n_rows = 0, row_of[PSD_TRACE_THREADS_MAX] = {0};
-	double last_named[PSD_TRACE_THREADS_MAX];
+	double named_until[PSD_TRACE_THREADS_MAX];
 	const double zero = chart->timeline->iteration >= 0 ? chart->first_ms : 0;
 
 	for (unsigned e = 0; e < trace->n_events; e++)
 		if (&trace->processes[trace->events[e].process] == process && is_drawn(chart, &trace->events[e]))
 			row_of[trace->events[e].thread % PSD_TRACE_THREADS_MAX] = 1;
 	for (unsigned t = 0; t < PSD_TRACE_THREADS_MAX; t++) {
-		last_named[t] = -INFINITY;
+		named_until[t] = -INFINITY;
 		if (!row_of[t])
 			continue;
 		row_of[t] = ++n_rows;
@@ -225,7 +226,7 @@ static void draw_worker(struct chart *chart, const struct psd_plot_process *proc
 		const unsigned thread = event->thread % PSD_TRACE_THREADS_MAX;
 
 		if (&trace->processes[event->process] == process && is_drawn(chart, event))
-			draw_event(chart, panel, layers, event, row_of[thread], &last_named[thread]);
+			draw_event(chart, panel, layers, event, row_of[thread], &named_until[thread]);
 	}
 	panel->y.low = n_rows + 0.5;
 	panel->y.high = 0.5;

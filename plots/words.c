@@ -51,23 +51,27 @@ double psd_words_width(const char *text)
 const char *psd_words_cut(struct psd_arena *arena, const char *text, double width)
 {
 	static const char dots[] = "...";
-	double sum = psd_words_width(dots);
-	size_t length = 0;
+	const size_t length = strlen(text);
+	const double room = width - psd_words_width(dots);
+	size_t head = 0, tail = length;
+	double sum = 0;
 	char *cut;
 
 	if (psd_words_width(text) <= width)
 		return text;
-	while (text[length] && sum + width_of(text[length]) <= width)
-		sum += width_of(text[length++]);
-	while (length && is_continued(text[length]))
-		length--;
-	while (length && strchr(" ,(", text[length - 1]))
-		length--;
-	cut = psd_arena_take(arena, length + sizeof(dots));
+	/* names differ at their end more often than at their beginning: it gets a third */
+	while (tail > 0 && (is_continued(text[tail]) || sum + width_of(text[tail - 1]) <= room / 3))
+		sum += width_of(text[--tail]);
+	while (tail < length && is_continued(text[tail]))
+		tail++;
+	while (head < tail && sum + width_of(text[head]) <= room)
+		sum += width_of(text[head++]);
+	while (head && is_continued(text[head]))
+		head--;
+	cut = psd_arena_take(arena, head + sizeof(dots) + length - tail);
 	if (!cut)
 		return text;
-	memcpy(cut, text, length);
-	memcpy(cut + length, dots, sizeof(dots));
+	snprintf(cut, head + sizeof(dots) + length - tail, "%.*s%s%s", (int)head, text, dots, text + tail);
 	return cut;
 }
 

@@ -19,8 +19,8 @@ void psd_range_add(struct psd_range *range, double value);
 /* Returns the width of a text in multiples of the font size. The font is DejaVu Sans; Helvetica and Arial are
  * narrower. */
 double psd_words_width(const char *text);
-/* Returns the longest beginning of a text that fits into `width`, with "..." at its end if a part is missing. Never
- * fails: returns `text` if it fits, or if memory runs out. */
+/* Returns a text of at most `width`: the text itself if it fits, else its beginning and its end with "..." between.
+ * Returns `text` if memory runs out. */
 const char *psd_words_cut(struct psd_arena *arena, const char *text, double width);
 
 /* Appends a text as gnuplot's expression of a string. No byte of the text is a command, and XML accepts it. */

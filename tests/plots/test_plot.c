@@ -1183,7 +1183,7 @@ Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 		 "'bandwidth_bps' varies, --over draws it"},
 		{RESULTS RESULT("R", "4", "1e9", "4096")
 			 RESULT("R", "4", "1e9", "8192") "t,R,sim-flow,4,4,1e9,0.6,8192\n",
-		 "in.csv:4: 'R' has a second result at this bucket size, a line needs one: keep the rows of one with "
+		 "in.csv:4: 'R' has a second result at bucket size 8KiB, a line needs one: keep the rows of one with "
 		 "--where, or give fewer files"},
 		{RESULTS RESULT("R", "2", "1e9", "4096") RESULT("R", "4", "1e9", "4096"),
 		 "has one value of 'fuse_bytes' in each line, a line needs several: say 'sweep: {fuse: [...]}'; "
