@@ -194,7 +194,8 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
 	fuzz classes racks bench bench-tools compare accuracy published validate stacks break-even golden docs \
 	gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
-	check-budget check-references check-docs check-corpora selfcheck extremes format-check install clean FORCE
+	check-budget check-references check-docs check-corpora selfcheck extremes format-check share install \
+	uninstall clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -648,17 +649,63 @@ check-corpora: deps ## each fuzz target runs once on the files of its corpus, wi
 	@tests/corpora.sh $(BUILD) $(ALL_FUZZERS)
 
 # ---- installing ----
-SHARE := $(DESTDIR)$(PREFIX)/share/psd
+# Manual pages, completion and the schema of scenarios, made from the tables by which programs read options and keys.
+# TABLED: the programs that have such a table.
+TABLED := psd-sim psd-run
+SHARED := man/man5/psd-scenario.5 psd/scenario.schema.json $(TABLED:%=man/man1/%.1) man/man1/psd-plot.1 \
+	$(TABLED:%=bash-completion/completions/%) $(TABLED:%=zsh/site-functions/_%) \
+	$(TABLED:%=fish/vendor_completions.d/%.fish)
 
-install: all ## install the programs, scenarios, traces, plots and licence below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
-	install -m 755 $(PROGRAMS) plots/psd-plot $(DESTDIR)$(PREFIX)/bin
+# made_by(PROGRAM,KIND): writes the file of a kind that a program has.
+define made_by
+	@mkdir -p $(@D)
+	@echo "  SHARE    $@"
+	$(Q)$(BUILD)/$(1) --share $(2) >$@
+endef
+
+$(BUILD)/share/man/man5/psd-scenario.5: $(BUILD)/psd-sim
+	$(call made_by,psd-sim,scenario)
+$(BUILD)/share/psd/scenario.schema.json: $(BUILD)/psd-sim
+	$(call made_by,psd-sim,schema)
+$(TABLED:%=$(BUILD)/share/man/man1/%.1): $(BUILD)/share/man/man1/%.1: $(BUILD)/%
+	$(call made_by,$*,man)
+$(TABLED:%=$(BUILD)/share/bash-completion/completions/%): $(BUILD)/share/bash-completion/completions/%: $(BUILD)/%
+	$(call made_by,$*,bash)
+$(TABLED:%=$(BUILD)/share/zsh/site-functions/_%): $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/%
+	$(call made_by,$*,zsh)
+$(TABLED:%=$(BUILD)/share/fish/vendor_completions.d/%.fish): $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/%
+	$(call made_by,$*,fish)
+# psd-plot is a script without a table: its page is its help.
+ifeq ($(filter psd-plot,$(TABLED)),)
+$(BUILD)/share/man/man1/psd-plot.1: plots/psd-plot VERSION
+	@mkdir -p $(@D)
+	@echo "  SHARE    $@"
+	@{ printf '.TH "psd-plot" 1 "" "psd %s" "psd"\n.SH NAME\n' "$$(cat VERSION)"; \
+		printf 'psd\\-plot \\- draws CSV and traces of psd\n'; \
+		printf '.SH SYNOPSIS\n.nf\n'; plots/psd-plot --help | sed 's/\\/\\e/g; s/-/\\-/g; s/^\./\\\&./'; \
+		printf '.fi\n.SH SEE ALSO\n.BR psd\\-sim (1),\n.BR psd\\-run (1)\n'; } >$@
+endif
+
+share: $(SHARED:%=$(BUILD)/share/%) ## build manual pages, completion and the schema of scenarios, in build/share/
+
+INSTALLED := $(DESTDIR)$(PREFIX)
+SHARE     := $(INSTALLED)/share/psd
+INSTALLED_PROGRAMS := $(notdir $(PROGRAMS)) psd-plot
+
+install: all share ## install the programs, manual pages, completion, scenarios, traces, plots and licence below PREFIX
+	install -d $(INSTALLED)/bin $(SHARE)/plots
+	install -m 755 $(PROGRAMS) plots/psd-plot $(INSTALLED)/bin
 	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
 	install -m 644 LICENSE $(BUILD)/version $(SHARE)
+	@for file in $(SHARED); do install -D -m 644 $(BUILD)/share/$$file $(INSTALLED)/share/$$file || exit 1; done
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
 	done
 	@echo "installed scenarios and traces to $(SHARE)"
+
+uninstall: ## remove what install has put below PREFIX
+	rm -f $(INSTALLED_PROGRAMS:%=$(INSTALLED)/bin/%) $(SHARED:%=$(INSTALLED)/share/%)
+	rm -rf $(SHARE)
 
 clean: ## remove build/
 	rm -rf build

@@ -605,6 +605,7 @@ static int tell(const struct psd_options *options)
 	switch ((enum psd_about)options->about) {
 	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
 	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
+	case PSD_ABOUT_SHARE: status = psd_options_add_share(&text, options, PSD_VERSION, &err); break;
 	case PSD_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_VERSION: psd_text_add(&text, "psd-sim " PSD_VERSION "\n"); break;
@@ -676,7 +677,8 @@ static int run(const struct psd_options *options)
 static bool is_for_people(const struct psd_options *options)
 {
 	if (options->about)
-		return !options->is_markdown && options->about != PSD_ABOUT_OPTIONS;
+		return !options->is_markdown && options->about != PSD_ABOUT_OPTIONS &&
+		       options->about != PSD_ABOUT_SHARE;
 	switch ((enum psd_sim_command)options->arguments.command) {
 	case PSD_SIM_PREDICT:
 	case PSD_SIM_PLAN:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/share.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
@@ -96,6 +97,7 @@ static const struct psd_option option_list[] = {
 	{OPTION("--columns", "[NAME]", "explain columns of --csv: all, or those like NAME"),
 	 .more = "NAME is the beginning of a column\'s name", ABOUT(COLUMNS), .commands = OF(PREDICT)},
 	{OPTION("--options", NULL, NULL), ABOUT(OPTIONS), .commands = OF(PREDICT)},
+	{OPTION("--share", "[KIND]", NULL), ABOUT(SHARE), .commands = OF(PREDICT)},
 	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(PREDICT)},
 	{OPTION("--help", NULL, "print this text"), ABOUT(HELP)},
 };
@@ -229,4 +231,24 @@ void psd_options_add_help(struct psd_text *text, const struct psd_options *optio
 void psd_options_add_reference(struct psd_text *text)
 {
 	psd_command_table_add_reference(text, &table);
+}
+
+enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,
+				      struct psd_error *err)
+{
+	const char *kind = options->arguments.topic;
+	struct psd_text keys = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
+
+	if (kind && !strcmp(kind, "scenario")) {
+		psd_scenario_add_manual(text, version);
+	} else if (kind && !strcmp(kind, "schema")) {
+		psd_scenario_add_json_schema(text);
+	} else {
+		psd_scenario_add_paths(&keys);
+		status = psd_command_table_add_share(text, &table, &(struct psd_share){kind, version, keys.bytes}, err);
+		text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
+		psd_text_release(&keys);
+	}
+	return status;
 }

@@ -27,6 +27,7 @@ enum psd_about {
 	PSD_ABOUT_NOTHING,
 	PSD_ABOUT_HELP,
 	PSD_ABOUT_OPTIONS,
+	PSD_ABOUT_SHARE, /* a file that is installed beside the program */
 	PSD_ABOUT_KEYS,
 	PSD_ABOUT_COLUMNS,
 	PSD_ABOUT_VERSION,
@@ -80,5 +81,9 @@ void psd_options_release(struct psd_options *options);
 void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
 /* Appends the reference of all commands and options, in Markdown, to `text`. */
 void psd_options_add_reference(struct psd_text *text);
+/* Appends the file that is installed beside the program and whose kind the option --share names. version: version of
+ * psd-sim. PSD_EINVAL: there is no such kind. */
+enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,
+				      struct psd_error *err) PSD_MUST_CHECK;
 
 #endif
