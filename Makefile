@@ -5,6 +5,7 @@ DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev prot
 	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
+DEPS_DEB   := dpkg-dev
 # Packages that the benchmarks compare with; without them the benchmarks name the skipped rows.
 DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libgloo-dev
 
@@ -195,7 +196,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 	fuzz classes racks bench bench-tools compare accuracy published validate stacks break-even golden docs \
 	gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
 	check-budget check-references check-docs check-corpora selfcheck extremes format-check share install \
-	uninstall clean FORCE
+	uninstall deb check-package clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -706,6 +707,18 @@ install: all share ## install the programs, manual pages, completion, scenarios,
 uninstall: ## remove what install has put below PREFIX
 	rm -f $(INSTALLED_PROGRAMS:%=$(INSTALLED)/bin/%) $(SHARED:%=$(INSTALLED)/share/%)
 	rm -rf $(SHARE)
+
+DEB = $(BUILD)/deb/psd_$(shell cat VERSION)_$(shell dpkg --print-architecture).deb
+
+deb: all share ## build a Debian package, in build/deb/
+	$(call need,$(DEPS_DEB))
+	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(BUILD)/deb/stage PREFIX=/usr >/dev/null
+	@tests/package.sh make $(BUILD) $(BUILD)/deb/stage $(DEB)
+
+check-package: deb ## the files of make share are well-formed; the package installs, runs and leaves nothing behind
+	@tests/share.sh $(BUILD)
+	@tests/package.sh check $(DEB)
 
 clean: ## remove build/
 	rm -rf build
