@@ -5,6 +5,7 @@ DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev prot
 	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
+DEPS_DEB   := dpkg-dev
 # Packages that the benchmarks compare with; without them the benchmarks name the skipped rows.
 DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libgloo-dev
 
@@ -199,7 +200,8 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
 	fuzz classes racks bench bench-tools compare accuracy published validate stacks break-even golden docs \
 	gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-words \
-	check-budget check-references check-docs check-corpora selfcheck extremes format-check install clean FORCE
+	check-budget check-references check-docs check-corpora selfcheck extremes format-check share install \
+	uninstall deb check-package clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -663,16 +665,64 @@ check-corpora: deps ## each fuzz target runs once on the files of its corpus, wi
 	@tests/corpora.sh $(BUILD) $(ALL_FUZZERS)
 
 # ---- installing ----
-SHARE := $(DESTDIR)$(PREFIX)/share/psd
+# Manual pages, completion and the schema of scenarios, made from the tables by which programs read options and keys.
+# TABLED: the programs that have such a table.
+TABLED := psd-sim psd-run psd-plot
+SHARED := man/man5/psd-scenario.5 psd/scenario.schema.json $(TABLED:%=man/man1/%.1) \
+	$(TABLED:%=bash-completion/completions/%) $(TABLED:%=zsh/site-functions/_%) \
+	$(TABLED:%=fish/vendor_completions.d/%.fish)
 
-install: all ## install the programs, scenarios, traces and licence below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+# made_by(PROGRAM,KIND): writes the file of a kind that a program has.
+define made_by
+	@mkdir -p $(@D)
+	@echo "  SHARE    $@"
+	$(Q)$(BUILD)/$(1) --share $(2) >$@
+endef
+
+$(BUILD)/share/man/man5/psd-scenario.5: $(BUILD)/psd-sim
+	$(call made_by,psd-sim,scenario)
+$(BUILD)/share/psd/scenario.schema.json: $(BUILD)/psd-sim
+	$(call made_by,psd-sim,schema)
+$(TABLED:%=$(BUILD)/share/man/man1/%.1): $(BUILD)/share/man/man1/%.1: $(BUILD)/%
+	$(call made_by,$*,man)
+$(TABLED:%=$(BUILD)/share/bash-completion/completions/%): $(BUILD)/share/bash-completion/completions/%: $(BUILD)/%
+	$(call made_by,$*,bash)
+$(TABLED:%=$(BUILD)/share/zsh/site-functions/_%): $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/%
+	$(call made_by,$*,zsh)
+$(TABLED:%=$(BUILD)/share/fish/vendor_completions.d/%.fish): $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/%
+	$(call made_by,$*,fish)
+
+share: $(SHARED:%=$(BUILD)/share/%) ## build manual pages, completion and the schema of scenarios, in build/share/
+
+INSTALLED := $(DESTDIR)$(PREFIX)
+SHARE     := $(INSTALLED)/share/psd
+INSTALLED_PROGRAMS := $(notdir $(PROGRAMS))
+
+install: all share ## install the programs, manual pages, completion, scenarios, traces and licence below PREFIX
+	install -d $(INSTALLED)/bin $(SHARE)
+	install -m 755 $(PROGRAMS) $(INSTALLED)/bin
 	install -m 644 LICENSE $(BUILD)/version $(SHARE)
+	@for file in $(SHARED); do install -D -m 644 $(BUILD)/share/$$file $(INSTALLED)/share/$$file || exit 1; done
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
 	done
 	@echo "installed scenarios and traces to $(SHARE)"
+
+uninstall: ## remove what install has put below PREFIX
+	rm -f $(INSTALLED_PROGRAMS:%=$(INSTALLED)/bin/%) $(SHARED:%=$(INSTALLED)/share/%)
+	rm -rf $(SHARE)
+
+DEB = $(BUILD)/deb/psd_$(shell cat VERSION)_$(shell dpkg --print-architecture).deb
+
+deb: all share ## build a Debian package, in build/deb/
+	$(call need,$(DEPS_DEB))
+	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(BUILD)/deb/stage PREFIX=/usr >/dev/null
+	@tests/package.sh make $(BUILD) $(BUILD)/deb/stage $(DEB)
+
+check-package: deb ## the files of make share are well-formed; the package installs, runs and leaves nothing behind
+	@tests/share.sh $(BUILD)
+	@tests/package.sh check $(DEB)
 
 clean: ## remove build/
 	rm -rf build

@@ -78,14 +78,19 @@ static enum psd_status print(struct psd_text *text, struct psd_error *err)
 static enum psd_status tell(const struct psd_plot_options *options, struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_plot_about)options->about) {
 	case PSD_PLOT_HELP: psd_plot_options_add_help(&text, options); break;
 	case PSD_PLOT_OPTIONS: psd_plot_options_add_reference(&text); break;
+	case PSD_PLOT_SHARE: status = psd_plot_options_add_share(&text, options, PSD_VERSION, err); break;
 	case PSD_PLOT_VERSION: psd_text_add(&text, "psd-plot " PSD_VERSION "\n"); break;
 	case PSD_PLOT_NO_WORDS: break;
 	}
-	return print(&text, err);
+	if (status == PSD_OK)
+		return print(&text, err);
+	psd_text_release(&text);
+	return status;
 }
 
 static enum psd_status draw(const struct psd_plot_options *options, struct psd_error *err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/share.h"
 #include "engine/base/spelling.h"
 #include "engine/base/units.h"
 #include "plots/measure.h"
@@ -94,6 +95,7 @@ static const struct psd_option option_list[] = {
 		"is not judged"),
 	 TEXT(worst), .commands = OF(COMPARE)},
 	{OPTION("--options", NULL, NULL), ABOUT(OPTIONS), .commands = OF(NOTHING)},
+	{OPTION("--share", "[KIND]", NULL), ABOUT(SHARE), .commands = OF(NOTHING)},
 	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(NOTHING)},
 	{OPTION("--help", NULL, "print this text"), ABOUT(HELP)},
 };
@@ -231,4 +233,12 @@ void psd_plot_options_add_help(struct psd_text *text, const struct psd_plot_opti
 void psd_plot_options_add_reference(struct psd_text *text)
 {
 	psd_command_table_add_reference(text, &table);
+}
+
+enum psd_status psd_plot_options_add_share(struct psd_text *text, const struct psd_plot_options *options,
+					   const char *version, struct psd_error *err)
+{
+	const struct psd_share share = {options->arguments.topic, version, NULL};
+
+	return psd_command_table_add_share(text, &table, &share, err);
 }

@@ -19,7 +19,7 @@ enum psd_plot_command {
 	PSD_PLOT_COMPARE,
 };
 
-enum psd_plot_about { PSD_PLOT_NO_WORDS, PSD_PLOT_HELP, PSD_PLOT_OPTIONS, PSD_PLOT_VERSION };
+enum psd_plot_about { PSD_PLOT_NO_WORDS, PSD_PLOT_HELP, PSD_PLOT_OPTIONS, PSD_PLOT_SHARE, PSD_PLOT_VERSION };
 
 struct psd_plot_options {
 	struct psd_arguments arguments; /* settings: conditions of --where */
@@ -40,5 +40,8 @@ enum psd_status psd_plot_options_read(struct psd_plot_options *options, int argc
 void psd_plot_options_release(struct psd_plot_options *options);
 void psd_plot_options_add_help(struct psd_text *text, const struct psd_plot_options *options);
 void psd_plot_options_add_reference(struct psd_text *text);
+/* Appends the file of --share KIND, see engine/base/share.h. PSD_EINVAL: there is no such kind. */
+enum psd_status psd_plot_options_add_share(struct psd_text *text, const struct psd_plot_options *options,
+					   const char *version, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/share.h"
 #include "engine/base/stack.h"
 #include "engine/base/view.h"
 #include "engine/result/columns.h"
@@ -165,6 +166,20 @@ static int write_weights(const struct psd_run_options *options)
 	return EXIT_DONE;
 }
 
+static enum psd_status add_share(struct psd_text *text, const struct psd_run_options *options, struct psd_error *err)
+{
+	struct psd_text keys = {.bytes = NULL};
+	enum psd_status status;
+
+	psd_scenario_add_paths(&keys);
+	status = psd_command_table_add_share(text, &psd_run_options_table,
+					     &(struct psd_share){options->arguments.topic, PSD_VERSION, keys.bytes},
+					     err);
+	text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
+	psd_text_release(&keys);
+	return status;
+}
+
 static int print_about(const struct psd_run_options *options)
 {
 	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
@@ -175,6 +190,7 @@ static int print_about(const struct psd_run_options *options)
 	switch ((enum psd_run_about)options->about) {
 	case PSD_RUN_ABOUT_HELP: psd_run_options_add_help(&text, options); break;
 	case PSD_RUN_ABOUT_OPTIONS: psd_run_options_add_reference(&text); break;
+	case PSD_RUN_ABOUT_SHARE: status = add_share(&text, options, &err); break;
 	case PSD_RUN_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_RUN_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_RUN_ABOUT_VERSION: psd_text_add(&text, "psd-run " PSD_VERSION "\n"); break;
@@ -197,7 +213,7 @@ static int use(int argc, char *argv[])
 		return complain(PSD_EINVAL, &err, false);
 	options.version = PSD_VERSION;
 	if (!options.is_csv && !options.is_markdown && options.about != PSD_RUN_ABOUT_OPTIONS &&
-	    (options.about || options.arguments.command != PSD_RUN_SHOW))
+	    options.about != PSD_RUN_ABOUT_SHARE && (options.about || options.arguments.command != PSD_RUN_SHOW))
 		psd_view_find(options.is_wide);
 	exit_status = options.about				     ? print_about(&options)
 		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)

@@ -104,6 +104,7 @@ static const struct psd_option option_list[] = {
 	{OPTION("--columns", "[NAME]", "explain columns of --csv: all, or those like NAME"),
 	 .more = "NAME is the beginning of a column\'s name", ABOUT(COLUMNS), .commands = OF(TRAIN)},
 	{OPTION("--options", NULL, NULL), ABOUT(OPTIONS), .commands = OF(TRAIN)},
+	{OPTION("--share", "[KIND]", NULL), ABOUT(SHARE), .commands = OF(TRAIN)},
 	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(TRAIN)},
 	{OPTION("--help", NULL, "print this text"), ABOUT(HELP)},
 };

@@ -17,6 +17,7 @@ enum psd_run_about {
 	PSD_RUN_ABOUT_NOTHING,
 	PSD_RUN_ABOUT_HELP,
 	PSD_RUN_ABOUT_OPTIONS,
+	PSD_RUN_ABOUT_SHARE, /* a file that is installed beside the program */
 	PSD_RUN_ABOUT_KEYS,
 	PSD_RUN_ABOUT_COLUMNS,
 	PSD_RUN_ABOUT_VERSION,

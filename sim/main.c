@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/inputs.h"
 #include "engine/base/output.h"
 #include "engine/base/spelling.h"
 #include "engine/base/stack.h"
@@ -19,6 +20,7 @@
 #include "sim/ask/ask.h"
 #include "sim/executor/simulate.h"
 #include "sim/import/import.h"
+#include "sim/installed.h"
 #include "sim/loaded_scenario.h"
 #include "sim/merge.h"
 #include "sim/options.h"
@@ -654,6 +656,7 @@ static int tell(const struct psd_options *options)
 	switch ((enum psd_about)options->about) {
 	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
 	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
+	case PSD_ABOUT_SHARE: status = psd_options_add_share(&text, options, PSD_VERSION, &err); break;
 	case PSD_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_VERSION: psd_text_add(&text, "psd-sim " PSD_VERSION "\n"); break;
@@ -706,10 +709,70 @@ static int merge_parts(const struct psd_arguments *arguments)
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
-static int run(const struct psd_options *options)
+/* Writes the text to the file, or to standard output if there is no file. */
+static int write_new(const char *path, struct psd_text *text)
+{
+	struct psd_error err;
+	enum psd_status status = path ? write_file(path, text, &err) : psd_output_text(stdout, text, &err);
+
+	if (!status)
+		status = psd_outputs_commit(&err);
+	return status ? complain(status, &err, false) : EXIT_DONE;
+}
+
+static int make_scenario(const struct psd_options *options)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+
+	if (!psd_init_add_scenario(&text, &options->init, &err))
+		return write_new(options->init.output_path, &text);
+	psd_text_release(&text);
+	return complain(err.status, &err, false);
+}
+
+static int list_installed(void)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+
+	if (!psd_installed_add_list(&text, &err))
+		return write_new(NULL, &text);
+	psd_text_release(&text);
+	return complain(err.status, &err, false);
+}
+
+/* The command becomes a prediction of the scenario, unless that is to be copied. */
+static int use_installed(struct psd_options *options)
+{
+	struct psd_text path = {.bytes = NULL}, copy = {.bytes = NULL};
+	struct psd_error err;
+	enum psd_status status;
+
+	if (!options->arguments.n_operands)
+		return list_installed();
+	status = psd_installed_find(&path, options->arguments.operands[0], &err);
+	if (!status && options->init.output_path) {
+		psd_inputs_note(path.bytes);
+		status = psd_installed_add_copy(&copy, path.bytes, &err);
+	} else if (!status) {
+		status = psd_options_name_scenario(options, path.bytes, &err);
+	}
+	psd_text_release(&path);
+	if (!status && options->init.output_path)
+		return write_new(options->init.output_path, &copy);
+	psd_text_release(&copy);
+	return status ? complain(status, &err, false) : load_and_use(options);
+}
+
+static int run(struct psd_options *options)
 {
 	if (options->about)
 		return tell(options);
+	if (options->arguments.command == PSD_SIM_INIT)
+		return make_scenario(options);
+	if (options->arguments.command == PSD_SIM_QUICKSTART)
+		return use_installed(options);
 	if (options->arguments.command == PSD_SIM_STACKS)
 		return show_stacks(&options->arguments);
 	if (options->arguments.command == PSD_SIM_DESCRIBE)
@@ -725,16 +788,19 @@ static int run(const struct psd_options *options)
 static bool is_for_people(const struct psd_options *options)
 {
 	if (options->about)
-		return !options->is_markdown && options->about != PSD_ABOUT_OPTIONS;
+		return !options->is_markdown && options->about != PSD_ABOUT_OPTIONS &&
+		       options->about != PSD_ABOUT_SHARE;
 	switch ((enum psd_sim_command)options->arguments.command) {
 	case PSD_SIM_PREDICT:
 	case PSD_SIM_PLAN:
 	case PSD_SIM_DESCRIBE:
 	case PSD_SIM_ASK:
 	case PSD_SIM_STACKS:
+	case PSD_SIM_QUICKSTART:
 	case PSD_SIM_IMPORT: return options->form == PSD_FORM_TABLE;
 	case PSD_SIM_SHOW:
 	case PSD_SIM_PLATFORM:
+	case PSD_SIM_INIT:
 	case PSD_SIM_MERGE: break;
 	}
 	return false;

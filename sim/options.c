@@ -1,10 +1,12 @@
 /* The table of commands and options, and checks of options that depend on each other. */
+#define _GNU_SOURCE 1
 #include "sim/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/share.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
@@ -28,10 +30,14 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_MERGE] = {"merge", "PART.csv", true, "Joins CSV files of --shard to that of the whole sweep."},
 	[PSD_SIM_IMPORT] = {"import", "TRACE.json", false,
 			    "Makes a profile of layers from a trace of PyTorch or Nsight."},
+	[PSD_SIM_INIT] = {"init", "", false, "Writes a commented scenario, from a model, nodes and bandwidth.", true},
+	[PSD_SIM_QUICKSTART] = {"quickstart", "[NAME]", false,
+				"Predicts an installed scenario, or lists them without NAME.", true},
 };
 
 #define OF(command)  (1u << PSD_SIM_##command)
-#define OF_SCENARIOS (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM) | OF(ASK))
+#define OF_SCENARIOS (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM) | OF(ASK) | OF(QUICKSTART))
+#define OF_TABLES    (OF(PREDICT) | OF(QUICKSTART))
 #define AT(member)   .offset = offsetof(struct psd_options, member)
 #define FORM(value)  .kind = PSD_OPTION_CHOICE, AT(form), .choice = PSD_FORM_##value
 #define ABOUT(value) .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_ABOUT_##value, .is_last = true
@@ -40,9 +46,9 @@ static const struct psd_command commands[] = {
 
 static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print exact values as CSV, with units in column names"), FORM(CSV),
-	 .commands = OF(PREDICT)},
+	 .commands = OF_TABLES},
 	{OPTION("--json", NULL, "print results as JSON, with each resource's busy time"), FORM(JSON),
-	 .commands = OF(PREDICT) | OF(ASK)},
+	 .commands = OF_TABLES | OF(ASK)},
 	{OPTION("--plan", NULL, "add each tensor's method and its alternatives to the JSON"), .kind = PSD_OPTION_FLAG,
 	 AT(has_plan), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE", "also write one system's run at the last point as a trace"),
@@ -50,13 +56,13 @@ static const struct psd_option option_list[] = {
 		 "each worker, %r is its rank, in the form of PyTorch's profiler",
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead: microseconds a row"), .kind = PSD_OPTION_FLAG,
-	 AT(is_estimate), .commands = OF(PREDICT) | OF(ASK)},
+	 AT(is_estimate), .commands = OF_TABLES | OF(ASK)},
 	{OPTION("--every-node", NULL, "simulate every node and iteration, also equal ones"),
 	 .more = "Default: equal ones are simulated once", .kind = PSD_OPTION_FLAG, AT(is_every_node),
-	 .commands = OF(PREDICT)},
+	 .commands = OF_TABLES},
 	{OPTION("--fidelity", "NAME", "detail: flow or message. Default: the scenario's"),
 	 .more = "`message` simulates each message of a collective", .kind = PSD_OPTION_SETTING,
-	 .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW) | OF(ASK)},
+	 .settings = fidelity_settings, .commands = OF_TABLES | OF(SHOW) | OF(ASK)},
 	{OPTION("--set", "KEY=VALUE", "set a value: sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
 	 .more = "KEY is a path in the scenario, VALUE is as in a file. KEY= removes the key",
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS | OF(DESCRIBE)},
@@ -66,18 +72,19 @@ static const struct psd_option option_list[] = {
 	{OPTION("--sweep", "KEY=A,B", "make rows for values of a key: nodes=1..64*2, seed=1,2"),
 	 .kind = PSD_OPTION_SETTING, .prefix = "sweep.", .is_list = true, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "use only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
-	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
+	 .commands = OF_TABLES | OF(PLAN) | OF(PLATFORM) | OF(ASK)},
 	{OPTION("--question", "NAME", "answer only one question, such as break-even"),
-	 .more = "One of efficiency, knee, bandwidth, bucket, best, break-even, hours, clusters, memory, failures, runs",
+	 .more = "One of efficiency, knee, bandwidth, bucket, best, break-even, hours, clusters, memory, failures, "
+		 "runs",
 	 .kind = PSD_OPTION_TEXT, AT(question), .commands = OF(ASK)},
 	{OPTION("--shard", "I/N", "predict part I of N of the rows, for `psd-sim merge`"), .kind = PSD_OPTION_TEXT,
 	 AT(shard), .commands = OF(PREDICT)},
 	{OPTION("--jobs", "N", "make N rows in parallel. Default: one for each core"), .kind = PSD_OPTION_COUNT,
-	 AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT) | OF(ASK)},
+	 AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF_TABLES | OF(ASK)},
 	{OPTION("--wide", NULL, "show all columns, however narrow the terminal is"), .kind = PSD_OPTION_FLAG,
-	 AT(is_wide), .commands = OF(PREDICT) | OF(PLAN) | OF(DESCRIBE) | OF(IMPORT)},
+	 AT(is_wide), .commands = OF_TABLES | OF(PLAN) | OF(DESCRIBE) | OF(IMPORT)},
 	{OPTION("--quiet", NULL, "print no progress and no notes on standard error"), .kind = PSD_OPTION_FLAG,
-	 AT(is_quiet), .commands = OF(PREDICT) | OF(ASK)},
+	 AT(is_quiet), .commands = OF_TABLES | OF(ASK)},
 	{OPTION("-o", "PROFILE.csv", "profile to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES,
 	 AT(output_path), .commands = OF(IMPORT), .is_needed = true},
 	{OPTION("--model", "MODEL",
@@ -93,12 +100,35 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(bandwidth), .commands = OF(IMPORT)},
 	{OPTION("--latency", "TIME", "latency of a message in the predictions of --bandwidth. Default: 0s"),
 	 .kind = PSD_OPTION_SECONDS, AT(latency_sec), .commands = OF(IMPORT)},
+	{OPTION("--model", "MODEL", "name of an installed model, or path of a model file"), .kind = PSD_OPTION_TEXT,
+	 AT(init.model), .commands = OF(INIT), .is_needed = true},
+	{OPTION("--nodes", "N", "number of nodes; the sweep has the powers of two up to it"), .kind = PSD_OPTION_TEXT,
+	 AT(init.nodes), .commands = OF(INIT), .is_needed = true},
+	{OPTION("--bandwidth", "RATE", "bandwidth of a node's link, such as 25Gbps"), .kind = PSD_OPTION_TEXT,
+	 AT(init.bandwidth), .commands = OF(INIT), .is_needed = true},
+	{OPTION("--device", "NAME", "device of a worker. Default: a100"), .kind = PSD_OPTION_TEXT, AT(init.device),
+	 .commands = OF(INIT)},
+	{OPTION("--workers", "N", "number of workers on a node. Default 1"), .kind = PSD_OPTION_TEXT, AT(init.workers),
+	 .commands = OF(INIT)},
+	{OPTION("--batch", "N", "samples of a worker in an iteration. Default 32"), .kind = PSD_OPTION_TEXT,
+	 AT(init.batch), .commands = OF(INIT)},
+	{OPTION("--latency", "TIME", "latency from node to node. Default 30us"), .kind = PSD_OPTION_TEXT,
+	 AT(init.latency), .commands = OF(INIT)},
+	{OPTION("--stack", "NAME", "software that moves gradients, see `psd-sim stacks`"), .kind = PSD_OPTION_TEXT,
+	 AT(init.stack), .commands = OF(INIT)},
+	{OPTION("--sync", "LIST", "methods to compare. Default: ring,ps"), .kind = PSD_OPTION_TEXT, AT(init.sync),
+	 .commands = OF(INIT)},
+	{OPTION("-o", "FILE", "file to write. Default: standard output"), .kind = PSD_OPTION_TEXT,
+	 .file = PSD_OPTION_WRITES, AT(init.output_path), .commands = OF(INIT)},
+	{OPTION("-o", "FILE", "copy the scenario to FILE instead, with whole paths"), .kind = PSD_OPTION_TEXT,
+	 .file = PSD_OPTION_WRITES, AT(init.output_path), .commands = OF(QUICKSTART)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(PREDICT)},
 	{OPTION("--keys", "[KEY]", "explain keys of a scenario: all, or those below KEY"),
 	 .more = "KEY is a part of a path, such as `train.data`", ABOUT(KEYS), .commands = OF(PREDICT)},
 	{OPTION("--columns", "[NAME]", "explain columns of --csv: all, or those like NAME"),
 	 .more = "NAME is the beginning of a column\'s name", ABOUT(COLUMNS), .commands = OF(PREDICT)},
 	{OPTION("--options", NULL, NULL), ABOUT(OPTIONS), .commands = OF(PREDICT)},
+	{OPTION("--share", "[KIND]", NULL), ABOUT(SHARE), .commands = OF(PREDICT)},
 	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(PREDICT)},
 	{OPTION("--help", NULL, "print this text"), ABOUT(HELP)},
 };
@@ -108,6 +138,7 @@ static const struct psd_hint hints[] = {
 	{"--nodes", "--set sweep.nodes=4"},
 	{"--bandwidth", "--set cluster.network.bandwidth=10Gbps"},
 	{"--iterations", "--set iterations=6"},
+	{"new", "psd-sim init"},
 	{"-o", "--csv >FILE"},
 	{"--output", "--csv >FILE"},
 	{"help", "psd-sim --help"},
@@ -217,8 +248,19 @@ enum psd_status psd_options_check_word(const char *word, struct psd_error *err)
 	return psd_command_table_check_word(&table, word, err);
 }
 
+enum psd_status psd_options_name_scenario(struct psd_options *options, const char *path, struct psd_error *err)
+{
+	options->installed_path = strdup(path);
+	if (!options->installed_path)
+		return psd_out_of_memory(err);
+	options->arguments.operands[0] = options->installed_path;
+	options->arguments.command = PSD_SIM_PREDICT;
+	return PSD_OK;
+}
+
 void psd_options_release(struct psd_options *options)
 {
+	free(options->installed_path);
 	psd_arguments_release(&options->arguments);
 	free(options->beside);
 	*options = (struct psd_options){.about = PSD_ABOUT_NOTHING};
@@ -232,4 +274,24 @@ void psd_options_add_help(struct psd_text *text, const struct psd_options *optio
 void psd_options_add_reference(struct psd_text *text)
 {
 	psd_command_table_add_reference(text, &table);
+}
+
+enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,
+				      struct psd_error *err)
+{
+	const char *kind = options->arguments.topic;
+	struct psd_text keys = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
+
+	if (kind && !strcmp(kind, "scenario")) {
+		psd_scenario_add_manual(text, version);
+	} else if (kind && !strcmp(kind, "schema")) {
+		psd_scenario_add_json_schema(text);
+	} else {
+		psd_scenario_add_paths(&keys);
+		status = psd_command_table_add_share(text, &table, &(struct psd_share){kind, version, keys.bytes}, err);
+		text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
+		psd_text_release(&keys);
+	}
+	return status;
 }

@@ -8,6 +8,7 @@
 #include "engine/base/arguments.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "sim/init.h"
 
 /* Commands of psd-sim, in the order of its table. */
 enum psd_sim_command {
@@ -19,7 +20,9 @@ enum psd_sim_command {
 	PSD_SIM_ASK,
 	PSD_SIM_STACKS,
 	PSD_SIM_MERGE, /* joins the parts of a sweep */
-	PSD_SIM_IMPORT
+	PSD_SIM_IMPORT,
+	PSD_SIM_INIT,	    /* writes a new scenario */
+	PSD_SIM_QUICKSTART, /* predicts an installed scenario; psd_options_name_scenario() makes it PREDICT */
 };
 
 /* Text about psd-sim that an option such as --help prints; a prediction is then not made. */
@@ -27,6 +30,7 @@ enum psd_about {
 	PSD_ABOUT_NOTHING,
 	PSD_ABOUT_HELP,
 	PSD_ABOUT_OPTIONS,
+	PSD_ABOUT_SHARE, /* a file that is installed beside the program */
 	PSD_ABOUT_KEYS,
 	PSD_ABOUT_COLUMNS,
 	PSD_ABOUT_VERSION,
@@ -65,6 +69,8 @@ struct psd_options {
 	double bits_per_sec; /* the same rate, bits per second; 0: not given */
 	/* import: latency of a message between nodes, for predicted times of collectives, seconds */
 	double latency_sec;
+	struct psd_init_answers init;	/* answers for a new scenario */
+	char *installed_path;		/* path of the installed scenario that is predicted; owned */
 	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
 };
 
@@ -76,10 +82,17 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 /* Checks the first word of the command line if it is not a command, since it may be a misspelt command; see
  * psd_command_table_check_word(). */
 enum psd_status psd_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
+/* Makes a prediction of the scenario at `path`, which is copied, of the command that named it. PSD_ENOMEM. */
+enum psd_status psd_options_name_scenario(struct psd_options *options, const char *path,
+					  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
 /* Appends the text of --help to `text`. */
 void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
 /* Appends the reference of all commands and options, in Markdown, to `text`. */
 void psd_options_add_reference(struct psd_text *text);
+/* Appends the file that is installed beside the program and whose kind the option --share names. version: version of
+ * psd-sim. PSD_EINVAL: there is no such kind. */
+enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,
+				      struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

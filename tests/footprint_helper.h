@@ -8,7 +8,7 @@
 
 #include "engine/program/footprint.h"
 #include "real/device/device.h"
-#include "real/session/memory.h"
+#include "real/keep/memory.h"
 #include "tests/loaded_helper.h"
 
 struct footprint_model {

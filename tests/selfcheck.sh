@@ -295,6 +295,12 @@ echo '#include <stdio.h>
 void f(void);
 void f(void) { printf("%d", 1); }' >"$work/prints.c"
 $cc -c -o "$work/prints.o" "$work/prints.c"
+if command -v groff >/dev/null; then
+	mkdir -p "$work/shared/share/man/man1"
+	printf '.TH a 1\n.XX\n' >"$work/shared/share/man/man1/a.1"
+	must_reject "a manual page with a macro that is not there" "a.1: .*macro 'XX' not defined" \
+		tests/share.sh "$work/shared"
+fi
 must_reject "an engine that prints" "calls printf" tests/check-layers.sh "$work/tree" "$work/prints.o"
 
 cat >"$work/race.c" <<'EOF'

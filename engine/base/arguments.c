@@ -238,6 +238,10 @@ static enum psd_status read_operand(const struct reader *reader, const char *ope
 	struct psd_arguments *arguments = reader->arguments;
 	const struct psd_command *command = &reader->table->commands[arguments->command];
 
+	if (!*command->operand)
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
+				     "'%.200s' is one too many, %s takes options alone, see %s --help", operand,
+				     reader->name, reader->name);
 	if (!command->has_operands && arguments->n_operands == 1)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.200s' is one too many, %s takes one %s",
 				     operand, reader->name, command->operand);
@@ -397,7 +401,8 @@ static void add_usage(struct psd_text *text, const struct psd_command_table *tab
 	char name[NAME_ROOM];
 
 	write_name(name, table, command);
-	psd_text_add(text, "%s [OPTIONS] %s%s", name, used->operand, used->has_operands ? "..." : "");
+	psd_text_add(text, "%s [OPTIONS]%s%s%s", name, *used->operand ? " " : "", used->operand,
+		     used->has_operands ? "..." : "");
 	for (unsigned i = 0; i < table->n_options; i++)
 		if (table->options[i].is_needed && takes(&table->options[i], command))
 			psd_text_add(text, " %s %s", table->options[i].name, table->options[i].value_name);

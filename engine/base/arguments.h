@@ -59,8 +59,9 @@ struct psd_command {
 	/* First word of the command line, such as "plan". NULL: the command that is meant if the command line has no
 	 * such word. */
 	const char *name;
-	const char *operand; /* word for the command's argument in the help, such as "SCENARIO.yaml" */
-	bool has_operands;   /* the command has one or more arguments beside its options; false: exactly one */
+	/* word for the command's argument in the help, such as "SCENARIO.yaml"; "": the command has none */
+	const char *operand;
+	bool has_operands; /* the command has one or more arguments beside its options; false: exactly one */
 	const char *help;
 	bool may_lack_operands; /* the command may also have no arguments */
 };

@@ -60,16 +60,17 @@ void psd_text_add(struct psd_text *text, const char *format, ...)
 	va_end(values);
 }
 
-void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width)
+static void add_wrapped(struct psd_text *text, const char *words, int at, int indent, const char *mark, int width)
 {
-	bool has_word = at > indent;
+	const int begin = indent + (int)strlen(mark);
+	bool has_word = at > begin;
 
 	while (*words) {
 		const int length = (int)strcspn(words, " ");
 
 		if (has_word && at + 1 + length > width) {
-			psd_text_add(text, "\n%*s", indent, "");
-			at = indent;
+			psd_text_add(text, "\n%*s%s", indent, "", mark);
+			at = begin;
 			has_word = false;
 		}
 		psd_text_add(text, "%s%.*s", has_word ? " " : "", length, words);
@@ -78,6 +79,16 @@ void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int 
 		words += length + (words[length] == ' ');
 	}
 	psd_text_add(text, "\n");
+}
+
+void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width)
+{
+	add_wrapped(text, words, at, indent, "", width);
+}
+
+void psd_text_add_commented(struct psd_text *text, const char *words, int indent, int width)
+{
+	add_wrapped(text, words, indent + (int)strlen("# "), indent, "# ", width);
 }
 
 static bool is_continuation(unsigned char byte)

@@ -19,6 +19,8 @@ void psd_text_add_bytes(struct psd_text *text, const char *bytes, size_t length)
 /* Appends words, broken into lines of at most `width` characters, and a newline. The first line continues at column
  * `at`; the other lines begin with `indent` blanks. */
 void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width);
+/* Appends words as a comment of YAML, behind its first "# ": further lines begin with `indent` blanks and "# ". */
+void psd_text_add_commented(struct psd_text *text, const char *words, int indent, int width);
 /* Appends the string. Each control character and each byte that is not UTF-8 is replaced, see
  * psd_text_make_plain(). */
 void psd_text_add_plain(struct psd_text *text, const char *string);

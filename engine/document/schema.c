@@ -34,6 +34,17 @@ const struct psd_key *psd_section_find(const struct psd_section *section, const 
 	return NULL;
 }
 
+enum psd_status psd_schema_check_text(const struct psd_key *key, const char *name, const char *text,
+				      struct psd_error *err)
+{
+	const struct psd_node node = {.kind = PSD_NODE_SCALAR, .key = name, .text = text};
+	struct psd_key named = *key;
+	uint64_t value[2]; /* as large as any type */
+
+	named.name = name;
+	return psd_value_read(value, &node, &named, err);
+}
+
 /* ---- defaults ---- */
 
 static enum psd_status read_fallback(void *value, const struct psd_key *key)

@@ -124,6 +124,10 @@ const struct psd_key *psd_section_find(const struct psd_section *section, const 
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
 
+/* Checks that the text is a value of the key, which is not a section. name: name of the value in the message.
+ * PSD_EINVAL. */
+enum psd_status psd_schema_check_text(const struct psd_key *key, const char *name, const char *text,
+				      struct psd_error *err) PSD_MUST_CHECK;
 /* True if the key was given: it has a value in the struct at base, and the choices of other keys (psd_key.when) allow
  * it. */
 bool psd_schema_is_said(const void *base, const struct psd_section *section, const struct psd_key *key);

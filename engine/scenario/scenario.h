@@ -434,6 +434,14 @@ void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *sce
 /* Appends the explanations of the scenario keys that match how->topic. PSD_EINVAL: no key matches. */
 enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
 					   struct psd_error *err) PSD_MUST_CHECK;
+/* Appends the explanations of all keys as a manual page. */
+void psd_scenario_add_manual(struct psd_text *text, const char *version);
+/* Appends a JSON schema of scenarios, for editors. */
+void psd_scenario_add_json_schema(struct psd_text *text);
+/* Appends the explanation of the key with that path, and its values, in one line without Markdown. */
+void psd_scenario_add_meaning(struct psd_text *text, const char *path);
+/* Appends the paths of all keys that have plain values, with blanks between them. */
+void psd_scenario_add_paths(struct psd_text *text);
 /* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
  * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
  * psd_train_load_solver(). */

@@ -1,4 +1,5 @@
 /* Reference of a scenario's keys: an entry for each row of the schema. */
+#include "engine/base/share.h"
 #include "engine/document/value.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_heed.h"
@@ -138,4 +139,90 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 			"| key | value | if not given | heeded by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	return psd_reference_check(text, how, "key", err);
+}
+
+/* ---- the manual page ---- */
+
+static bool add_manual_row(const struct psd_schema_spot *spot)
+{
+	struct reference *reference = spot->context;
+	struct psd_text head = {.bytes = NULL}, absence = {.bytes = NULL}, meaning = {.bytes = NULL};
+	char users[PSD_USERS_TEXT_MAX];
+
+	psd_text_add(&head, "`%s`: ", spot->path);
+	add_value(&head, spot->key);
+	add_absence(&absence, spot);
+	if (absence.bytes)
+		psd_text_add(&head, "; %s%s",
+			     spot->key->fallback || spot->section == &psd_scenario_host ? "if not given " : "",
+			     absence.bytes);
+	add_meaning(&meaning, spot);
+	psd_text_add(&meaning, ". Heeded by %s.", psd_scenario_write_users(spot->uses, users));
+	psd_text_add(reference->text, ".TP\n");
+	psd_manual_add_line(reference->text, head.bytes ? head.bytes : "");
+	psd_manual_add_line(reference->text, meaning.bytes ? meaning.bytes : "");
+	if (head.is_out_of_memory || absence.is_out_of_memory || meaning.is_out_of_memory)
+		reference->text->is_out_of_memory = true;
+	psd_text_release(&head);
+	psd_text_release(&absence);
+	psd_text_release(&meaning);
+	return is_first_time(reference, spot->key->section);
+}
+
+void psd_scenario_add_manual(struct psd_text *text, const char *version)
+{
+	static const char *const lines[] = {
+		"A scenario is a YAML file that names a network, a cluster and the systems to compare.",
+		"`psd-sim` predicts it, `psd-run` executes it.",
+		"Every quantity carries its unit: a rate is 40Gbps or 2.3GB/s, a size 256KiB or 2MB,",
+		"a time 30us or 24h, a ratio 0.15 or 15%.",
+		"Paths count from the folder of the scenario.",
+		"An unknown key, a wrong unit and an impossible value are errors with file, line and column.",
+	};
+	struct reference reference = {.text = text};
+
+	psd_manual_add_title(text, "psd-scenario", 5, version);
+	psd_text_add(text, ".SH NAME\npsd\\-scenario \\- file that psd\\-sim predicts and psd\\-run executes\n"
+			   ".SH DESCRIPTION\n");
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		psd_manual_add_line(text, lines[i]);
+	psd_text_add(text, ".SH KEYS\n");
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_manual_row, &reference);
+	psd_text_add(text, ".SH SEE ALSO\n.BR psd\\-sim (1),\n.BR psd\\-run (1)\n");
+}
+
+/* ---- a comment ---- */
+
+void psd_scenario_add_meaning(struct psd_text *text, const char *path)
+{
+	size_t offset = 0;
+	const struct psd_key *key = psd_section_find(psd_scenario_root.section, path, &offset);
+	struct psd_text words = {.bytes = NULL};
+
+	psd_text_add(&words, "%s", key->help);
+	if (!key->section && key->type >= PSD_KEY_NAME && (key->type < PSD_KEY_RATE || key->type > PSD_KEY_SECONDS)) {
+		psd_text_add(&words, ". Values: ");
+		add_value(&words, key);
+	}
+	for (const char *c = words.bytes; c && *c; c++)
+		if (*c != '`')
+			psd_text_add_bytes(text, c, 1);
+	text->is_out_of_memory = text->is_out_of_memory || words.is_out_of_memory;
+	psd_text_release(&words);
+}
+
+/* ---- words for completion ---- */
+
+static bool add_path(const struct psd_schema_spot *spot)
+{
+	struct psd_text *text = spot->context;
+
+	if (!spot->key->section)
+		psd_text_add(text, "%s%s", text->length ? " " : "", spot->path);
+	return true;
+}
+
+void psd_scenario_add_paths(struct psd_text *text)
+{
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_path, text);
 }

@@ -57,13 +57,15 @@ Test(cli, misuse_is_one_line_and_status_2)
 		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
 		{"tests/onnx/maps-dynamo.onnx", "maps-dynamo.onnx: is a network in ONNX's form, name it in model.graph "
 						"of a scenario\n"},
-		{"--nodes 4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, see psd-sim --help\n"},
-		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
+		{"--nodes 4 " QUICKSTART,
+		 "'--nodes' is an option of 'psd-sim init', not of 'psd-sim', say --set sweep.nodes=4, see psd-sim "
+		 "--help\n"},
+		{"--nodes=4 " QUICKSTART, "not of 'psd-sim', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "'-o' is an option of 'psd-sim import', not of 'psd-sim plan', say --csv "
 					      ">FILE, see psd-sim plan --help\n"},
 		{"plam " QUICKSTART,
 		 "psd-sim: 'plam' is neither a file nor a command; commands are plan, describe, show, "
-		 "platform, ask, stacks, merge, import, see psd-sim --help\n"},
+		 "platform, ask, stacks, merge, import, init, quickstart, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
@@ -264,7 +266,7 @@ Test(cli, every_help_fits_a_screen)
 	static const struct {
 		const char *program, *arguments, *words;
 	} helps[] = {
-		{"psd-sim", "--help", "\n  plan      Shows each tensor's method"},
+		{"psd-sim", "--help", "\n  plan        Shows each tensor's method"},
 		{"psd-sim", "plan --help", "usage: psd-sim plan [OPTIONS] SCENARIO.yaml...\n"},
 		{"psd-sim", "describe --help", "usage: psd-sim describe [OPTIONS] MODEL\n"},
 		{"psd-sim", "show --help", "\n  --fidelity NAME "},
