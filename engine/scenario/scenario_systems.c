@@ -14,6 +14,7 @@
 
 enum {
 	NAME_MAX_BYTES = 64,
+	OTHER_TEXT_MAX = 64,
 	LEAST_WINDOW = 16, /* a window has its steps before hosts begin its first iterations, some ahead of others */
 };
 
@@ -341,84 +342,79 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	return PSD_OK;
 }
 
-static enum psd_status check_local_beside(const struct psd_system *system, const struct psd_node *entry,
-					  struct psd_error *err)
-{
-	const struct psd_node *local = psd_node_child(entry, "local_sgd");
+/* ---- treatments of gradients, and those that exclude each other ---- */
 
-	if (system->is_local && system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS)
-		return psd_error_set(
-			err, PSD_EINVAL, local->key_at,
-			"'local_sgd' of system '%s' cannot be used together with a hybrid by bytes, which sends "
-			"the factors of one iteration: must be 'rule: seconds'",
-			system->name);
-	if (system->is_local && system->is_sparse)
-		return psd_error_set(
-			err, PSD_EINVAL, local->key_at,
-			"'local_sgd' of system '%s' cannot be used together with 'sparse': it holds back gradients "
-			"of single iterations",
-			system->name);
-	if (system->is_local && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(
-			err, PSD_EINVAL, local->key_at,
-			"'local_sgd' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
-			"an overflow of a sum would lose many steps of a worker",
-			system->name, psd_encodings[system->wire]->name);
+enum treatment { LOCAL, SPARSE, COMPRESS, MOMENTUM_BEFORE, LOW_RANK, STALE, HYBRID_BY_BYTES, SCALED_WIRE, TREATMENTS };
+
+static bool has(const struct psd_system *system, enum treatment treatment)
+{
+	switch (treatment) {
+	case LOCAL: return system->is_local;
+	case SPARSE: return system->is_sparse;
+	case COMPRESS: return system->is_compressed;
+	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
+	case LOW_RANK: return system->is_low_rank;
+	case STALE: return system->staleness > 0;
+	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
+	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
+	case TREATMENTS: break;
+	}
+	return false;
+}
+
+/* Name in messages, and the key whose position they give: the inner one, if there is one. */
+static const struct {
+	const char *name, *key, *key_inside;
+} treatments[TREATMENTS] = {
+	[LOCAL] = {"local_sgd", "local_sgd", NULL},  [SPARSE] = {"sparse", "sparse", NULL},
+	[COMPRESS] = {"compress", "compress", NULL}, [MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
+	[LOW_RANK] = {"low_rank", "low_rank", NULL}, [STALE] = {"staleness", "staleness", NULL},
+};
+
+/* The first cannot be used together with the other. Choices, residuals and bases of an iteration's sums cannot be late,
+ * nor can a worker's own parameters. */
+static const struct exclusion {
+	enum treatment first, other;
+	const char *why; /* follows the name of the other */
+} exclusions[] = {
+	{LOCAL, HYBRID_BY_BYTES, ", which sends the factors of one iteration: must be 'rule: seconds'"},
+	{LOCAL, SPARSE, ": it holds back gradients of single iterations"},
+	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
+	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
+	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
+	{STALE, SPARSE, ""},
+	{STALE, COMPRESS, ""},
+	{STALE, LOW_RANK, ""},
+	{STALE, LOCAL, ""},
+	{STALE, SCALED_WIRE, "each sum sets the loss scale of the next gradients"},
+};
+
+static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *system, enum treatment other)
+{
+	if (other == SCALED_WIRE)
+		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
+	else if (other == HYBRID_BY_BYTES)
+		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
+	else
+		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);
+}
+
+static enum psd_status check_exclusions(const struct psd_system *system, const struct psd_node *entry,
+					struct psd_error *err)
+{
+	for (const struct exclusion *e = exclusions; e < exclusions + sizeof(exclusions) / sizeof(exclusions[0]); e++) {
+		const struct psd_node *at = psd_node_child(entry, treatments[e->first].key);
+		char other[OTHER_TEXT_MAX];
+
+		if (!has(system, e->first) || !has(system, e->other))
+			continue;
+		at = treatments[e->first].key_inside ? psd_node_child(at, treatments[e->first].key_inside) : at;
+		describe_other(other, system, e->other);
+		return psd_error_set(err, PSD_EINVAL, at->key_at,
+				     "'%s' of system '%s' cannot be used together with %s%s", treatments[e->first].name,
+				     system->name, other, e->why);
+	}
 	return PSD_OK;
-}
-
-/* Choices, residuals and bases of an iteration's sums cannot be late, nor can a worker's own parameters. */
-static enum psd_status check_staleness_beside(const struct psd_system *system, const struct psd_node *entry,
-					      struct psd_error *err)
-{
-	const struct {
-		bool is;
-		const char *text;
-	} others[] = {{system->is_sparse, "sparse"},
-		      {system->is_compressed, "compress"},
-		      {system->is_low_rank, "low_rank"},
-		      {system->is_local, "local_sgd"}};
-	const struct psd_node *staleness = psd_node_child(entry, "staleness");
-
-	for (unsigned i = 0; system->staleness > 0 && i < sizeof(others) / sizeof(others[0]); i++)
-		if (others[i].is)
-			return psd_error_set(err, PSD_EINVAL, staleness->key_at,
-					     "'staleness' of system '%s' cannot be used together with '%s'",
-					     system->name, others[i].text);
-	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
-		return psd_error_set(
-			err, PSD_EINVAL, staleness->key_at,
-			"'staleness' of system '%s' cannot be used together with 'wire: %s', must be fp32 or bf16: "
-			"each sum sets the loss scale of the next gradients",
-			system->name, psd_encodings[system->wire]->name);
-	return PSD_OK;
-}
-
-/* Local steps have their own momentum, and then no gradients travel. */
-static enum psd_status check_compress_beside(const struct psd_system *system, const struct psd_node *entry,
-					     struct psd_error *err)
-{
-	const bool is_before = system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
-
-	if (!is_before || !system->is_local)
-		return PSD_OK;
-	return psd_error_set(
-		err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
-		"'momentum: before' of system '%s' cannot be used together with 'local_sgd', whose steps have a "
-		"momentum of their own",
-		system->name);
-}
-
-static enum psd_status check_low_rank_beside(const struct psd_system *system, const struct psd_node *entry,
-					     struct psd_error *err)
-{
-	if (!system->is_low_rank || !system->is_sparse)
-		return PSD_OK;
-	return psd_error_set(
-		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
-		"'low_rank' of system '%s' cannot be used together with 'sparse': each selects the part of a "
-		"gradient that travels",
-		system->name);
 }
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
@@ -427,10 +423,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 	const struct psd_system *system = base;
 
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
-	PSD_TRY(check_local_beside(system, entry, reader->err));
-	PSD_TRY(check_compress_beside(system, entry, reader->err));
-	PSD_TRY(check_low_rank_beside(system, entry, reader->err));
-	PSD_TRY(check_staleness_beside(system, entry, reader->err));
+	PSD_TRY(check_exclusions(system, entry, reader->err));
 	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

@@ -1,8 +1,6 @@
 /* The order of measurements. All are made once before any is repeated, so that attempts at one lie minutes apart. */
 #include "real/calibrate/calibrate.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,37 +31,6 @@ static const struct step steps[] = {
 	{"processors for messages", psd_calibrate_message, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
 	{"processors for bytes", psd_calibrate_bytes, PSD_QUANTITY_BYTES_BPS, PSD_QUANTITY_BYTES_BPS},
 };
-
-bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
-			const char *range, ...)
-{
-	struct psd_measured *measured = &calibration->measured[quantity];
-	const double least = measured->is_there ? fmin(measured->least, summary.median) : summary.median;
-	const double most = measured->is_there ? fmax(measured->most, summary.median) : summary.median;
-	const bool is_kept = !measured->is_there || summary.spread_ratio < measured->attempt_spread_ratio;
-	va_list arguments;
-
-	if (is_kept) {
-		*measured = (struct psd_measured){.is_there = true,
-						  .value = summary.median,
-						  .attempt_spread_ratio = summary.spread_ratio,
-						  .n_samples = summary.n_samples};
-		va_start(arguments, range);
-		vsnprintf(measured->range, sizeof(measured->range), range, arguments);
-		va_end(arguments);
-	}
-	measured->least = least;
-	measured->most = most;
-	return is_kept;
-}
-
-double psd_calibrate_spread_ratio(const struct psd_measured *measured)
-{
-	const double drift = measured->most - measured->least;
-	const double drift_ratio = measured->value > 0.0 ? drift / measured->value : drift > 0.0;
-
-	return fmax(measured->attempt_spread_ratio, drift_ratio);
-}
 
 static bool is_calm(const struct psd_calibration *calibration, const struct step *step)
 {

@@ -78,14 +78,14 @@ static bool take_checksums(struct psd_tensor_file *file, const char *text, uint6
 	return is_whole && !*text;
 }
 
-enum psd_status psd_tensor_file_read_checksums(struct psd_tensor_file *file, struct psd_error *err)
+enum psd_status psd_tensor_file_read_checksums(struct psd_tensor_file *file, const char *checksums,
+					       struct psd_error *err)
 {
 	uint64_t expected, found;
 
 	if (!had_checksums(file))
 		return PSD_OK;
-	if (!take_checksums(file, psd_tensor_file_note(file, PSD_CHECKSUMS_KEY), &expected) ||
-	    !sum_front(file, &found) || found != expected)
+	if (!take_checksums(file, checksums, &expected) || !sum_front(file, &found) || found != expected)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->mapping.path},
 				     "the header is damaged: its checksum differs. A program that changes such a file "
 				     "must remove '" PSD_CHECKSUMS_KEY "' from '__metadata__'");

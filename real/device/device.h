@@ -14,10 +14,7 @@
 #include "engine/encodings/encoding.h"
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
-#include "real/device/chunks.h"
-#include "real/device/low_rank.h"
-#include "real/device/packing.h"
-#include "real/device/update.h"
+#include "real/device/kernels.h"
 #include "real/library/library.h"
 
 struct psd_device_options {
@@ -65,16 +62,6 @@ struct psd_factors {
 	float *bottom;	 /* input of the layer; shape (batch, M) */
 };
 
-/* Conversion to[i] = ratio * from[i], either from float to a lossy encoding or from the encoding to float. */
-struct psd_conversion {
-	const struct psd_encoding *encoding;
-	void *to;
-	const void *from;
-	uint64_t elements;
-	float ratio;
-	bool is_decoding; /* decode `from`; false: encode it */
-};
-
 /* Streams: queues of work, as in CUDA. The work on one stream is executed in order. Work on different streams may
  * overlap. */
 enum psd_stream {
@@ -91,8 +78,6 @@ struct psd_pass {
 	unsigned first, end;
 	bool is_backward;
 };
-
-struct psd_device;
 
 /* Size of a text of psd_device_kind.describe, bytes, including the terminating zero. */
 enum { PSD_DEVICE_TEXT_MAX = 160 };
@@ -111,41 +96,6 @@ typedef enum psd_status psd_device_factors_fn(struct psd_device *device, unsigne
 typedef enum psd_status psd_device_rebuild_fn(struct psd_device *device, const struct psd_factors *factors,
 					      uint32_t samples, uint32_t rows, uint32_t columns, float *gradient,
 					      float *bias_gradient, struct psd_error *err);
-/* Begins to update a whole tensor: first psd_update_by_norms(), then psd_update_apply(). */
-typedef enum psd_status psd_device_apply_fn(struct psd_device *device, const struct psd_update *update, float *weight,
-					    const float *gradient, struct psd_moments moments, uint64_t elements,
-					    struct psd_error *err);
-/* Begins to set *square to the sum of the squares of the values, as psd_clip_measure(). `square` is in the device's
- * memory. */
-typedef enum psd_status psd_device_measure_fn(struct psd_device *device, const float *values, uint64_t elements,
-					      double *square, struct psd_error *err);
-/* Begins psd_clip_find(). The arrays of *clip are in the device's memory. */
-typedef enum psd_status psd_device_clip_fn(struct psd_device *device, const struct psd_clip *clip,
-					   struct psd_error *err);
-/* Begins psd_clip_shrink() with the factor *ratio, which is in the device's memory. */
-typedef enum psd_status psd_device_shrink_fn(struct psd_device *device, float *values, uint64_t elements,
-					     const float *ratio, struct psd_error *err);
-/* Begins psd_drift_take_step(), a step of local SGD. */
-typedef enum psd_status psd_device_drift_fn(struct psd_device *device, const struct psd_drift *drift,
-					    struct psd_error *err);
-/* Begins to encode or decode values in the device's memory, as psd_values_encode() or psd_values_decode(). */
-typedef enum psd_status psd_device_convert_fn(struct psd_device *device, const struct psd_conversion *conversion,
-					      struct psd_error *err);
-/* Begins to overwrite all encoded values by NaN, if one of them is infinite or NaN, or if is_forced is true. So one
- * overflow on one worker makes the whole sum invalid on all workers. */
-typedef enum psd_status psd_device_spoil_fn(struct psd_device *device, const struct psd_encoding *encoding,
-					    uint16_t *values, uint64_t elements, bool is_forced, struct psd_error *err);
-/* Begins psd_chunks_gather() or psd_chunks_apply(). */
-typedef enum psd_status psd_device_chunks_fn(struct psd_device *device, const struct psd_chunks *chunks,
-					     struct psd_error *err);
-/* Begins psd_packing_pack() or psd_packing_unpack(). Results have equal bits on all devices, except for the bits of
- * NaNs. */
-typedef enum psd_status psd_device_packing_fn(struct psd_device *device, const struct psd_packing *packing,
-					      struct psd_error *err);
-/* Begins psd_low_rank_project(), psd_low_rank_fit() or psd_low_rank_expand(). */
-typedef enum psd_status psd_device_low_rank_fn(struct psd_device *device, const struct psd_low_rank_work *work,
-					       struct psd_error *err);
-
 /* Functions of a kind of device. All except count() and open() need an open device. If is_asynchronous is true, a
  * function that "begins" work returns before the work has ended. Then mark() and wait() show when it has ended, and
  * until then the caller must not change the arguments. If is_asynchronous is false, the work has ended when the
@@ -233,18 +183,7 @@ struct psd_device_kind {
 	/* Returns the bytes of device memory in use, without those allocated by take(). */
 	uint64_t (*memory_bytes)(const struct psd_device *device);
 
-	/* ---- parameters ---- */
-
-	psd_device_apply_fn *apply;
-	psd_device_measure_fn *measure;
-	psd_device_clip_fn *find_clip;
-	psd_device_shrink_fn *shrink;
-	psd_device_drift_fn *drift;
-	psd_device_convert_fn *convert;
-	psd_device_spoil_fn *spoil;
-	psd_device_chunks_fn *gather, *apply_chunks;
-	psd_device_packing_fn *pack, *unpack;
-	psd_device_low_rank_fn *project, *fit, *expand;
+	const struct psd_kernels *kernels; /* work on parameters and gradients, on PSD_STREAM_COMPUTE */
 
 	/* ---- end of work ---- */
 
@@ -261,25 +200,6 @@ struct psd_device_kind {
 };
 
 enum { PSD_MOST_MARKS = 4096 }; /* number of marks of a stream that are valid at the same time */
-
-/* Functions that compute on the host's processor, for devices whose tensors are in the host's memory. */
-psd_device_apply_fn psd_device_apply_here;
-psd_device_measure_fn psd_device_measure_here;
-psd_device_clip_fn psd_device_find_clip_here;
-psd_device_shrink_fn psd_device_shrink_here;
-psd_device_drift_fn psd_device_drift_here;
-psd_device_convert_fn psd_device_convert_here;
-psd_device_spoil_fn psd_device_spoil_here;
-psd_device_chunks_fn psd_device_gather_here, psd_device_apply_chunks_here;
-psd_device_packing_fn psd_device_pack_here, psd_device_unpack_here;
-psd_device_low_rank_fn psd_device_project_here, psd_device_fit_here, psd_device_expand_here;
-
-#define PSD_DEVICE_SLOTS_HERE                                                                                          \
-	.apply = psd_device_apply_here, .measure = psd_device_measure_here, .find_clip = psd_device_find_clip_here,    \
-	.shrink = psd_device_shrink_here, .drift = psd_device_drift_here, .convert = psd_device_convert_here,          \
-	.spoil = psd_device_spoil_here, .gather = psd_device_gather_here,                                              \
-	.apply_chunks = psd_device_apply_chunks_here, .pack = psd_device_pack_here, .unpack = psd_device_unpack_here,  \
-	.project = psd_device_project_here, .fit = psd_device_fit_here, .expand = psd_device_expand_here
 
 /* Sets *kind to the kind of device that the key `train.device` names; for `auto`, to the fastest kind that the machine
  * has. at: position of the key in the scenario, for errors. PSD_EINVAL: this program was built without that kind;

@@ -105,5 +105,5 @@ const struct psd_device_kind psd_device_idle = {
 	.keep_factors = keep_factors,
 	.rebuild = rebuild,
 	.memory_bytes = memory_bytes,
-	PSD_DEVICE_SLOTS_HERE,
+	.kernels = &psd_kernels_here,
 };

@@ -75,6 +75,10 @@ struct psd_connections {
 	double timer_sec;
 };
 
+/* Numbers in epoll beside those of connections. */
+#define PSD_CONNECTIONS_WAKE  UINT32_MAX
+#define PSD_CONNECTIONS_TIMER (UINT32_MAX - 1)
+
 static inline bool psd_connection_sends(const struct psd_connection *connection)
 {
 	return !psd_chunk_sender_is_idle(&connection->out) && connection->sending.state == PSD_IO_JOB_IDLE;

@@ -54,10 +54,10 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
+		const struct psd_measure run = {gradients[t], is_nothing ? 0 : host->graph->tensors[t].elements,
+						&clipping->squares[item->first + n]};
 
-		PSD_TRY(host->kind->measure(host->device, gradients[t],
-					    is_nothing ? 0 : host->graph->tensors[t].elements,
-					    &clipping->squares[item->first + n], err));
+		PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &run, err));
 	}
 	return PSD_OK;
 }
@@ -67,7 +67,7 @@ static enum psd_status find_clip(struct psd_work *work, struct psd_task task, st
 	const struct clipping *clipping = work->states.clip;
 
 	(void)task;
-	return work->host->kind->find_clip(work->host->device, &clipping->clip, err);
+	return psd_run_find_clip(work->host->kind->kernels, work->host->device, &clipping->clip, err);
 }
 
 /* A value for each tensor. */

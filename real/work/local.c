@@ -15,7 +15,7 @@ static enum psd_status drift(const struct psd_host *host, const struct psd_drift
 	struct psd_drift drift = *whole;
 
 	drift.step = step;
-	return host->kind->drift(host->device, &drift, err);
+	return psd_run_drift(host->kind->kernels, host->device, &drift, err);
 }
 
 /* Tensor n of an item whose tensors' starts are contiguous. */
@@ -56,12 +56,17 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 
 	for (unsigned n = 0; n < host->plan->items[item].n_tensors; n++) {
 		const struct own own = find_own(host, task, n, offset);
-		const struct psd_update of_tensor = psd_solver_update_of(update, &host->graph->tensors[own.tensor]);
+		const struct psd_apply apply = {
+			.update = psd_solver_update_of(update, &host->graph->tensors[own.tensor]),
+			.weight = own.drift.weight,
+			.gradient = own.drift.gradient,
+			.moments = psd_moments_from(moments, offset),
+			.elements = own.drift.elements,
+		};
 
 		if (begins)
 			PSD_TRY(drift(host, &own.drift, PSD_DRIFT_BEGINS, err));
-		PSD_TRY(host->kind->apply(host->device, &of_tensor, own.drift.weight, own.drift.gradient,
-					  psd_moments_from(moments, offset), own.drift.elements, err));
+		PSD_TRY(psd_run_apply(host->kind->kernels, host->device, &apply, err));
 		if (ends)
 			PSD_TRY(drift(host, &own.drift, PSD_DRIFT_ENDS, err));
 		offset += own.drift.elements;

@@ -54,19 +54,19 @@ static const struct psd_low_rank_work *work_of(const struct psd_work *own, struc
 /* Computes the left factor of each gradient of the item (bucket). */
 static enum psd_status project(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->project(work->host->device, work_of(work, task), err);
+	return psd_run_project(work->host->kind->kernels, work->host->device, work_of(work, task), err);
 }
 
 /* Makes the columns of the summed left factors orthonormal, and computes the right factors. */
 static enum psd_status fit(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->fit(work->host->device, work_of(work, task), err);
+	return psd_run_fit(work->host->kind->kernels, work->host->device, work_of(work, task), err);
 }
 
 /* Computes the gradients as products of the left factors and the summed right factors. */
 static enum psd_status expand(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->expand(work->host->device, work_of(work, task), err);
+	return psd_run_expand(work->host->kind->kernels, work->host->device, work_of(work, task), err);
 }
 
 /* True for products too small for OpenMP's threads. */

@@ -44,6 +44,11 @@ static bool works_on_device(const struct psd_op *op)
 	return op->resource == PSD_RESOURCE_DEVICE;
 }
 
+static const struct psd_kernels *kernels_of(const struct psd_work *work, const struct psd_op *op)
+{
+	return works_on_device(op) ? work->host->kind->kernels : &psd_kernels_here;
+}
+
 static struct sides find_sides(const struct psd_work *work, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
@@ -92,8 +97,7 @@ static enum psd_status convert(const struct psd_work *work, const struct psd_op 
 			.is_decoding = is_decoding,
 		};
 
-		PSD_TRY((works_on_device(op) ? work->host->kind->convert : psd_device_convert_here)(work->host->device,
-												    &conversion, err));
+		PSD_TRY(psd_run_convert(kernels_of(work, op), work->host->device, &conversion, err));
 		psd_segments_advance(sides->encoded, sides->n_encoded, &at,
 				     conversion.elements * work->host->plan->wire->value_bytes);
 	}
@@ -115,9 +119,9 @@ static enum psd_status spoil(const struct psd_work *work, const struct psd_op *o
 	if (!wire->is_scaled || !(is_left_out || is_looked_at))
 		return PSD_OK;
 	assert(sides->n_encoded == 1);
-	return (works_on_device(op) ? work->host->kind->spoil
-				    : psd_device_spoil_here)(work->host->device, wire, sides->encoded[0].iov_base,
-							     elements_of(wire, &sides->encoded[0]), is_left_out, err);
+	const struct psd_spoil run = {wire, sides->encoded[0].iov_base, elements_of(wire, &sides->encoded[0]),
+				      is_left_out};
+	return psd_run_spoil(kernels_of(work, op), work->host->device, &run, err);
 }
 
 static enum psd_status encode(const struct psd_work *work, struct psd_task task, struct psd_error *err)

@@ -58,12 +58,14 @@ static const struct psd_packing *packing_of(const struct psd_work *work, struct 
 
 static enum psd_status pack(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->pack(work->host->device, packing_of(work, task, PSD_BUFFER_PACKED), err);
+	return psd_run_pack(work->host->kind->kernels, work->host->device, packing_of(work, task, PSD_BUFFER_PACKED),
+			    err);
 }
 
 static enum psd_status unpack(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->unpack(work->host->device, packing_of(work, task, PSD_BUFFER_PACKED_SUM), err);
+	return psd_run_unpack(work->host->kind->kernels, work->host->device,
+			      packing_of(work, task, PSD_BUFFER_PACKED_SUM), err);
 }
 
 /* ---- at a shard ---- */

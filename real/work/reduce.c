@@ -236,8 +236,8 @@ static enum psd_status sum_members(const struct psd_work *work, struct psd_task 
 		for (unsigned p = 1; p < n_parts; p++)
 			parts[p].values = psd_shard_part_at(&parts[p], elements);
 	}
-	return work->host->plan->wire->is_scaled ? psd_device_spoil_here(work->host->device, encoding, own[0].iov_base,
-									 slice.elements, false, err)
+	const struct psd_spoil run = {encoding, own[0].iov_base, slice.elements, false};
+	return work->host->plan->wire->is_scaled ? psd_run_spoil(&psd_kernels_here, work->host->device, &run, err)
 						 : PSD_OK;
 }
 

@@ -169,12 +169,12 @@ static struct psd_chunks *chunks_of(const struct psd_work *work, struct psd_task
 
 static enum psd_status gather(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->gather(work->host->device, chunks_of(work, task), err);
+	return psd_run_gather(work->host->kind->kernels, work->host->device, chunks_of(work, task), err);
 }
 
 static enum psd_status apply(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	return work->host->kind->apply_chunks(work->host->device, chunks_of(work, task), err);
+	return psd_run_apply_chunks(work->host->kind->kernels, work->host->device, chunks_of(work, task), err);
 }
 
 /* Operations of the chunks, and of their norms. */

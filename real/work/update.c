@@ -44,13 +44,19 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const uint64_t elements = host->graph->tensors[t].elements;
-		const struct psd_update update = psd_solver_update_of(whole, &host->graph->tensors[t]);
 		float *gradient = psd_memory_gradients(host->on_device, made)[t];
+		const struct psd_shrink shrink = {gradient, elements, ratio};
+		const struct psd_apply run = {
+			.update = psd_solver_update_of(whole, &host->graph->tensors[t]),
+			.weight = master ? master : host->on_device->parameters[t],
+			.gradient = gradient,
+			.moments = moments,
+			.elements = elements,
+		};
 
 		if (ratio)
-			PSD_TRY(host->kind->shrink(host->device, gradient, elements, ratio, err));
-		PSD_TRY(host->kind->apply(host->device, &update, master ? master : host->on_device->parameters[t],
-					  gradient, moments, elements, err));
+			PSD_TRY(psd_run_shrink(host->kind->kernels, host->device, &shrink, err));
+		PSD_TRY(psd_run_apply(host->kind->kernels, host->device, &run, err));
 		moments = psd_moments_from(moments, elements);
 		master = master ? master + elements : NULL;
 	}

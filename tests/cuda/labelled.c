@@ -141,81 +141,15 @@ static enum psd_status rebuild(struct psd_device *device, const struct psd_facto
 	      rebuild(device, factors, samples, rows, columns, gradient, bias_gradient, err));
 }
 
-static enum psd_status apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			     const float *gradient, struct psd_moments moments, uint64_t elements,
-			     struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "apply", apply(device, update, weight, gradient, moments, elements, err));
-}
+#define KERNEL(name, arguments, text)                                                                                  \
+	static enum psd_status name(struct psd_device *device, const struct arguments *of, struct psd_error *err)      \
+	{                                                                                                              \
+		BEGIN(PSD_STREAM_COMPUTE, text, kernels->name(device, of, err));                                       \
+	}
+PSD_KERNELS(KERNEL)
 
-static enum psd_status convert(struct psd_device *device, const struct psd_conversion *conversion,
-			       struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "convert", convert(device, conversion, err));
-}
-
-static enum psd_status spoil(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-			     uint64_t elements, bool is_forced, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, is_forced, err));
-}
-
-static enum psd_status measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
-			       struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "measure", measure(device, values, elements, square, err));
-}
-
-static enum psd_status find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "clip", find_clip(device, clip, err));
-}
-
-static enum psd_status shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-			      struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "shrink", shrink(device, values, elements, ratio, err));
-}
-
-static enum psd_status drift(struct psd_device *device, const struct psd_drift *step, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "drift", drift(device, step, err));
-}
-
-static enum psd_status gather(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "gather", gather(device, chunks, err));
-}
-
-static enum psd_status apply_chunks(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "apply chunks", apply_chunks(device, chunks, err));
-}
-
-static enum psd_status pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "pack", pack(device, packing, err));
-}
-
-static enum psd_status unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "unpack", unpack(device, packing, err));
-}
-
-static enum psd_status project(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "project", project(device, work, err));
-}
-
-static enum psd_status fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "fit", fit(device, work, err));
-}
-
-static enum psd_status expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
-{
-	BEGIN(PSD_STREAM_COMPUTE, "expand", expand(device, work, err));
-}
+#define SLOT(name, arguments, text) .name = name,
+static const struct psd_kernels kernels = {PSD_KERNELS(SLOT)};
 
 static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
 {
@@ -259,20 +193,7 @@ struct psd_device_kind labelled_device(void)
 	kind.pass = begin_pass;
 	kind.keep_factors = keep_factors;
 	kind.rebuild = rebuild;
-	kind.apply = apply;
-	kind.measure = measure;
-	kind.find_clip = find_clip;
-	kind.shrink = shrink;
-	kind.drift = drift;
-	kind.convert = convert;
-	kind.spoil = spoil;
-	kind.gather = gather;
-	kind.apply_chunks = apply_chunks;
-	kind.pack = pack;
-	kind.unpack = unpack;
-	kind.project = project;
-	kind.fit = fit;
-	kind.expand = expand;
+	kind.kernels = &kernels;
 	kind.read_state = read_state;
 	kind.write_state = write_state;
 	kind.mark = mark;

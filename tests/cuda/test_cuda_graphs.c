@@ -162,9 +162,13 @@ static void learn(struct cuda_net *cuda, float *const gradients[], float *const 
 	struct psd_error err = {0};
 
 	for (unsigned t = 0; t < graph->n_tensors; t++)
-		cr_assert_eq(psd_device_cuda.apply(cuda->device, &update, cuda->parameters[t], gradients[t],
-						   (struct psd_moments){.history = histories[t]},
-						   graph->tensors[t].elements, &err),
+		cr_assert_eq(psd_device_cuda.kernels->apply(cuda->device,
+							    &(struct psd_apply){update,
+										cuda->parameters[t],
+										gradients[t],
+										{.history = histories[t]},
+										graph->tensors[t].elements},
+							    &err),
 			     PSD_OK, "%s", err.text);
 }
 

@@ -166,7 +166,7 @@ static void project(struct sides *sides)
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_low_rank_project(&sides->here, &err), PSD_OK);
-	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	expect_equal(sides, &sides->residual, "the residual");
 	expect_equal(sides, &sides->right, "the start of a right matrix");
 	expect_same(sides, &sides->left, "a left matrix");
@@ -179,7 +179,7 @@ static void fit(struct sides *sides)
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_low_rank_fit(&sides->here, &err), PSD_OK);
-	cr_assert_eq(psd_device_cuda.fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	expect_same(sides, &sides->left, "a basis");
 	expect_same(sides, &sides->right, "a right matrix");
 	expect_near(sides, &sides->residual, whole, "the residual");
@@ -204,7 +204,7 @@ static void expand(struct sides *sides)
 
 	forget_gradients(sides);
 	cr_assert_eq(psd_low_rank_expand(&sides->here, &err), PSD_OK);
-	cr_assert_eq(psd_device_cuda.expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	for (unsigned t = 0; t < sides->here.n_tensors; t++)
 		if (sides->tensors_here[t].shape.rows)
 			expect_same(sides, &sides->gradients[t], "a gradient");
@@ -388,7 +388,7 @@ Test(cuda_low_rank, rows_of_zeros_alone_start_anew)
 	put(sides, &sides->right);
 	for (unsigned c = 0; c < COLUMNS; c++)
 		right[2 * COLUMNS + c] = psd_low_rank_start(FIRST_NUMBER, 2, c);
-	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	expect_equal(sides, &sides->right, "a right matrix");
 	close_sides(sides);
 }
@@ -466,16 +466,16 @@ Test(cuda_low_rank, steps_are_what_they_are_defined_as)
 	uint32_t state = 1;
 
 	draw_gradients(sides, &state);
-	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	double *start = known(sides, &sides->right), *sum = known(sides, &sides->residual);
 	double *before = known(sides, &sides->left);
 
-	cr_assert_eq(psd_device_cuda.fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	double *left = known(sides, &sides->left), *right = known(sides, &sides->right);
 	double *lost = known(sides, &sides->residual);
 	const struct matrix left_one = {left, RANK, 1}, right_one = {right, COLUMNS, 1}, whole = {sum, COLUMNS, 1};
 
-	cr_assert_eq(psd_device_cuda.expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	double *gradient = known(sides, &sides->gradients[0]);
 
 	expect_product(before, NULL, 1, whole, (struct matrix){start, 1, COLUMNS},
@@ -504,9 +504,9 @@ Test(cuda_low_rank, nonfinite_values_become_nan)
 		draw_gradients(sides, &state);
 		sides->gradients[0].here[77] = wrong[w];
 		put(sides, &sides->gradients[0]);
-		cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK);
-		cr_assert_eq(psd_device_cuda.fit(sides->device, &sides->there, &err), PSD_OK);
-		cr_assert_eq(psd_device_cuda.expand(sides->device, &sides->there, &err), PSD_OK);
+		cr_assert_eq(psd_device_cuda.kernels->project(sides->device, &sides->there, &err), PSD_OK);
+		cr_assert_eq(psd_device_cuda.kernels->fit(sides->device, &sides->there, &err), PSD_OK);
+		cr_assert_eq(psd_device_cuda.kernels->expand(sides->device, &sides->there, &err), PSD_OK);
 		float *gradient = get(sides, &sides->gradients[0]);
 
 		for (unsigned e = 0; e < 40 * 50; e++)

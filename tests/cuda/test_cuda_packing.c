@@ -194,7 +194,7 @@ static void check_pack(struct sides *sides)
 	struct psd_error err = {0};
 
 	psd_packing_pack(&sides->host);
-	cr_assert_eq(psd_device_cuda.pack(sides->device, &sides->own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->pack(sides->device, &sides->own, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(sides->device, PSD_STREAM_COMPUTE);
 	check_packed(sides);
 	check_values(sides, sides->own.residual, sides->host.residual, sides->elements, "residual");
@@ -208,7 +208,7 @@ static void check_unpack(struct sides *sides)
 	struct psd_error err = {0};
 
 	psd_packing_unpack(&sides->host);
-	cr_assert_eq(psd_device_cuda.unpack(sides->device, &sides->own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->unpack(sides->device, &sides->own, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(sides->device, PSD_STREAM_COMPUTE);
 	check_packed(sides);
 	check_values(sides, sides->own.residual, sides->host.residual, sides->elements, "residual after unpacking");

@@ -67,10 +67,10 @@ static void check_update(struct psd_update update, uint64_t count)
 
 	for (unsigned step = 0; step < 2; step++) {
 		const struct psd_update own = psd_update_by_norms(update, weight, gradient, count);
+		const struct psd_apply there = {update, own_weight, own_gradient, own_moments, count};
 
 		psd_update_apply(&own, weight, gradient, moments, count);
-		cr_assert_eq(psd_device_cuda.apply(device, &update, own_weight, own_gradient, own_moments, count, &err),
-			     PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_device_cuda.kernels->apply(device, &there, &err), PSD_OK, "%s", err.text);
 	}
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	check_equal(device, own_weight, weight, count, tolerance_ratio, "weight");
@@ -131,15 +131,17 @@ static void check_clip(const uint64_t counts[GRADIENTS], double most_norm)
 		gradients[g] = make(counts[g], g + 1);
 		owns[g] = cuda_net_take(device, gradients[g], counts[g]);
 		here[g] = psd_clip_measure(gradients[g], measured);
-		cr_assert_eq(psd_device_cuda.measure(device, owns[g], measured, &there[g], &err), PSD_OK, "%s",
-			     err.text);
+		cr_assert_eq(psd_device_cuda.kernels->measure(
+				     device, &(struct psd_measure){owns[g], measured, &there[g]}, &err),
+			     PSD_OK, "%s", err.text);
 	}
 	psd_clip_find(&clip);
-	cr_assert_eq(psd_device_cuda.find_clip(device, &own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->find_clip(device, &own, &err), PSD_OK, "%s", err.text);
 	for (unsigned g = 0; g < GRADIENTS; g++) {
 		psd_clip_shrink(gradients[g], counts[g], ratio);
-		cr_assert_eq(psd_device_cuda.shrink(device, owns[g], counts[g], own_ratio, &err), PSD_OK, "%s",
-			     err.text);
+		cr_assert_eq(psd_device_cuda.kernels->shrink(device,
+							     &(struct psd_shrink){owns[g], counts[g], own_ratio}, &err),
+			     PSD_OK, "%s", err.text);
 	}
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	for (unsigned g = 0; g < GRADIENTS; g++) {
@@ -172,7 +174,7 @@ static void check_drift(enum psd_drift_step step, uint64_t count)
 	here.weight = values[0], here.start = values[1], here.gradient = values[2];
 	there.weight = own[0], there.start = own[1], there.gradient = own[2];
 	psd_drift_take_step(&here);
-	cr_assert_eq(psd_device_cuda.drift(device, &there, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->drift(device, &there, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	for (unsigned v = 0; v < 3; v++) {
 		check_equal(device, own[v], values[v], count, 0, "weight, start, gradient");
@@ -278,16 +280,18 @@ static void check_chunks(const uint64_t sizes[], unsigned n_tensors, uint64_t ch
 	struct psd_error err = {0};
 
 	psd_chunks_gather(&exchange->host);
-	cr_assert_eq(psd_device_cuda.gather(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->gather(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
 	check_exchange(exchange, "gathered");
 	psd_chunks_apply(&exchange->host);
-	cr_assert_eq(psd_device_cuda.apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s",
+		     err.text);
 	check_exchange(exchange, "applied");
 	exchange->host.is_skipped = exchange->own.is_skipped = true;
 	exchange->host.chosen[0] = INFINITY;
 	cuda_net_put(exchange->device, exchange->own.chosen, exchange->host.chosen, sizeof(float));
 	psd_chunks_apply(&exchange->host);
-	cr_assert_eq(psd_device_cuda.apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s",
+		     err.text);
 	cuda_net_wait(exchange->device, PSD_STREAM_COMPUTE);
 	check_equal(exchange->device, exchange->own.history, exchange->host.history, exchange->host.elements, 0,
 		    "skipped");

@@ -119,8 +119,8 @@ static void check_there_and_back(struct psd_device *device, const struct psd_enc
 	for (uint64_t i = 0; i < n; i++)
 		values[i] = sinf((float)i) * 0.25f;
 	cuda_net_put(device, floats, values, n * sizeof(*values));
-	cr_assert_eq(psd_device_cuda.convert(device, &out, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_device_cuda.convert(device, &in, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->convert(device, &out, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.kernels->convert(device, &in, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	cuda_net_get(device, got, floats, n * sizeof(*got));
 	psd_values_encode(encoding, encoded, values, 64.0f, n);
@@ -154,8 +154,9 @@ static bool is_spoilt(struct psd_device *device, uint64_t n, uint64_t bad, bool 
 	for (uint64_t i = 0; i < n; i++)
 		values[i] = i == bad ? 0xfc00 : 0x7bff; /* -infinity, the largest */
 	cuda_net_put(device, there, values, n * sizeof(*values));
-	cr_assert_eq(psd_device_cuda.spoil(device, &psd_encoding_fp16, there, n, is_forced, &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_device_cuda.kernels->spoil(device,
+						    &(struct psd_spoil){&psd_encoding_fp16, there, n, is_forced}, &err),
+		     PSD_OK, "%s", err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	cuda_net_get(device, values, there, n * sizeof(*values));
 	for (uint64_t i = 0; i < n; i++)

@@ -34,32 +34,6 @@ dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self)
 	return describe(self, dnnl_format_tag_any);
 }
 
-/* True if the strides are those of row-major order; strides of dimensions with one element are ignored. */
-static bool has_plain_strides(const dnnl_memory_desc_t *desc)
-{
-	dnnl_dim_t stride = 1;
-
-	for (int i = desc->ndims - 1; i >= 0; i--) {
-		if (desc->dims[i] > 1 && desc->format_desc.blocking.strides[i] != stride)
-			return false;
-		stride *= desc->dims[i];
-	}
-	return true;
-}
-
-bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc)
-{
-	const dnnl_blocking_desc_t *blocking = &desc->format_desc.blocking;
-
-	if (desc->format_kind != dnnl_blocked || desc->ndims != 4 || desc->offset0)
-		return false;
-	if (blocking->inner_nblks == 0)
-		return has_plain_strides(desc);
-	return blocking->inner_nblks == 1 && blocking->inner_idxs[0] == 1 && desc->dims[2] == 1 && desc->dims[3] == 1 &&
-	       desc->padded_dims[1] == desc->dims[1] && blocking->strides[0] == desc->dims[1] &&
-	       blocking->strides[1] == blocking->inner_blks[0];
-}
-
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input)
 {
 	return &self->device->layers[self->model->inputs[input]];

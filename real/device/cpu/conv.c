@@ -119,7 +119,8 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 				       shape->dilates, shape->pad_before, shape->pad_after);
 	enum psd_status status;
 
-	if (!failure && feeds_relu(self)) {
+	self->has_relu = feeds_relu(self);
+	if (!failure && self->has_relu) {
 		failure = dnnl_post_ops_create(&relu);
 		if (!failure)
 			failure = dnnl_post_ops_append_eltwise(

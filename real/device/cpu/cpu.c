@@ -300,5 +300,5 @@ const struct psd_device_kind psd_device_cpu = {
 	.write_state = write_state,
 	.describe = describe,
 	.memory_bytes = get_memory_bytes,
-	PSD_DEVICE_SLOTS_HERE,
+	.kernels = &psd_kernels_here,
 };

@@ -104,6 +104,7 @@ struct psd_cpu_layer {
 	void **gradients;
 	unsigned n_readers;   /* number of layers that read its output */
 	unsigned last_reader; /* highest number of the layers that read its output */
+	bool has_relu;	      /* a convolution that applies the ReLU behind it, too */
 	void *details;	      /* state of the layer, whose type depends on the layer kind; NULL: none */
 };
 

@@ -127,6 +127,32 @@ enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self
 	return psd_cpu_op_make(op, self, "sum", failure, &desc, NULL, args, 3, err);
 }
 
+/* True if the strides are those of row-major order; strides of dimensions with one element are ignored. */
+static bool has_plain_strides(const dnnl_memory_desc_t *desc)
+{
+	dnnl_dim_t stride = 1;
+
+	for (int i = desc->ndims - 1; i >= 0; i--) {
+		if (desc->dims[i] > 1 && desc->format_desc.blocking.strides[i] != stride)
+			return false;
+		stride *= desc->dims[i];
+	}
+	return true;
+}
+
+bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc)
+{
+	const dnnl_blocking_desc_t *blocking = &desc->format_desc.blocking;
+
+	if (desc->format_kind != dnnl_blocked || desc->ndims != 4 || desc->offset0)
+		return false;
+	if (blocking->inner_nblks == 0)
+		return has_plain_strides(desc);
+	return blocking->inner_nblks == 1 && blocking->inner_idxs[0] == 1 && desc->dims[2] == 1 && desc->dims[3] == 1 &&
+	       desc->padded_dims[1] == desc->dims[1] && blocking->strides[0] == desc->dims[1] &&
+	       blocking->strides[1] == blocking->inner_blks[0];
+}
+
 static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc_t *other)
 {
 	return dnnl_memory_desc_equal(one, other) || (psd_cpu_is_plain(one) && psd_cpu_is_plain(other));
@@ -189,51 +215,6 @@ enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_op
 	for (unsigned i = 0; i < n_ops; i++)
 		PSD_TRY(psd_cpu_op_run(ops[i], self, err));
 	return PSD_OK;
-}
-
-enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
-				     struct psd_cpu_blob *in, struct psd_error *err)
-{
-	psd_cpu_share_begin(self, in);
-	PSD_TRY(psd_cpu_op_run_all(ops, n_ops, self, err));
-	return psd_cpu_share_end(self, in, err);
-}
-
-enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)
-{
-	struct psd_cpu_twins *twins = self->details;
-	const struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	const dnnl_memory_desc_t *desc = psd_cpu_op_query(&twins->forward, dnnl_query_workspace_md);
-	const uint64_t bytes = desc ? dnnl_memory_desc_get_size(desc) : 0;
-
-	twins->workspace = bytes ? psd_cpu_take(self->device, bytes) : NULL;
-	if (bytes && !twins->workspace)
-		return psd_cpu_no_memory(err);
-	*workspace = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
-	return psd_cpu_op_build(&twins->forward, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-					*workspace,
-				},
-				3, err);
-}
-
-enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct psd_cpu_twins *twins = self->details;
-
-	return psd_cpu_op_run(&twins->forward, self, err);
-}
-
-enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct psd_cpu_twins *twins = self->details;
-	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-
-	if (self->blob == in || !in->has_diff) /* in place the gradient is overwritten, too */
-		return psd_cpu_op_run(&twins->backward, self, err);
-	return psd_cpu_op_share_all(&(struct psd_cpu_op *){&twins->backward}, 1, self, in, err);
 }
 
 void psd_cpu_release_ops(struct psd_device *device)

@@ -3,11 +3,10 @@
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_cpu_layer *below = psd_cpu_below(self, 0);
 	const struct psd_cpu_function function = {
 		.algorithm = dnnl_eltwise_relu_use_dst_for_bwd,
 		.alpha = (float)self->model->settings.slope.slope,
-		.is_done = psd_cpu_may_work_in_place(self) && below->kind == &psd_cpu_conv,
+		.is_done = psd_cpu_may_work_in_place(self) && psd_cpu_below(self, 0)->has_relu,
 	};
 
 	return psd_cpu_prepare_eltwise(self, function, err);

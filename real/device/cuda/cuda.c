@@ -463,6 +463,9 @@ static uint32_t get_correct(const struct psd_device *device)
 	return 0;
 }
 
+#define KERNEL(name, arguments, text) .name = psd_cuda_kernel_##name,
+static const struct psd_kernels kernels = {PSD_KERNELS(KERNEL)};
+
 const struct psd_device_kind psd_device_cuda = {
 	.name = "cuda",
 	.count = psd_cuda_count,
@@ -489,20 +492,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.describe = psd_cuda_describe,
 	.detour = psd_cuda_detour,
 	.memory_bytes = get_memory_bytes,
-	.apply = psd_cuda_apply,
-	.measure = psd_cuda_measure,
-	.find_clip = psd_cuda_find_clip,
-	.shrink = psd_cuda_shrink,
-	.drift = psd_cuda_drift,
-	.convert = psd_cuda_convert_wire,
-	.spoil = psd_cuda_spoil_wire,
-	.gather = psd_cuda_gather_chunks,
-	.apply_chunks = psd_cuda_update_chunks,
-	.pack = psd_cuda_pack,
-	.unpack = psd_cuda_unpack,
-	.project = psd_cuda_project,
-	.fit = psd_cuda_fit,
-	.expand = psd_cuda_expand,
+	.kernels = &kernels,
 	.mark = psd_cuda_mark,
 	.wait = psd_cuda_wait,
 	.between_sec = psd_cuda_between_sec,

@@ -557,19 +557,12 @@ double psd_cuda_loss_of(const struct psd_cuda_layer *layer);
 /* Returns the number of correct positions of a softmax-loss layer, as psd_device_kind.correct. */
 uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
-/* ---- parameters (parameters.c): functions of struct psd_device_kind ---- */
+/* ---- kernels (parameters.c, packing.c, low_rank.c) ---- */
 
-psd_device_apply_fn psd_cuda_apply;
-psd_device_measure_fn psd_cuda_measure;
-psd_device_clip_fn psd_cuda_find_clip;
-psd_device_shrink_fn psd_cuda_shrink;
-psd_device_drift_fn psd_cuda_drift;
-psd_device_convert_fn psd_cuda_convert_wire;
-psd_device_spoil_fn psd_cuda_spoil_wire;
-psd_device_chunks_fn psd_cuda_gather_chunks, psd_cuda_update_chunks;
-/* Compression, defined in packing.c and low_rank.c. */
-psd_device_packing_fn psd_cuda_pack, psd_cuda_unpack;
-psd_device_low_rank_fn psd_cuda_project, psd_cuda_fit, psd_cuda_expand;
+#define PSD_CUDA_KERNEL(name, arguments, text)                                                                         \
+	enum psd_status psd_cuda_kernel_##name(struct psd_device *device, const struct arguments *of,                  \
+					       struct psd_error *err) PSD_MUST_CHECK;
+PSD_KERNELS(PSD_CUDA_KERNEL)
 
 /* ---- sums between GPUs (nccl.c) ---- */
 

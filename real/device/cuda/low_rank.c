@@ -263,7 +263,8 @@ static enum psd_status expand(struct psd_device *device, const struct cursor *at
 
 /* ---- slots ---- */
 
-enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+enum psd_status psd_cuda_kernel_project(struct psd_device *device, const struct psd_low_rank_work *work,
+					struct psd_error *err)
 {
 	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(gather(device, work, err));
@@ -271,14 +272,16 @@ enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low
 	return for_matrices(device, work, project, err);
 }
 
-enum psd_status psd_cuda_fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+enum psd_status psd_cuda_kernel_fit(struct psd_device *device, const struct psd_low_rank_work *work,
+				    struct psd_error *err)
 {
 	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(for_launches(device, work, make_orthonormal, err));
 	return for_matrices(device, work, fit, err);
 }
 
-enum psd_status psd_cuda_expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+enum psd_status psd_cuda_kernel_expand(struct psd_device *device, const struct psd_low_rank_work *work,
+				       struct psd_error *err)
 {
 	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(arrive(device, work, err));

@@ -163,12 +163,14 @@ static const struct row *row_of(const struct psd_packing *packing)
 	return row;
 }
 
-enum psd_status psd_cuda_pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
+enum psd_status psd_cuda_kernel_pack(struct psd_device *device, const struct psd_packing *packing,
+				     struct psd_error *err)
 {
 	return begin_all(device, packing, row_of(packing)->pack, err);
 }
 
-enum psd_status psd_cuda_unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
+enum psd_status psd_cuda_kernel_unpack(struct psd_device *device, const struct psd_packing *packing,
+				       struct psd_error *err)
 {
 	return begin_all(device, packing, row_of(packing)->unpack, err);
 }

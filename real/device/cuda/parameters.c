@@ -44,16 +44,17 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 /* ---- norms of all gradients ---- */
 
 /* Begins to compute the sum of squares of an array: of many parts, then of groups, then one sum. */
-enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
-				 struct psd_error *err)
+enum psd_status psd_cuda_kernel_measure(struct psd_device *device, const struct psd_measure *of, struct psd_error *err)
 {
-	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_NORM_PARTS, elements / 16 + 1);
+	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_NORM_PARTS, of->elements / 16 + 1);
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_NORM_GROUPS, n_parts);
-	const struct psd_cuda_norms norms = {
-		.arrays = {values}, .elements = elements, .n_parts = n_parts, .partial = device->scratch->norms.parts};
+	const struct psd_cuda_norms norms = {.arrays = {of->values},
+					     .elements = of->elements,
+					     .n_parts = n_parts,
+					     .partial = device->scratch->norms.parts};
 	const struct psd_cuda_norms_reduce reduce = {device->scratch->norms.parts, n_parts, n_groups,
 						     device->scratch->norms.reduced};
-	const struct psd_cuda_norms_reduce last = {device->scratch->norms.reduced, n_groups, 1, square};
+	const struct psd_cuda_norms_reduce last = {device->scratch->norms.reduced, n_groups, 1, of->square};
 
 	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(psd_cuda_run_norms(device, &norms, n_parts, err));
@@ -61,7 +62,7 @@ enum psd_status psd_cuda_measure(struct psd_device *device, const float *values,
 	return psd_cuda_run_norms_reduce(device, &last, 1, err);
 }
 
-enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
+enum psd_status psd_cuda_kernel_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
 {
 	const uint32_t n_groups = (uint32_t)lesser(CLIP_GROUPS, clip->n);
 	const struct psd_cuda_norms_reduce reduce = {clip->squares, clip->n, n_groups, device->scratch->norms.reduced};
@@ -73,55 +74,52 @@ enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_c
 	return psd_cuda_run_clip(device, &run, 1, err);
 }
 
-enum psd_status psd_cuda_shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				struct psd_error *err)
+enum psd_status psd_cuda_kernel_shrink(struct psd_device *device, const struct psd_shrink *of, struct psd_error *err)
 {
-	const struct psd_cuda_shrunk run = {values, ratio};
+	const struct psd_cuda_shrunk run = {of->values, of->ratio};
 
 	PSD_TRY(psd_cuda_enter(device, err));
-	return psd_cuda_run_shrunk(device, &run, elements, err);
+	return psd_cuda_run_shrunk(device, &run, of->elements, err);
 }
 
 /* ---- updates ---- */
 
-static enum psd_status apply_adaptive(struct psd_device *device, const struct psd_update *update, float *weight,
-				      const float *gradient, struct psd_moments moments, uint64_t elements,
-				      struct psd_error *err)
+static enum psd_status apply_adaptive(struct psd_device *device, const struct psd_apply *of, struct psd_error *err)
 {
-	const struct psd_cuda_adaptive run = {.rate = update->rate,
-					      .weight_decay = update->weight_decay,
-					      .beta1 = update->adaptive.beta1,
-					      .beta2 = update->adaptive.beta2,
-					      .epsilon = update->adaptive.epsilon,
-					      .mean_ratio = update->adaptive.mean_ratio,
-					      .root_ratio = update->adaptive.root_ratio,
-					      .weight = weight,
-					      .history = moments.history,
-					      .squares = moments.squares,
-					      .gradient = gradient};
+	const struct psd_adaptive *adaptive = &of->update.adaptive;
+	const struct psd_cuda_adaptive run = {.rate = of->update.rate,
+					      .weight_decay = of->update.weight_decay,
+					      .beta1 = adaptive->beta1,
+					      .beta2 = adaptive->beta2,
+					      .epsilon = adaptive->epsilon,
+					      .mean_ratio = adaptive->mean_ratio,
+					      .root_ratio = adaptive->root_ratio,
+					      .weight = of->weight,
+					      .history = of->moments.history,
+					      .squares = of->moments.squares,
+					      .gradient = of->gradient};
 
-	return psd_cuda_run_adaptive(device, &run, elements, err);
+	return psd_cuda_run_adaptive(device, &run, of->elements, err);
 }
 
-enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			       const float *gradient, struct psd_moments moments, uint64_t elements,
-			       struct psd_error *err)
+enum psd_status psd_cuda_kernel_apply(struct psd_device *device, const struct psd_apply *of, struct psd_error *err)
 {
+	const struct psd_update *update = &of->update;
 	const bool is_by_norms = update->trust_ratio > 0.0;
 	const struct psd_cuda_update run = {.step = step_of(update, is_by_norms ? &device->scratch->norms.rate : NULL),
-					    .weight = weight,
-					    .history = moments.history,
-					    .gradient = gradient};
+					    .weight = of->weight,
+					    .history = of->moments.history,
+					    .gradient = of->gradient};
 
 	PSD_TRY(psd_cuda_enter(device, err));
 	if (update->adaptive.epsilon > 0.0f)
-		return apply_adaptive(device, update, weight, gradient, moments, elements, err);
+		return apply_adaptive(device, of, err);
 	if (is_by_norms)
-		PSD_TRY(find_rate(device, update, weight, gradient, elements, err));
-	return psd_cuda_run_update(device, &run, elements, err);
+		PSD_TRY(find_rate(device, update, of->weight, of->gradient, of->elements, err));
+	return psd_cuda_run_update(device, &run, of->elements, err);
 }
 
-enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
+enum psd_status psd_cuda_kernel_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
 {
 	const struct psd_cuda_difference runs[] = {
 		[PSD_DRIFT_ENDS] = {drift->gradient, drift->start, drift->weight, 1.0f},
@@ -142,8 +140,8 @@ static enum psd_cuda_type type_of(const struct psd_encoding *encoding)
 	return encoding == &psd_encoding_fp16 ? PSD_CUDA_HALF : PSD_CUDA_BFLOAT;
 }
 
-enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
-				      struct psd_error *err)
+enum psd_status psd_cuda_kernel_convert(struct psd_device *device, const struct psd_conversion *conversion,
+					struct psd_error *err)
 {
 	const enum psd_cuda_type wire = type_of(conversion->encoding);
 	const struct psd_cuda_convert run = {
@@ -156,12 +154,11 @@ enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct ps
 }
 
 /* Begins to search for infinities and NaNs in parts, and combines the results on the GPU to one for all values. */
-static enum psd_status look(struct psd_device *device, const struct psd_encoding *encoding, const uint16_t *values,
-			    uint64_t elements, struct psd_error *err)
+static enum psd_status look(struct psd_device *device, const struct psd_spoil *of, struct psd_error *err)
 {
-	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_LOOK_PARTS, elements / 8 + 1);
+	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_LOOK_PARTS, of->elements / 8 + 1);
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_LOOK_GROUPS, n_parts);
-	const struct psd_cuda_look run = {values, elements, encoding->encode(INFINITY), n_parts,
+	const struct psd_cuda_look run = {of->values, of->elements, of->encoding->encode(INFINITY), n_parts,
 					  device->scratch->look.parts};
 	const struct psd_cuda_look_reduce groups = {device->scratch->look.parts, n_parts, n_groups,
 						    device->scratch->look.reduced};
@@ -173,16 +170,15 @@ static enum psd_status look(struct psd_device *device, const struct psd_encoding
 	return psd_cuda_run_look_reduce(device, &one, 1, err);
 }
 
-enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				    uint64_t elements, bool is_forced, struct psd_error *err)
+enum psd_status psd_cuda_kernel_spoil(struct psd_device *device, const struct psd_spoil *of, struct psd_error *err)
 {
-	const struct psd_cuda_spoil run = {values, encoding->encode(NAN),
-					   is_forced ? NULL : &device->scratch->look.all};
+	const struct psd_cuda_spoil run = {of->values, of->encoding->encode(NAN),
+					   of->is_forced ? NULL : &device->scratch->look.all};
 
 	PSD_TRY(psd_cuda_enter(device, err));
-	if (!is_forced)
-		PSD_TRY(look(device, encoding, values, elements, err));
-	return psd_cuda_run_spoil(device, &run, elements, err);
+	if (!of->is_forced)
+		PSD_TRY(look(device, of, err));
+	return psd_cuda_run_spoil(device, &run, of->elements, err);
 }
 
 /* ---- chunks ---- */
@@ -271,7 +267,7 @@ static uint64_t indices_of(const struct psd_cuda_spans *of)
 	return (uint64_t)of->n_chunks * PSD_CUDA_CHUNK_PARTS;
 }
 
-enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+enum psd_status psd_cuda_kernel_gather(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err)
 {
 	struct psd_cuda_gather run = {
@@ -288,8 +284,8 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 	return PSD_OK;
 }
 
-enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err)
+enum psd_status psd_cuda_kernel_apply_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+					     struct psd_error *err)
 {
 	struct psd_cuda_apply_chunks run = {
 		.history = chunks->history, .chosen = chunks->chosen, .is_skipped = chunks->is_skipped};
