@@ -1130,7 +1130,7 @@ OUTPUT_TEST(text_in_a_column_of_numbers_is_refused)
 
 	snprintf(line, sizeof(line), script, folder.path, folder.path);
 	run = run_command(line);
-	cr_expect_str_eq(run.text, "27 columns\n");
+	cr_expect_str_eq(run.text, "31 columns\n");
 	free(run.text);
 	said = draw_curve(&folder, log, 2);
 	EXPECT_WORDS(said, ":2: 'loss' is 'nan', must be empty or a number");
