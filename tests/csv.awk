@@ -52,8 +52,8 @@ function read_head(needed,    i, n, name)
 	n = split("nodes workers bandwidth_bps iteration_sec images_per_sec speedup compute_sec exposed_comm_sec " \
 		"tx_bytes_per_node rx_bytes_per_node published_images_per_sec published_speedup error_ratio " \
 		"other_work_sec other_waiting_sec fuse_bytes tokens_per_sec iteration_p50_sec iteration_p95_sec " \
-		"iteration_p99_sec iteration epoch loss training_accuracy_ratio elapsed_sec test_accuracy_ratio", \
-		name, " ")
+		"iteration_p99_sec efficiency memory_bytes hours cost iteration epoch loss " \
+		"training_accuracy_ratio elapsed_sec test_accuracy_ratio", name, " ")
 	for (i = 1; i <= n; i++)
 		if (name[i] in at)
 			number_at[at[name[i]]] = name[i]

@@ -28,8 +28,8 @@ enum psd_status psd_estimator_run(struct psd_estimator *estimator, struct psd_ru
 enum psd_status psd_estimator_time(struct psd_estimator *estimator, struct psd_run_length length,
 				   struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
 
-/* The same as psd_estimate(), without the bytes per node. prices: cache of transfer times at the plan's rates, to which this function adds; NULL: no
- * cache is kept. */
+/* The same as psd_estimate(), without the bytes per node. prices: cache of transfer times at the plan's rates, to which
+ * this function adds; NULL: no cache is kept. */
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome,
 				  struct psd_error *err) PSD_MUST_CHECK;

@@ -34,7 +34,7 @@ struct psd_report {
 	bool is_estimate;
 	/* systems that were predicted, n_systems consecutive entries of the scenario's list; borrowed */
 	const struct psd_system *systems;
-	/* One result per system and point: results[s * n_points + p]. A row that an earlier variant has is elsewhere. */
+	/* One result per system and point: results[s * n_points + p]. Rows that an earlier variant has are elsewhere */
 	struct psd_result *results;
 	unsigned n_systems;
 	unsigned n_points;	/* points of all variants; those of a variant follow each other */

@@ -380,7 +380,7 @@ GRAPH_TEST(graph, residual_stages_halve_the_map, load("scenarios/models/resnet15
 
 #define BLOCK HEAD "  - {name: a, kind: relu}\n  - {repeat: 2, name: b, layers: ["
 
-/* The gradient of c1, which is the relu's, is in use at the same time as c2's. That of the linear layer is kept. */
+/* The gradient of c1, which is the relu's, is in use at the same time as c2's. The linear layer keeps its own. */
 Test(graph, gradients_of_outputs_that_are_needed_together_are_counted)
 {
 	struct psd_graph graph = parse(HEAD "  - {name: c1, kind: conv, outputs: 8, kernel: 1}\n"
