@@ -113,10 +113,6 @@ void psd_figure_add_tic(struct psd_figure *figure, struct psd_axis *axis, double
 /* Adds tics at round values between axis->low and high, 4 to 8 of them, or at decades of a logarithmic axis. */
 void psd_figure_add_round_tics(struct psd_figure *figure, struct psd_axis *axis);
 
-/* Appends the commands that draw the figure on the canvas. PSD_EINVAL: the canvas is too small. PSD_ENOMEM. */
-enum psd_status psd_figure_write(struct psd_text *script, struct psd_figure *figure, const struct psd_canvas *canvas,
-				 struct psd_error *err) PSD_MUST_CHECK;
-
 /* Draws the figure and appends the picture. title: replaces the figure's; "-": no title; NULL: the figure's.
  * PSD_EINVAL: the canvas is too small. PSD_ERUN: gnuplot failed. PSD_ENOMEM. */
 enum psd_status psd_figure_draw(struct psd_text *picture, struct psd_figure *figure, const struct psd_canvas *canvas,
