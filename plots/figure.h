@@ -1,5 +1,5 @@
 /* A figure: panels with axes and layers of data, one legend, a title. This module places all of it, by the widths of
- * the texts, so that nothing covers anything else, and writes gnuplot's commands. It runs nothing. */
+ * the texts, so that nothing covers anything else, and writes gnuplot's commands. */
 #ifndef PSD_PLOTS_FIGURE_H
 #define PSD_PLOTS_FIGURE_H
 
