@@ -1,5 +1,5 @@
 /* A figure: panels with axes and layers of data, one legend, a title. This module places all of it, by the widths of
- * the texts, so that nothing covers anything else, and writes gnuplot's commands. It runs nothing. */
+ * the texts, so that nothing covers anything else, and writes gnuplot's commands. */
 #ifndef PSD_PLOTS_FIGURE_H
 #define PSD_PLOTS_FIGURE_H
 
@@ -112,10 +112,6 @@ void psd_figure_keep(struct psd_figure *figure, struct psd_arena *arena);
 void psd_figure_add_tic(struct psd_figure *figure, struct psd_axis *axis, double at, const char *text);
 /* Adds tics at round values between axis->low and high, 4 to 8 of them, or at decades of a logarithmic axis. */
 void psd_figure_add_round_tics(struct psd_figure *figure, struct psd_axis *axis);
-
-/* Appends the commands that draw the figure on the canvas. PSD_EINVAL: the canvas is too small. PSD_ENOMEM. */
-enum psd_status psd_figure_write(struct psd_text *script, struct psd_figure *figure, const struct psd_canvas *canvas,
-				 struct psd_error *err) PSD_MUST_CHECK;
 
 /* Draws the figure and appends the picture. title: replaces the figure's; "-": no title; NULL: the figure's.
  * PSD_EINVAL: the canvas is too small. PSD_ERUN: gnuplot failed. PSD_ENOMEM. */

@@ -314,8 +314,9 @@ static void write_frame(struct writer *writer)
 		"1\nset tmargin at screen 1\nset bmargin at screen 0\nplot [0:1][0:1] 2 notitle\n");
 }
 
-enum psd_status psd_figure_write(struct psd_text *script, struct psd_figure *figure, const struct psd_canvas *canvas,
-				 struct psd_error *err)
+/* Appends the commands that draw the figure on the canvas. */
+static enum psd_status write_figure(struct psd_text *script, struct psd_figure *figure, const struct psd_canvas *canvas,
+				    struct psd_error *err)
 {
 	struct psd_figure_layout layout;
 	struct writer writer = {script, &layout, canvas, 0, 0};
@@ -341,7 +342,7 @@ enum psd_status psd_figure_draw(struct psd_text *picture, struct psd_figure *fig
 
 	if (title)
 		figure->title = strcmp(title, "-") != 0 ? title : NULL;
-	status = psd_figure_write(&script, figure, canvas, err);
+	status = write_figure(&script, figure, canvas, err);
 	if (!status)
 		status = psd_canvas_draw(picture, canvas, &script, err);
 	psd_text_release(&script);

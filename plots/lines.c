@@ -223,7 +223,6 @@ static enum psd_status collect(struct psd_drawing *drawing)
 	for (unsigned s = 0; s < drawing->n_series && !status; s++)
 		psd_names_find(&systems, psd_row_text(drawing->series[s].row, "system"),
 			       &drawing->series[s].system_number);
-	drawing->n_systems = (unsigned)systems.n_used;
 	psd_names_release(&known);
 	psd_names_release(&systems);
 	return status ? status : psd_results_check_numbers(results, drawing->err);

@@ -32,7 +32,7 @@ struct psd_drawing {
 	const char *over;
 	struct psd_name_columns names;
 	struct psd_series *series;
-	unsigned n_series, n_systems;
+	unsigned n_series;
 	bool is_category;
 	const char **categories;
 	unsigned n_categories;
