@@ -21,11 +21,6 @@ bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self)
 		(input->blob->keeps == PSD_KEEPS_SIGNS && self->kind->leaves_signs));
 }
 
-bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self)
-{
-	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cuda_kind_relu;
-}
-
 float psd_cuda_slope_above(const struct psd_cuda_layer *self)
 {
 	return (float)self->device->layers[self->last_reader].model->settings.slope.slope;

@@ -49,7 +49,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	struct conv *conv = self->details;
 
 	PSD_TRY(psd_cuda_declare(self, err));
-	PSD_TRY(psd_cuda_dnn_conv_open(self, &conv->dnn, err));
+	PSD_TRY(psd_cuda_dnn_conv_open(self, self->kind == &psd_cuda_kind_deconv, &conv->dnn, err));
 	PSD_TRY(want_weights(self, conv, err));
 	if (self->model->settings.conv.has_bias) {
 		const struct psd_cuda_reduction sums = bias_sums(self);

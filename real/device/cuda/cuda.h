@@ -397,7 +397,7 @@ enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *
 void psd_cuda_stop_dnn(struct psd_device *device);
 /* Prepares a convolution, or a transposed convolution, by cuDNN: chooses engines for the layer's shape and requests
  * memory for their workspace. PSD_EINVAL: cuDNN has no engine for that shape; PSD_ENOMEM, PSD_ERUN. */
-enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
+enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, bool is_transpose, struct psd_cuda_dnn_conv **conv,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Releases a convolution; NULL is allowed. */
 void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv);

@@ -187,8 +187,8 @@ static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct ps
 	return psd_cuda_dnn_refuses(status) ? PSD_OK : psd_cuda_dnn_check(layer, status, "data gradient", err);
 }
 
-enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **opened,
-				       struct psd_error *err)
+enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, bool is_transpose,
+				       struct psd_cuda_dnn_conv **opened, struct psd_error *err)
 {
 	struct psd_cuda_dnn_conv *conv = (struct psd_cuda_dnn_conv *)calloc(1, sizeof(*conv));
 	const bool has_diff = psd_cuda_input(layer, 0)->has_diff;
@@ -196,7 +196,7 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 	*opened = conv;
 	if (!conv)
 		return psd_cuda_no_memory(err);
-	conv->is_transpose = layer->kind == &psd_cuda_kind_deconv;
+	conv->is_transpose = is_transpose;
 	PSD_TRY(psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err));
 	PSD_TRY(open_op(layer, conv, output_of(conv), "convolution", err));
 	PSD_TRY(open_op(layer, conv, WEIGHT, "weight gradient", err));

@@ -90,3 +90,8 @@ KIND(gelu, PSD_KEEPS_NOTHING,
      .kind = self->model->settings.gelu.approximation == PSD_GELU_TANH ? PSD_CUDA_GELU_TANH : PSD_CUDA_GELU,
      .needs_input = true);
 KIND(silu, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_SILU, .needs_input = true);
+
+bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self)
+{
+	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cuda_kind_relu;
+}

@@ -7,11 +7,6 @@
 
 #define ALIGNMENT_BYTES 256u
 
-enum psd_status psd_cuda_no_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the network's memory requests");
-}
-
 static uint64_t round_up(uint64_t bytes)
 {
 	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
