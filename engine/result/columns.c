@@ -142,7 +142,7 @@ static const struct column {
 			   "part of `iteration_sec` in which the device waits for something else, such as a slower "
 			   "worker's layers or a processor core",
 			   "wait ms"},
-	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
+	[FUSE] = {"fuse_bytes", "bucket", "size", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
 		  "smallest size of the system's buckets; empty if it does not fuse tensors, or with `fuse: auto`"},
 	[FITTED] = {"is_fitted", "", "", SHOW_TEXT, FLAG, AT(is_fitted), 0, "",
 		    "`yes` if a constant was fitted to the published value, so that its error does not test the "

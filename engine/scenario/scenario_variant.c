@@ -242,6 +242,21 @@ static struct psd_swept *entry_of(struct psd_scenario *scenario, const char *pat
 	return scenario->n_swept < PSD_MAX_SWEPT ? &scenario->swept[scenario->n_swept++] : NULL;
 }
 
+/* The word of a path before its last one, or two words if that is the number of an entry: "slow.0" of
+ * "cluster.slow.0.link". */
+static const char *section_of(const char *path, const char *name)
+{
+	const char *section = name - 1;
+
+	while (section > path && section[-1] != '.')
+		section--;
+	if (section == path || section[strspn(section, "0123456789")] != '.')
+		return section;
+	for (section--; section > path && section[-1] != '.';)
+		section--;
+	return section;
+}
+
 static enum psd_status add_swept(const struct collector *collector, const char *path, const struct psd_node *node)
 {
 	struct psd_swept *swept;
@@ -265,9 +280,7 @@ static enum psd_status add_swept(const struct collector *collector, const char *
 				     PSD_MAX_SWEPT);
 	snprintf(column, sizeof(column), "%s%s", path, unit_suffix(row_of(path)));
 	name = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
-	section = name > path ? name - 1 : path;
-	while (section > path && section[-1] != '.')
-		section--;
+	section = name > path ? section_of(path, name) : path;
 	*swept = (struct psd_swept){
 		.section = psd_arena_copy(collector->arena, section, name > path ? (size_t)(name - 1 - section) : 0),
 		.name = psd_arena_copy(collector->arena, name, strlen(name)),

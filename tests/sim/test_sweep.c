@@ -54,6 +54,17 @@ Test(sweep, rows_are_those_of_single_runs)
 	free(swept.text);
 }
 
+/* The number of an entry alone would say nothing. */
+Test(sweep, a_column_names_the_list_whose_entry_is_swept)
+{
+	const struct run table =
+		run("--estimate scenarios/examples/cluster.yaml --sweep cluster.slow.0.compute=100%,70%");
+
+	cr_expect_eq(table.exit_status, 0, "%s", table.text);
+	cr_expect_not_null(strstr(table.text, "slow.0  "), "%s", table.text);
+	free(table.text);
+}
+
 Test(sweep, a_table_has_a_column_for_each_key)
 {
 	const struct run table = run("--estimate scenarios/quickstart.yaml --sweep nodes=2 --sweep "
