@@ -340,9 +340,9 @@ enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 _Static_assert((int)IN_TABLES + (int)PSD_MAX_SWEPT <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
 
 /* Columns that a narrow terminal leaves out, those of least worth first. All others are shown. */
-static const enum column_id by_worth[] = {BUSY,	    DILATION,	      P50, OTHER_WAITING, SENT,	  OTHER_WORK, LOW,
-					  HIGH,	    COMPUTE,	      P95, EXPOSED,	  BEYOND, P99,	      TOKENS,
-					  ACCURACY, PUBLISHED_SPEEDUP};
+static const enum column_id by_worth[] = {
+	BUSY,	 DILATION, P50, OTHER_WAITING, SENT,	 OTHER_WORK,	    LOW,    HIGH,	COMPUTE, P95,
+	EXPOSED, BEYOND,   P99, TOKENS,	       ACCURACY, PUBLISHED_SPEEDUP, MEMORY, EFFICIENCY, COST,	 HOURS};
 enum { WITH_WORTH = sizeof(by_worth) / sizeof(by_worth[0]) };
 
 enum { KEPT_DIGITS = 3, RATIO_DECIMALS = 2, MOST_RATIO_DECIMALS = 6 };
