@@ -285,7 +285,7 @@ double psd_sim_exchange_events(const struct psd_simulation *sim)
 {
 	const struct psd_host_classes *classes = &sim->exchange->classes;
 
-	return 4.0 * classes->n;
+	return classes->n;
 }
 
 uint64_t psd_sim_exchange_work(const struct psd_simulation *sim)

@@ -18,7 +18,7 @@ enum psd_fan_reach {
 /* Set of classes of hosts. */
 struct psd_fan_targets {
 	uint64_t *bits;			  /* one bit for each class of hosts */
-	uint64_t hash;			  /* of the bits */
+	uint64_t hash;			  /* hash value of the bits */
 	double n;			  /* number of all targets */
 	unsigned n_fans[PSD_FAN_REACHES]; /* numbers of fans with these targets */
 	bool is_kept;			  /* kept without fans */
@@ -66,7 +66,7 @@ struct psd_fans {
 	uint32_t n_targets, target_room;
 	double *on_node;		 /* number of targets on a node of each class, shape (nodes, target_room) */
 	double *in_rack;		 /* number of targets in a rack of each class, shape (racks, target_room) */
-	struct psd_fan_sums open, known; /* of fans whose rate is not known yet, and of the others */
+	struct psd_fan_sums open, known; /* sums over fans whose rate is not known yet, and over the others */
 	/* indices of targets: first n_live ones that are kept or have fans, then unused ones */
 	uint32_t *live;
 	uint32_t n_live, live_room;

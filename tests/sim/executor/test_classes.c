@@ -110,7 +110,7 @@ static void keep_span(void *context, const struct psd_program *program, const st
 		spans->of[spans->n++] = *span;
 }
 
-/* In order of host, task, kind and time: arrivals of one task at a host are several. */
+/* In order of host, task, kind, bytes and time: arrivals of one task at a host are several. */
 static int compare_spans(const void *left, const void *right)
 {
 	const struct psd_span *a = left, *b = right;
@@ -123,6 +123,8 @@ static int compare_spans(const void *left, const void *right)
 		return a->task.op < b->task.op ? -1 : 1;
 	if (a->is_arrival != b->is_arrival)
 		return a->is_arrival ? 1 : -1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? -1 : 1;
 	return (a->end_sec > b->end_sec) - (a->end_sec < b->end_sec);
 }
 
@@ -149,7 +151,7 @@ static void check_spans(const struct psd_case *made, enum psd_detail detail, con
 
 		while (at < all->n && (all->of[at].host != span->host || all->of[at].task.op != span->task.op ||
 				       all->of[at].task.iteration != span->task.iteration ||
-				       all->of[at].is_arrival != span->is_arrival))
+				       all->of[at].bytes != span->bytes || all->of[at].is_arrival != span->is_arrival))
 			at++;
 		cr_assert_lt(at, all->n, "host %u has no span of operation %u\n%s", span->host, span->task.op, text);
 		const struct psd_span *expected = &all->of[at++];
@@ -335,6 +337,7 @@ static const struct large larges[] = {
 	{"nodes: 8192, " STAR, "hybrid", "flow", 400000, 23000},
 	{"nodes: 8192, workers_per_node: 8, slow: [{node: 77, compute: 0.5}], " RACKS, "two-level", "flow", 40000,
 	 14000},
+	{"nodes: 256, workers_per_node: 8, slow: [{node: 7, compute: 0.5}], " RACKS, "hybrid", "flow", 550000, 3000},
 	{"nodes: 1024, " STAR, "ring", "message", 10000, 400},
 	{"nodes: 4096, " STAR, "ring", "message", 10000, 400},
 	{"nodes: 1024, " STAR, "halving-doubling", "message", 10000, 400},
