@@ -96,8 +96,8 @@ static unsigned hops_of(const struct psd_collective *collective, unsigned worker
 	return psd_payload_hops(&payload, &layout);
 }
 
-/* Up and down again: a chain of g workers has g - 1 hops, a tree over N nodes about log2 N levels, a ring 2 (P - 1) hops
- * in all. */
+/* Up and down again: a chain of g workers has g - 1 hops, a tree over N nodes about log2 N levels. A ring has 2 (P - 1)
+ * hops in all. */
 Test(nccl, steps_that_wait_for_each_other)
 {
 	cr_expect_eq(hops_of(&psd_nccl, 8, 8), 2 * (8 - 1));
