@@ -12,12 +12,11 @@
 
 #include "engine/base/grow.h"
 
-enum { MOST_LINKS = 40, MOST_PATHS = 4096 };
+enum { MOST_LINKS = 40 };
 
 static struct identity {
 	dev_t device;
 	ino_t inode;
-	char *path; /* NULL behind MOST_PATHS files, or where memory was short */
 } * noted;
 static uint32_t n_noted, noted_room;
 static bool has_lost; /* memory ran out: from then on every file counts as noted */
@@ -35,7 +34,7 @@ void psd_inputs_note(const char *path)
 		return;
 	}
 	noted = grown;
-	noted[n_noted] = (struct identity){facts.st_dev, facts.st_ino, n_noted < MOST_PATHS ? strdup(path) : NULL};
+	noted[n_noted] = (struct identity){facts.st_dev, facts.st_ino};
 	n_noted++;
 }
 
@@ -49,13 +48,6 @@ bool psd_inputs_have(const char *path)
 		if (noted[i].device == facts.st_dev && noted[i].inode == facts.st_ino)
 			return true;
 	return has_lost;
-}
-
-void psd_inputs_visit(void (*visit)(void *context, const char *path), void *context)
-{
-	for (uint32_t i = 0; i < n_noted; i++)
-		if (noted[i].path)
-			visit(context, noted[i].path);
 }
 
 /* ---- names ---- */

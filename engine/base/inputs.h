@@ -13,9 +13,6 @@
 void psd_inputs_note(const char *path);
 /* True if the file at `path` was noted, under any path. */
 bool psd_inputs_have(const char *path);
-/* Calls visit(context, path) for each noted file, with the path that was used to note it. It may leave out files after
- * the first thousands. For tests, which check every output against every input. */
-void psd_inputs_visit(void (*visit)(void *context, const char *path), void *context);
 
 /* Returns the path without "." and "x/..". If the shorter path would name another file, as behind a symbolic link,
  * returns an unchanged copy. The caller frees it. NULL: out of memory. */

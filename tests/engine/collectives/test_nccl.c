@@ -87,3 +87,22 @@ Test(nccl, sums_chunk_by_chunk)
 	expect_sums(&psd_nccl_two_level, 8, 4);
 	expect_sums(&psd_nccl_two_level, 11, 4);
 }
+
+static unsigned hops_of(const struct psd_collective *collective, unsigned workers, unsigned per_node)
+{
+	const struct psd_payload payload = {.collective = collective, .elements = 1000, .value_bytes = 4};
+	const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+
+	return psd_payload_hops(&payload, &layout);
+}
+
+/* Up and down again: a chain of g workers has g - 1 hops, a tree over N nodes about log2 N levels. A ring has 2 (P - 1)
+ * hops in all. */
+Test(nccl, steps_that_wait_for_each_other)
+{
+	cr_expect_eq(hops_of(&psd_nccl, 8, 8), 2 * (8 - 1));
+	cr_expect_eq(hops_of(&psd_nccl_two_level, 8, 4), 2 * (4 - 1) + 2 * (2 - 1));
+	cr_expect_eq(hops_of(&psd_nccl_two_level, 12, 4), 2 * (4 - 1) + 2 * (3 - 1));
+	/* four more workers in each of 4 nodes are as many hops more, up and down */
+	cr_expect_eq(hops_of(&psd_nccl, 32, 8) - hops_of(&psd_nccl, 16, 4), 2 * 4);
+}

@@ -596,3 +596,34 @@ Test(graph, layers_for_predictions_have_the_figures_of_the_file)
 	cr_expect_float_eq(share.parameters_ratio, 99328.0 / (99328 + 1290), 1e-12);
 	psd_graph_release(&graph);
 }
+
+/* A choice that a form of file has no use for is refused before the file is read. */
+Test(graph, choices_need_their_form_of_file)
+{
+	static const struct {
+		const char *path;
+		struct psd_model_choices choices;
+		const char *text;
+	} rows[] = {
+		{"m.onnx",
+		 {.sequence = 8},
+		 "m.onnx: 'sequence' in the scenario needs a model in YAML, this is '.onnx'"},
+		{"m.yaml",
+		 {.inputs = {"data=3x8x8"}, .n_inputs = 1},
+		 "m.yaml: 'input' in the scenario needs a model in ONNX or Caffe's form, this is '.yaml'"},
+		{"m.prototxt",
+		 {.tied = {"none"}, .n_tied = 1},
+		 "m.prototxt: 'tied' in the scenario needs a model in ONNX, this is '.prototxt'"},
+		{"m.yaml",
+		 {.outputs = {"y"}, .n_outputs = 1},
+		 "m.yaml: 'outputs' in the scenario needs a model in ONNX, this is '.yaml'"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_graph graph;
+		struct psd_error err = {0};
+
+		cr_expect_eq(psd_graph_load_as(&graph, rows[i].path, &rows[i].choices, &err), PSD_EINVAL);
+		cr_expect_str_eq(err.text, rows[i].text);
+	}
+}

@@ -1215,6 +1215,10 @@ Test(scenario, events_need_nodes_that_every_point_has)
 		     "6:30: 'to' is 2, must be from 0 to 1: the smallest point of the sweep has 2 nodes");
 	expect_error(4, "cluster:\n  background: [{from: 1, to: 1, bytes: 1MB}]",
 		     "5:30: 'to' is 1, must be another node than 'from'");
+	expect_error(4, "cluster:\n  background: [{from: 0, to: 1, bytes: 9kB}]",
+		     "5:40: 'bytes' is '9kB', must be 10kB or more");
+	expect_error(4, "cluster:\n  background: [{from: 0, to: 1, bytes: 1MB, period: 9us}]",
+		     "5:53: 'period' is '9us', must be 10us or more; without it transfers follow one another");
 	expect_error(4, "cluster:\n  slow: [{node: 1}]", "5:10: 'slow' needs 'compute' or 'link'");
 	expect_error(4, "cluster:\n  slow: [{node: 1, link: 50%, from: 2s, until: 2s}]",
 		     "5:48: 'until' is '2s', must be later than 'from'");

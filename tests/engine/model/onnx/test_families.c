@@ -193,3 +193,10 @@ Test(onnx_families, wrong_shapes_and_numbers_are_refused)
 		cr_expect_eq(onnx_file_parse(texts[i], &graph, &err), PSD_EINVAL, "%s", texts[i]);
 	}
 }
+
+/* Two learned vectors in front of the six positions: a layer that psd-run computes. */
+Test(onnx_families, learned_vectors_stand_in_front_of_positions)
+{
+	onnx_file_becomes(ROWS "c: f32[1,2,4]\ny = Concat(c, e) axis=1\n",
+			  "input 1x6, embedding 4x6, prefix 4x8, softmax-loss 4x8");
+}
