@@ -64,6 +64,7 @@ struct psd_onnx_guard {
 	bool is_preferred; /* taken if the condition depends on samples */
 };
 
+struct psd_onnx_list;
 struct psd_onnx_expr;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
@@ -94,13 +95,20 @@ struct psd_onnx_value {
 	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
 	 * numbers in `origin` or `computed` */
 	struct psd_onnx_view view;
-	const Onnx__Node *split_node; /* sequence: the SplitToSequence node that made it */
+	const Onnx__Node *split_node;	  /* sequence: the SplitToSequence node that made it; NULL: it is a list */
+	const struct psd_onnx_list *list; /* sequence: its values */
 	/* data: elementwise function that is still to be applied to the layer's output */
 	struct psd_onnx_expr *expr;
 	struct psd_onnx_scores *scores;
 	/* data: base of a rotary position encoding that attention still has to apply; 0: none */
 	double rotary_base;
 	double keep_ratio; /* noise: share of values that a dropout mask does not set to 0; 0: not known */
+};
+
+/* A sequence of values, one after the other. */
+struct psd_onnx_list {
+	unsigned n;
+	struct psd_onnx_value values[];
 };
 
 /* State of the reader. An array has an entry for each value of the file, except where a comment says "per node" or "per
@@ -226,8 +234,8 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 /* ---- graphs inside nodes (inline.c) ---- */
 
 /* Replaces calls of functions, loops of constant length and branches by their nodes. Called before anything else is
- * read. PSD_EINVAL, PSD_ENOMEM. */
-enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model) PSD_MUST_CHECK;
+ * read. length: bytes of the file. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model, size_t length) PSD_MUST_CHECK;
 
 /* ---- constants (constant.c) ---- */
 
@@ -511,7 +519,7 @@ enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *
 
 /* Convert nodes that select a part of their input (slices.c). psd_onnx_gather() requires constant indices. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_slice, psd_onnx_split, psd_onnx_gather, psd_onnx_split_to_sequence,
-	psd_onnx_sequence_at;
+	psd_onnx_sequence_at, psd_onnx_sequence_of, psd_onnx_sequence_insert, psd_onnx_sequence_length;
 /* Convert nodes that work on maps: pooling, means and resizing (maps.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_pool, psd_onnx_global_pool, psd_onnx_mean, psd_onnx_resize;
 /* Converts a node of the operator Attention (attention.c). */
