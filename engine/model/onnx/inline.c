@@ -1,6 +1,6 @@
-/* Graphs inside nodes: a call becomes the nodes of its function, a loop of constant length the nodes of each turn, and a
- * condition the nodes of both branches, of which the conversion takes one. Names inside get a number. Refuses graphs that
- * are nested too deeply or make too many nodes; other loops stay nodes, which have no layer. */
+/* Graphs inside nodes: a call becomes the nodes of its function, a loop of constant length the nodes of each turn,
+ * and a condition the nodes of both branches, of which the conversion takes one. Names inside get a number. Refuses
+ * graphs that are nested too deeply or make too many nodes; other loops stay nodes, which have no layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -326,8 +326,8 @@ static enum psd_status check_sizes(struct psd_onnx *onnx)
 	return psd_choices_check_inputs(onnx->choices, onnx->path, known, n, onnx->err);
 }
 
-/* True if an input of three axes is one map without a batch, as detectors read: the first convolution has its first axis
- * as channels. */
+/* True if an input of three axes is one map without a batch, as detectors read: the first convolution has its first
+ * axis as channels. */
 static bool is_one_map(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
 {
 	const Onnx__Node *conv = NULL;

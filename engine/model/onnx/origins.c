@@ -1,7 +1,7 @@
-/* Origins of constants: which of them PyTorch trains. PyTorch's newer exporter lists parameters and buffers by name, and
- * says from which values it computed a constant. Elsewhere the numbers decide: a mask of attention has 0 and one other
- * number; a table of relative positions, written out for each pair of positions, repeats its rows. Refuses to guess:
- * other constants count as before. */
+/* Origins of constants: which of them PyTorch trains. PyTorch's newer exporter lists parameters and buffers by name,
+ * and says from which values it computed a constant. Elsewhere the numbers decide: a mask of attention has 0 and one
+ * other number; a table of relative positions, written out for each pair of positions, repeats its rows. Refuses to
+ * guess: other constants count as before. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,8 +228,8 @@ static void mark_computed(struct psd_onnx *onnx)
 	}
 }
 
-/* The older exporter names constants that it computed after their readers, as "onnx::Add_12"; those of matrices are only
- * transposed, and those of convolutions have a norm. */
+/* The older exporter names constants that it computed after their readers, as "onnx::Add_12"; those of matrices are
+ * only transposed, and those of convolutions have a norm. */
 static void mark_scripted(struct psd_onnx *onnx)
 {
 	static const char *const prefixes[] = {"onnx::Add_",	"onnx::Concat_", "onnx::Expand_",
@@ -251,7 +251,7 @@ bool psd_onnx_is_made_name(const char *name)
 	return !dot || strstr(name, "::") || strchr(name, '/') || strstr(dot, "lifted_tensor");
 }
 
-/* ---- what is added to scores ---- */
+/* ---- biases of scores ---- */
 
 /* True if the operator hands scores on to a softmax. */
 static bool passes_scores(const char *op)

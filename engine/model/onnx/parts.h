@@ -89,7 +89,8 @@ struct psd_onnx_value {
 	bool is_table; /* constant of a prediction: an exporter wrote out rows of a table, see psd_onnx.table_values */
 	/* constant of a prediction: parameter from each number of which one was computed; NULL: there is none */
 	const Onnx__Tensor *derived_from;
-	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0: none */
+	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0:
+	 * none */
 	unsigned alias;
 	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
 	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
@@ -131,7 +132,7 @@ struct psd_onnx {
 	unsigned *consumers;   /* per value: number of the first needed node that reads it */
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
 	bool *is_done;	       /* per node: the node was converted, or needs no conversion */
-	/* Per node: branch that the node belongs to; NULL: it is in none. The arrays are NULL if no node has a graph. */
+	/* Per node: branch that the node belongs to; NULL: none. The arrays are NULL if no node has a graph. */
 	const struct psd_onnx_guard **guards;
 	const struct psd_onnx_guard **choices_of; /* per node: then-branch of a node If; NULL for other nodes */
 	unsigned n_open_conditions;		  /* nodes If whose condition depends on samples */
@@ -277,8 +278,8 @@ bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
  * true), or be absent, or have the value `neutral` everywhere (*is_learned becomes false). */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
-/* True if the constant is a tensor of the file whose type has fractions, and is trained. psd_onnx_is_learned(): true if it also has
- * more than one value. */
+/* True if the constant is a tensor of the file whose type has fractions, and is trained. psd_onnx_is_learned(): true
+ * if it also has more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
 /* True if a prediction counts the constant as a parameter: also a table, or numbers computed from a parameter. */
