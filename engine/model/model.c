@@ -271,7 +271,7 @@ static enum psd_status add_layer(struct reader *reader, const struct block *bloc
 {
 	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
 	/* collect_name() has checked the name */
-	struct psd_key keys[MAX_KEYS + 1] = {{.name = NULL}}; /* of a kind whose name says its method */
+	struct psd_key keys[MAX_KEYS + 1] = {{.name = NULL}}; /* keys of a kind whose name says its method */
 	struct psd_layer_spec spec = {.at = layer->at,
 				      .name = name_in(reader, block, psd_node_child(layer, "name")->text)};
 

@@ -9,6 +9,7 @@ export LC_ALL=C
 build=$1
 folder=$2
 out=$folder/described
+said=', up to [0-9]+ if the conv|^computed by the exp|^written-out tab|^biases of att|^not in'
 
 sed 1d "$folder/counts.csv" | tr -d '\r' | while IFS=, read -r name exporter parameters flops outputs; do
 	outputs=$(echo "$outputs" | sed "s/ /, /g")
@@ -19,7 +20,7 @@ sed 1d "$folder/counts.csv" | tr -d '\r' | while IFS=, read -r name exporter par
 			"$(sed -n 's/^per sample: forward \([0-9.]*\) \([kMGT]*\)FLOP.*/\1 \2/p
 				s/^products and .* alone: forward \([0-9.]*\) \([kMGT]*\)FLOP.*/\1 \2/p' "$out" |
 				tail -n 1)" \
-			"$(grep -cE ', up to [0-9]+ if the conv|^computed by the exp|^written-out tab|^biases of att|^not in' "$out")"
+			"$(grep -cE "$said" "$out")"
 		echo "$name,$exporter,$parameters,$flops,$1,$2,$3,$4"
 	else
 		echo "$name,$exporter,$parameters,$flops,,,,$(head -n 1 "$out.err" | tr ',' ';' | cut -c 1-400)"

@@ -8,7 +8,7 @@
 
 enum { MOST_SPELT_OUT = 65536 };
 
-/* Returns the only parameter among the inputs of a prediction's node, if each of its numbers gives one of the result. */
+/* Returns the only parameter among a prediction node's inputs, if each of its numbers gives one of the result. */
 static const Onnx__Tensor *parent_of(const struct psd_onnx *onnx, uint64_t elements)
 {
 	const Onnx__Tensor *parent = NULL;

@@ -1,6 +1,6 @@
-/* Graphs inside nodes: a call becomes the nodes of its function, a loop of constant length the nodes of each turn, and a
- * condition the nodes of both branches, of which the conversion takes one. Names inside get a number. Refuses graphs that
- * are nested too deeply or make too many nodes; other loops stay nodes, which have no layer. */
+/* Graphs inside nodes: a call becomes the nodes of its function, a loop of constant length the nodes of each turn,
+ * and a condition the nodes of both branches, of which the conversion takes one. Names inside get a number. Refuses
+ * graphs that are nested too deeply or make too many nodes; other loops stay nodes, which have no layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "engine/model/onnx/parts.h"
 
 enum { MOST_DEPTH = 16, MOST_NODES = 1 << 17, MOST_TURNS = 256, NAME_BYTES = 512 };
+/* Bytes of inner graphs that may be unpacked: for each byte of the file, and more. */
+enum { BYTES_EACH = 16, BYTES_MORE = 1 << 26 };
 
 /* Names of an inner graph, and the names that they become. */
 struct scope {
@@ -23,7 +25,12 @@ struct inliner {
 	Onnx__Node **nodes; /* nodes of the new graph */
 	const struct psd_onnx_guard **guards, **choices;
 	size_t n, room;
-	unsigned n_scopes; /* number of the next inner graph */
+	unsigned n_scopes;	    /* number of the next inner graph */
+	uint64_t bytes_left;	    /* bytes of inner graphs that may still be unpacked */
+	struct psd_names functions; /* map from "DOMAIN NAME" to the number of a function */
+	struct psd_names tensors;   /* map from names to numbers of constants that may be the length of a loop */
+	const Onnx__Tensor **numbers;
+	unsigned n_numbers, most_numbers;
 	unsigned depth;
 	const struct psd_onnx_guard *guard; /* guard of the nodes that are added */
 };
@@ -125,9 +132,40 @@ static enum psd_status rename_all(struct inliner *inliner, const struct scope *s
 
 /* ---- the new graph ---- */
 
+/* Keeps a single number, which may be the length of a loop, by its name. False: out of memory. */
+static bool note_number(struct inliner *inliner, const char *name, const Onnx__Tensor *tensor)
+{
+	const char *kept;
+
+	if (tensor->n_dims > 1 || tensor->data_type != PSD_ONNX_INT64 || !name || !*name)
+		return true;
+	if (inliner->n_numbers == inliner->most_numbers) {
+		const unsigned most = 2 * inliner->most_numbers + 64;
+		const Onnx__Tensor **grown = realloc(inliner->numbers, most * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		inliner->numbers = grown;
+		inliner->most_numbers = most;
+	}
+	kept = psd_arena_copy(&inliner->onnx->arena, name, strlen(name));
+	if (!kept || !psd_names_put(&inliner->tensors, kept, inliner->n_numbers))
+		return false;
+	inliner->numbers[inliner->n_numbers++] = tensor;
+	return true;
+}
+
 /* Appends the node, and frees it on an error. */
 static enum psd_status add(struct inliner *inliner, Onnx__Node *node, const struct psd_onnx_guard *choice)
 {
+	const Onnx__Attribute *value = node->op_type && !strcmp(node->op_type, "Constant") && node->n_output
+					       ? psd_onnx_attribute(node, "value")
+					       : NULL;
+
+	if (value && value->t && !note_number(inliner, node->output[0], value->t)) {
+		onnx__node__free_unpacked(node, NULL);
+		return no_memory(inliner);
+	}
 	if (inliner->n == inliner->room) {
 		const size_t room = 2 * inliner->room + 64;
 		Onnx__Node **nodes = realloc(inliner->nodes, room * sizeof(*nodes));
@@ -260,6 +298,8 @@ static enum psd_status move_initializers(struct inliner *inliner, const struct s
 			PSD_TRY(rename_all(inliner, scope, &tensor->name, 1));
 		grown[graph->n_initializer++] = tensor;
 		inner->n_initializer--;
+		if (!note_number(inliner, tensor->name, tensor))
+			return no_memory(inliner);
 	}
 	return PSD_OK;
 }
@@ -276,11 +316,22 @@ static enum psd_status put_graph(struct inliner *inliner, struct scope *scope, O
 	return put_all(inliner, scope, inner->node, &inner->n_node);
 }
 
-static Onnx__Graph *unpack(const Onnx__Node *node, const char *name)
+/* False: too many bytes were unpacked, as by functions that call each other again and again. */
+static bool takes_bytes(struct inliner *inliner, size_t length)
+{
+	const bool fits = length <= inliner->bytes_left;
+
+	inliner->bytes_left -= fits ? length : 0;
+	return fits;
+}
+
+static Onnx__Graph *unpack(struct inliner *inliner, const Onnx__Node *node, const char *name)
 {
 	const Onnx__Attribute *attribute = psd_onnx_attribute(node, name);
 
-	return attribute && attribute->has_g ? onnx__graph__unpack(NULL, attribute->g.len, attribute->g.data) : NULL;
+	return attribute && attribute->has_g && takes_bytes(inliner, attribute->g.len)
+		       ? onnx__graph__unpack(NULL, attribute->g.len, attribute->g.data)
+		       : NULL;
 }
 
 /* ---- conditions ---- */
@@ -325,7 +376,7 @@ static enum psd_status put_branch(struct inliner *inliner, const struct scope *o
 /* The branch with more nodes is taken where the condition depends on samples. Owns the node. */
 static enum psd_status put_condition(struct inliner *inliner, const struct scope *scope, Onnx__Node *node)
 {
-	Onnx__Graph *branches[2] = {unpack(node, "then_branch"), unpack(node, "else_branch")};
+	Onnx__Graph *branches[2] = {unpack(inliner, node, "then_branch"), unpack(inliner, node, "else_branch")};
 	const bool are_there = branches[0] && branches[1] && branches[0]->n_output == node->n_output &&
 			       branches[1]->n_output == node->n_output && node->n_input == 1;
 	const bool is_larger = are_there && branches[0]->n_node >= branches[1]->n_node;
@@ -351,22 +402,14 @@ static enum psd_status put_condition(struct inliner *inliner, const struct scope
 /* Finds the number of turns: a whole number that an initializer or a node above has. False: it is computed. */
 static bool find_turns(const struct inliner *inliner, const char *name, int64_t *turns)
 {
-	const Onnx__Graph *graph = inliner->model->graph;
 	const Onnx__Tensor *tensor = NULL;
-	const Onnx__Attribute *value;
 	struct psd_onnx quiet = *inliner->onnx;
 	struct psd_error ignored;
 	struct psd_onnx_source source;
+	unsigned number;
 
-	for (size_t i = 0; i < graph->n_initializer; i++)
-		if (graph->initializer[i]->name && !strcmp(graph->initializer[i]->name, name))
-			tensor = graph->initializer[i];
-	for (size_t i = 0; i < inliner->n && !tensor; i++)
-		if (!strcmp(inliner->nodes[i]->op_type, "Constant") && inliner->nodes[i]->n_output &&
-		    !strcmp(inliner->nodes[i]->output[0], name)) {
-			value = psd_onnx_attribute(inliner->nodes[i], "value");
-			tensor = value ? value->t : NULL;
-		}
+	if (psd_names_find(&inliner->tensors, name, &number))
+		tensor = inliner->numbers[number];
 	quiet.err = &ignored;
 	if (!tensor || tensor->data_type != PSD_ONNX_INT64 || tensor->n_dims > 1 ||
 	    (tensor->n_dims == 1 && tensor->dims[0] != 1) || psd_onnx_source_open(&source, &quiet, tensor))
@@ -393,7 +436,7 @@ static enum psd_status add_simple(struct inliner *inliner, const char *op, const
 static enum psd_status put_turn(struct inliner *inliner, struct scope *scope, const Onnx__Node *node, int64_t turn,
 				const char *carried[], Onnx__Node *const joints[])
 {
-	Onnx__Graph *body = unpack(node, "body");
+	Onnx__Graph *body = unpack(inliner, node, "body");
 	const size_t n_carried = node->n_input - 2;
 	char name[NAME_BYTES];
 	enum psd_status status = PSD_OK;
@@ -490,19 +533,43 @@ static bool is_text(const char *one, const char *other)
 	return !strcmp(one ? one : "", other ? other : "");
 }
 
-/* Unpacks the function that the node calls; NULL: it calls none. */
-static Onnx__Function *find_function(const struct inliner *inliner, const Onnx__Node *node)
+static void write_function(char key[NAME_BYTES], const char *domain, const char *name)
+{
+	snprintf(key, NAME_BYTES, "%.200s %.200s", domain ? domain : "", name ? name : "");
+}
+
+/* Numbers the functions by their names. */
+static enum psd_status name_functions(struct inliner *inliner)
 {
 	for (size_t i = 0; i < inliner->model->n_functions; i++) {
 		const ProtobufCBinaryData bytes = inliner->model->functions[i];
 		Onnx__Function *function = onnx__function__unpack(NULL, bytes.len, bytes.data);
+		char key[NAME_BYTES];
+		const char *kept;
 
-		if (function && is_text(function->name, node->op_type) && is_text(function->domain, node->domain))
-			return function;
-		if (function)
-			onnx__function__free_unpacked(function, NULL);
+		if (!function)
+			continue;
+		write_function(key, function->domain, function->name);
+		onnx__function__free_unpacked(function, NULL);
+		kept = psd_arena_copy(&inliner->onnx->arena, key, strlen(key));
+		if (!kept || !psd_names_put(&inliner->functions, kept, (unsigned)i))
+			return no_memory(inliner);
 	}
-	return NULL;
+	return PSD_OK;
+}
+
+/* Unpacks the function that the node calls; NULL: it calls none. */
+static Onnx__Function *find_function(struct inliner *inliner, const Onnx__Node *node)
+{
+	char key[NAME_BYTES];
+	ProtobufCBinaryData bytes;
+	unsigned i;
+
+	write_function(key, node->domain, node->op_type);
+	if (!psd_names_find(&inliner->functions, key, &i))
+		return NULL;
+	bytes = inliner->model->functions[i];
+	return takes_bytes(inliner, bytes.len) ? onnx__function__unpack(NULL, bytes.len, bytes.data) : NULL;
 }
 
 /* Replaces an attribute that refers to one of the call: by the call's, or by the default. */
@@ -610,22 +677,40 @@ static const struct psd_onnx_guard **keep(struct inliner *inliner, const struct 
 	return kept;
 }
 
-enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model)
+/* Prepares the maps of functions and of numbers. */
+static enum psd_status prepare(struct inliner *inliner)
 {
-	struct inliner inliner = {.onnx = onnx, .model = model};
+	const Onnx__Graph *graph = inliner->model->graph;
+
+	for (size_t i = 0; i < graph->n_initializer; i++)
+		if (!note_number(inliner, graph->initializer[i]->name, graph->initializer[i]))
+			return no_memory(inliner);
+	return name_functions(inliner);
+}
+
+enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model, size_t length)
+{
+	struct inliner inliner = {
+		.onnx = onnx, .model = model, .bytes_left = BYTES_EACH * (uint64_t)length + BYTES_MORE};
 	Onnx__Graph *graph = model->graph;
 	enum psd_status status;
 
 	if (!has_inner(model))
 		return PSD_OK;
-	status = put_all(&inliner, NULL, graph->node, &graph->n_node);
+	status = prepare(&inliner);
+	if (!status) {
+		status = put_all(&inliner, NULL, graph->node, &graph->n_node);
+		free(graph->node);
+		graph->node = inliner.nodes;
+		graph->n_node = inliner.n;
+	}
 	onnx->guards = keep(&inliner, inliner.guards);
 	onnx->choices_of = keep(&inliner, inliner.choices);
 	if (!status && (!onnx->guards || !onnx->choices_of))
 		status = psd_onnx_no_memory(onnx);
-	free(graph->node);
-	graph->node = inliner.nodes;
-	graph->n_node = inliner.n;
+	psd_names_release(&inliner.functions);
+	psd_names_release(&inliner.tensors);
+	free(inliner.numbers);
 	free(inliner.guards);
 	free(inliner.choices);
 	return status;

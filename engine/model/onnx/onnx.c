@@ -326,8 +326,8 @@ static enum psd_status check_sizes(struct psd_onnx *onnx)
 	return psd_choices_check_inputs(onnx->choices, onnx->path, known, n, onnx->err);
 }
 
-/* True if an input of three axes is one map without a batch, as detectors read: the first convolution has its first axis
- * as channels. */
+/* True if an input of three axes is one map without a batch, as detectors read: the first convolution has its first
+ * axis as channels. */
 static bool is_one_map(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
 {
 	const Onnx__Node *conv = NULL;
@@ -561,7 +561,8 @@ static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 		if (kind == PSD_ONNX_ABSENT && *onnx->node->input[k])
 			return psd_onnx_refuse(onnx, "reads '%.100s', which no node above it makes",
 					       onnx->node->input[k]);
-		if (kind == PSD_ONNX_SEQUENCE && strcmp(onnx->node->op_type, "SequenceAt") != 0)
+		if (kind == PSD_ONNX_SEQUENCE && strncmp(onnx->node->op_type, "Sequence", strlen("Sequence")) != 0 &&
+		    strcmp(onnx->node->op_type, "Identity") != 0)
 			return psd_onnx_refuse(onnx, "reads a sequence, which only SequenceAt can");
 	}
 	return convert_or_predict(onnx);
@@ -683,7 +684,7 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	for (size_t i = 0; i < model->n_opset_import; i++)
 		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
 			file->onnx.version = model->opset_import[i]->version;
-	PSD_TRY(psd_onnx_inline(&file->onnx, model));
+	PSD_TRY(psd_onnx_inline(&file->onnx, model, length));
 	PSD_TRY(read_graph(&file->onnx));
 	return seal(&file->onnx, &file->graph);
 }

@@ -1,7 +1,7 @@
-/* Origins of constants: which of them PyTorch trains. PyTorch's newer exporter lists parameters and buffers by name, and
- * says from which values it computed a constant. Elsewhere the numbers decide: a mask of attention has 0 and one other
- * number; a table of relative positions, written out for each pair of positions, repeats its rows. Refuses to guess:
- * other constants count as before. */
+/* Origins of constants: which of them PyTorch trains. PyTorch's newer exporter lists parameters and buffers by name,
+ * and says from which values it computed a constant. Elsewhere the numbers decide: a mask of attention has 0 and one
+ * other number; a table of relative positions, written out for each pair of positions, repeats its rows. Refuses to
+ * guess: other constants count as before. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,58 +109,74 @@ static const char *call_of(const Onnx__Node *node)
 	return call ? call : "";
 }
 
-/* True if the text has the word, with neither letters nor digits around it. */
-static bool has_word(const char *text, const char *word, size_t length)
+/* Adds the word to a map; its number means nothing. False: out of memory. */
+static bool add_word(struct psd_onnx *onnx, struct psd_names *words, const char *word, size_t length)
 {
-	for (const char *at = strstr(text, "%p_"); at; at = strstr(at + 1, "%p_"))
-		if (!strncmp(at + 1, word, length) && !strchr(LETTERS, at[length + 1]))
-			return true;
-	return false;
+	const char *kept = psd_arena_copy(&onnx->arena, word, length);
+
+	return kept && psd_names_put(words, kept, 0);
+}
+
+/* Collects words that begin with "p_" behind '%', and names in quotes. False: out of memory. */
+static bool collect_words(struct psd_onnx *onnx, struct psd_names *words)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	bool fits = true;
+
+	for (size_t i = 0; i < graph->n_node; i++)
+		for (const char *at = strstr(call_of(graph->node[i]), "%p_"); at && fits; at = strstr(at + 1, "%p_"))
+			fits = add_word(onnx, words, at + 1, strspn(at + 1, LETTERS));
+	for (size_t i = 0; i < graph->n_value_info; i++) {
+		const char *from = folded_from(graph->value_info[i]);
+
+		for (const char *at = from ? strchr(from, '\'') : NULL; at && fits; at = strchr(at, '\'')) {
+			const size_t length = strcspn(++at, "'");
+
+			fits = add_word(onnx, words, at, length);
+			at += length;
+			at += *at == '\'';
+		}
+	}
+	return fits;
 }
 
 /* Counts the parameter as missing if neither a tensor, nor a node, nor a computed constant names it. */
-static void name_parameter(struct psd_onnx *onnx, const char *line, const char *name)
+static void name_parameter(struct psd_onnx *onnx, const struct psd_names *words, const char *line, const char *name)
 {
-	const Onnx__Graph *graph = onnx->graph;
 	const size_t length = strcspn(line, ":");
-	bool is_there = psd_onnx_number_of(onnx, name) != 0;
+	char word[NAME_BYTES];
+	unsigned number;
+	const bool is_named = length < sizeof(word) && snprintf(word, sizeof(word), "%.*s", (int)length, line) > 0 &&
+			      psd_names_find(words, word, &number);
 
-	for (size_t i = 0; i < graph->n_node && !is_there; i++)
-		is_there = has_word(call_of(graph->node[i]), line, length);
-	for (size_t i = 0; i < graph->n_value_info && !is_there; i++) {
-		const char *from = folded_from(graph->value_info[i]);
-		const char *at = from ? strstr(from, name) : NULL;
-
-		is_there = at && at > from && at[-1] == '\'' && at[strlen(name)] == '\'';
-	}
-	if (!is_there && !onnx->n_missing++)
+	if (!is_named && !psd_names_find(words, name, &number) && !psd_onnx_number_of(onnx, name) && !onnx->n_missing++)
 		onnx->first_missing = name;
 }
 
 /* Reads lines such as "p_fc_weight: PARAMETER target='fc.weight'". */
-static enum psd_status read_list(struct psd_onnx *onnx)
+static enum psd_status read_list(struct psd_onnx *onnx, const struct psd_names *words)
 {
-	static const char *const words[] = {": PARAMETER target='", ": BUFFER target='", ": CONSTANT_TENSOR target='"};
+	static const char *const kinds[] = {": PARAMETER target='", ": BUFFER target='", ": CONSTANT_TENSOR target='"};
 	const Onnx__Graph *graph = onnx->graph;
 	const char *list =
 		metadata_of(graph->metadata, graph->n_metadata, "pkg.torch.export.ExportedProgram.graph_signature");
 
 	for (const char *line = list; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
-		for (unsigned w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
-			const char *at = strstr(line, words[w]);
+		for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+			const char *at = line + strcspn(line, ":\n");
 			const char *name;
 
-			if (!at || at > line + strcspn(line, "\n"))
+			if (strncmp(at, kinds[k], strlen(kinds[k])) != 0)
 				continue;
-			at += strlen(words[w]);
+			at += strlen(kinds[k]);
 			name = psd_arena_copy(&onnx->arena, at, strcspn(at, "'\n"));
-			if (!name || !psd_names_put(&onnx->listed, name, w + 1))
+			if (!name || !psd_names_put(&onnx->listed, name, k + 1))
 				return psd_onnx_no_memory(onnx);
 			onnx->n_listed++;
-			if (w)
+			if (k)
 				continue;
 			onnx->n_parameters++;
-			name_parameter(onnx, line, name);
+			name_parameter(onnx, words, line, name);
 		}
 	return PSD_OK;
 }
@@ -212,8 +228,8 @@ static void mark_computed(struct psd_onnx *onnx)
 	}
 }
 
-/* The older exporter names constants that it computed after their readers, as "onnx::Add_12"; those of matrices are only
- * transposed, and those of convolutions have a norm. */
+/* The older exporter names constants that it computed after their readers, as "onnx::Add_12"; those of matrices are
+ * only transposed, and those of convolutions have a norm. */
 static void mark_scripted(struct psd_onnx *onnx)
 {
 	static const char *const prefixes[] = {"onnx::Add_",	"onnx::Concat_", "onnx::Expand_",
@@ -235,7 +251,7 @@ bool psd_onnx_is_made_name(const char *name)
 	return !dot || strstr(name, "::") || strchr(name, '/') || strstr(dot, "lifted_tensor");
 }
 
-/* ---- what is added to scores ---- */
+/* ---- biases of scores ---- */
 
 /* True if the operator hands scores on to a softmax. */
 static bool passes_scores(const char *op)
@@ -543,10 +559,16 @@ static enum psd_status mark(struct psd_onnx *onnx, struct psd_onnx_value *value,
 enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx)
 {
 	const Onnx__Graph *graph = onnx->graph;
+	struct psd_names words = {.n_used = 0};
 	struct seen seen = {.n = 0};
-	bool *is_score;
+	enum psd_status status;
+	bool *is_score, fits;
 
-	PSD_TRY(read_list(onnx));
+	fits = collect_words(onnx, &words);
+	status = fits ? read_list(onnx, &words) : psd_onnx_no_memory(onnx);
+	psd_names_release(&words);
+	if (status)
+		return status;
 	if (!psd_onnx_allows_other(onnx))
 		return PSD_OK;
 	for (size_t i = 0; i < graph->n_node; i++)

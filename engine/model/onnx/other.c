@@ -163,6 +163,15 @@ static enum psd_status count_parameters(struct psd_onnx *onnx, const struct psd_
 	return psd_onnx_note_counted(onnx, value);
 }
 
+/* True if the left factor of a product of constants has coordinates: of a map, or two or three of each point. */
+static bool are_coordinates(const struct psd_onnx *onnx, const struct psd_onnx_value *left)
+{
+	const char *op = onnx->node->op_type;
+	const bool is_matrix = !strcmp(op, "MatMul") || !strcmp(op, "Gemm");
+
+	return !strcmp(op, "Conv") || (is_matrix && (left->n_dims > 2 || (left->n_dims == 2 && left->dims[1] <= 3)));
+}
+
 /* Makes the first input, a constant, the output of a layer with its parameters, if the node computes with parameters
  * alone. Such work is for an iteration, not for a sample: only products count, as PyTorch counts them. */
 static enum psd_status lift(struct psd_onnx *onnx, bool *is_done)
@@ -174,6 +183,7 @@ static enum psd_status lift(struct psd_onnx *onnx, bool *is_done)
 	for (unsigned i = 0; i < onnx->node->n_input; i++)
 		has_parameter = has_parameter || psd_onnx_is_trained(psd_onnx_input(onnx, i));
 	*is_done = has_parameter && constant->kind == PSD_ONNX_CONSTANT;
+	out.has_parameters = !are_coordinates(onnx, constant);
 	for (unsigned d = 0; *is_done && d < constant->n_dims; d++)
 		*is_done = psd_onnx_out_add(&out, constant->dims[d]);
 	if (!*is_done)

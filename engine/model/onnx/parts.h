@@ -66,6 +66,7 @@ struct psd_onnx_guard {
 	bool is_preferred; /* taken if the condition depends on samples */
 };
 
+struct psd_onnx_list;
 struct psd_onnx_expr;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
@@ -90,19 +91,27 @@ struct psd_onnx_value {
 	bool is_table; /* constant of a prediction: an exporter wrote out rows of a table, see psd_onnx.table_values */
 	/* constant of a prediction: parameter from each number of which one was computed; NULL: there is none */
 	const Onnx__Tensor *derived_from;
-	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0: none */
+	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0:
+	 * none */
 	unsigned alias;
 	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
 	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
 	 * numbers in `origin` or `computed` */
 	struct psd_onnx_view view;
-	const Onnx__Node *split_node; /* sequence: the SplitToSequence node that made it */
+	const Onnx__Node *split_node;	  /* sequence: the SplitToSequence node that made it; NULL: it is a list */
+	const struct psd_onnx_list *list; /* sequence: its values */
 	/* data: elementwise function that is still to be applied to the layer's output */
 	struct psd_onnx_expr *expr;
 	struct psd_onnx_scores *scores;
 	/* data: base of a rotary position encoding that attention still has to apply; 0: none */
 	double rotary_base;
 	double keep_ratio; /* noise: share of values that a dropout mask does not set to 0; 0: not known */
+};
+
+/* A sequence of values, one after the other. */
+struct psd_onnx_list {
+	unsigned n;
+	struct psd_onnx_value values[];
 };
 
 /* State of the reader. An array has an entry for each value of the file, except where a comment says "per node" or "per
@@ -125,7 +134,7 @@ struct psd_onnx {
 	unsigned *consumers;   /* per value: number of the first needed node that reads it */
 	unsigned *producers;   /* per value: 1 + number of the node whose output it is; 0: it is not an output */
 	bool *is_done;	       /* per node: the node was converted, or needs no conversion */
-	/* Per node: branch that the node belongs to; NULL: it is in none. The arrays are NULL if no node has a graph. */
+	/* Per node: branch that the node belongs to; NULL: none. The arrays are NULL if no node has a graph. */
 	const struct psd_onnx_guard **guards;
 	const struct psd_onnx_guard **choices_of; /* per node: then-branch of a node If; NULL for other nodes */
 	unsigned n_open_conditions;		  /* nodes If whose condition depends on samples */
@@ -228,8 +237,8 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 /* ---- graphs inside nodes (inline.c) ---- */
 
 /* Replaces calls of functions, loops of constant length and branches by their nodes. Called before anything else is
- * read. PSD_EINVAL, PSD_ENOMEM. */
-enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model) PSD_MUST_CHECK;
+ * read. length: bytes of the file. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model, size_t length) PSD_MUST_CHECK;
 
 /* ---- constants (constant.c) ---- */
 
@@ -271,8 +280,8 @@ bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
  * true), or be absent, or have the value `neutral` everywhere (*is_learned becomes false). */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
-/* True if the constant is a tensor of the file whose type has fractions, and is trained. psd_onnx_is_learned(): true if it also has
- * more than one value. */
+/* True if the constant is a tensor of the file whose type has fractions, and is trained. psd_onnx_is_learned(): true
+ * if it also has more than one value. */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
 bool psd_onnx_is_learned(const struct psd_onnx_value *value);
 /* True if a prediction counts the constant as a parameter: also a table, or numbers computed from a parameter. */
@@ -513,7 +522,7 @@ enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *
 
 /* Convert nodes that select a part of their input (slices.c). psd_onnx_gather() requires constant indices. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_slice, psd_onnx_split, psd_onnx_gather, psd_onnx_split_to_sequence,
-	psd_onnx_sequence_at;
+	psd_onnx_sequence_at, psd_onnx_sequence_of, psd_onnx_sequence_insert, psd_onnx_sequence_length;
 /* Convert nodes that work on maps: pooling, means and resizing (maps.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_pool, psd_onnx_global_pool, psd_onnx_mean, psd_onnx_resize;
 /* Converts a node of the operator Attention (attention.c). */

@@ -146,8 +146,7 @@ static bool has_folded_norm(const Onnx__Node *node)
 
 static uint64_t add_folded(struct psd_onnx *onnx)
 {
-	uint64_t channels = 0, own = 0,
-		 open = 0; /* of norms, of biases before them, of biases that may have been there */
+	uint64_t channels = 0, own = 0, open = 0; /* channels of norms, of biases before them, of possible biases */
 	unsigned n = 0;
 
 	for (size_t i = 0; i < onnx->graph->n_node; i++) {
@@ -304,7 +303,7 @@ static uint64_t add_single(struct psd_onnx *onnx)
 	return all;
 }
 
-/* ---- what an exporter computed ---- */
+/* ---- constants that an exporter computed ---- */
 
 /* Says which constants stand for parameters that the file does not have as they were. */
 static void add_computed(struct psd_onnx *onnx)

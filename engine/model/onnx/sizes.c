@@ -1,5 +1,6 @@
-/* Shapes and work of operators that select by value, or that sample regions, for predictions. Where the size of an output
- * depends on values, the largest size counts, and the reader says so. Refuses outputs of which no size is known. */
+/* Shapes and work of operators that select by value, or that sample regions, for predictions. Where the size of an
+ * output depends on values, the largest size counts, and the reader says so. Refuses outputs of which no size is
+ * known. */
 #include <string.h>
 
 #include "engine/base/saturate.h"
@@ -91,8 +92,8 @@ bool psd_onnx_out_chosen(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	return true;
 }
 
-/* Boxes [batch, n, 4] and scores [batch, classes, n]: the best boxes of each class, up to a number. Each box is compared
- * with those that stay, 16 FLOPs a pair. */
+/* Boxes [batch, n, 4] and scores [batch, classes, n]: the best boxes of each class, up to a number. Each box is
+ * compared with those that stay, 16 FLOPs a pair. */
 bool psd_onnx_out_suppression(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *boxes = psd_onnx_input(onnx, 0), *scores = psd_onnx_input(onnx, 1);

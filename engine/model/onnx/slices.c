@@ -165,6 +165,80 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, const s
 
 /* ---- sequences ---- */
 
+enum { MOST_LISTED = 256 };
+
+/* Sets the output to a list of n values, of which `skipped` has no value yet: *gap is its room. */
+static enum psd_status put_list(struct psd_onnx *onnx, const struct psd_onnx_list *from, unsigned n, unsigned skipped,
+				struct psd_onnx_value **gap)
+{
+	struct psd_onnx_list *list;
+
+	if (n > MOST_LISTED)
+		return psd_onnx_refuse(onnx, "makes a sequence of more than %u values", MOST_LISTED);
+	list = psd_arena_take(&onnx->arena, sizeof(*list) + n * sizeof(list->values[0]));
+	if (!list)
+		return psd_onnx_no_memory(onnx);
+	list->n = n;
+	for (unsigned i = 0; from && i < from->n; i++)
+		list->values[i + (i >= skipped)] = from->values[i];
+	*gap = list->values + skipped;
+	*psd_onnx_output(onnx, 0) = (struct psd_onnx_value){.kind = PSD_ONNX_SEQUENCE, .list = list};
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_sequence_of(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *values;
+
+	PSD_TRY(put_list(onnx, NULL, (unsigned)onnx->node->n_input, 0, &values));
+	for (unsigned i = 0; i < onnx->node->n_input; i++)
+		values[i] = *psd_onnx_input(onnx, i);
+	return PSD_OK;
+}
+
+/* Sets *place to a constant place in a list of n; a negative one counts from the end. */
+static enum psd_status find_place(struct psd_onnx *onnx, unsigned input, unsigned n, unsigned *place)
+{
+	double number;
+
+	if (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, input), &number) || !(number >= -(double)n && number < n))
+		return psd_onnx_refuse(onnx, "must name one of %u values by a constant number", n);
+	*place = (unsigned)(number < 0 ? number + n : number);
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_sequence_insert(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *sequence = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value *gap;
+	unsigned place;
+
+	if (sequence->kind != PSD_ONNX_SEQUENCE || !sequence->list)
+		return psd_onnx_refuse(onnx, "must insert into a list of values");
+	place = sequence->list->n;
+	if (psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT)
+		PSD_TRY(find_place(onnx, 2, sequence->list->n + 1, &place));
+	PSD_TRY(put_list(onnx, sequence->list, sequence->list->n + 1, place, &gap));
+	*gap = *psd_onnx_input(onnx, 1);
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_sequence_length(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *sequence = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value result = {.kind = PSD_ONNX_CONSTANT};
+	double *numbers;
+
+	if (sequence->kind != PSD_ONNX_SEQUENCE || !sequence->list)
+		return psd_onnx_refuse(onnx, "must count a list of values");
+	PSD_TRY(psd_onnx_alloc_numbers(onnx, &result, &numbers));
+	numbers[0] = sequence->list->n;
+	result.computed = numbers;
+	(void)psd_onnx_by_rows(&result, &result.view);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
 /* The sequence is its whole input until SequenceAt takes a piece. */
 enum psd_status psd_onnx_split_to_sequence(struct psd_onnx *onnx)
 {
@@ -217,6 +291,11 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	bool keeps_axis;
 	double i;
 
+	if (of->kind == PSD_ONNX_SEQUENCE && of->list) {
+		PSD_TRY(find_place(onnx, 1, of->list->n, &axis));
+		*psd_onnx_output(onnx, 0) = of->list->values[axis];
+		return PSD_OK;
+	}
 	if (of->kind != PSD_ONNX_SEQUENCE || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
 		return psd_onnx_refuse(onnx, "must take a piece of a SplitToSequence by a constant number");
 	piece.kind = of->expr ? PSD_ONNX_DATA : PSD_ONNX_CONSTANT;

@@ -90,3 +90,13 @@ Test(onnx_inline, a_function_that_calls_itself_is_refused)
 	refuses(MAPS "function f (a) -> (c) { c = f(a) @domain=local }\ny = f(x) @domain=local\n",
 		"m.onnx: node '' (f) is in graphs that are nested too deeply, or make too many nodes");
 }
+
+/* Parts of an axis, put into a list by a loop and taken out again. */
+Test(onnx_inline, lists_of_values)
+{
+	onnx_file_becomes("input x f32[b,4,6,5]\nn: i64[] = 2\nt: b8[] = 1\nl = SequenceEmpty()\n"
+			  "s = Loop(n, t, l) body={ input i i64[]; input c b8[]; input v f32[]; d = Identity(c); "
+			  "r = Relu(x); w = SequenceInsert(v, r); output d; output w }\n"
+			  "h = Tanh(x)\nm = SequenceInsert(s, h)\nk: i64[] = -1\ny = SequenceAt(m, k)\n",
+			  "input 4x6x5, tanh 4x6x5, softmax-loss 4x6x5");
+}

@@ -35,7 +35,7 @@ Test(onnx_sizes, positions_of_values_that_are_not_0)
 	/* 4 axes, and 4 x 6 x 5 positions at most */
 	becomes(MAPS "y = NonZero(x)\n", "4x120x1 0",
 		"the size of 1 outputs depends on values, first of '' (NonZero): the largest size counts\n");
-	/* of a constant they are known: 3 of 5 rows of each map's first axis stay */
+	/* positions of a constant are known: 3 rows of each map stay */
 	becomes(MAPS "c: i64[6] = 0 7 0 8 9 0\nn = NonZero(c)\nk: i64[1] = -1\ni = Reshape(n, k)\n"
 		     "g = Gather(x, i) axis=2\ny = ReduceMax(g) keepdims=0 axes=[3]\n",
 		"3x4x1 60", "");
