@@ -1548,6 +1548,7 @@ Test(contract, an_operation_of_a_simulation_counts_once)
 	loaded_close(&loaded);
 }
 
+/* Simulates every host. */
 static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
 {
 	struct loaded loaded;
@@ -1559,7 +1560,7 @@ static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
 			       "{steps: %u}}]\n",
 		     steps);
 	loaded_case(&made, &loaded, 0, 0);
-	const uint64_t n_events = simulated(&made).n_events;
+	const uint64_t n_events = simulated_in_detail(&made, PSD_DETAIL_ALL, NULL, NULL).n_events;
 	*n_local = 0;
 	for (uint32_t op = 0; op < made.program.n_ops; op++)
 		*n_local += !made.program.ops[op].is_exchange;

@@ -703,9 +703,9 @@ Test(plot, each_command_has_a_help_of_its_own)
 	} helps[] = {
 		{"speedup", "\n  --linear            linear axes", "--workers"},
 		{"curve", "usage: psd-plot curve [OPTIONS] FILE.csv...\n", "--linear"},
-		{"timeline", "\n  --workers LIST      timelines of only these, ", "--systems"},
-		{"compare", "\n  --bar RATIO         largest median of", "--linear"},
-		{"", "\n  --version           print", "--bar"},
+		{"timeline", "\n  --workers LIST  timelines of only these, ", "--systems"},
+		{"compare", "\n  --bar RATIO        largest median of", "--linear"},
+		{"", "\n  --version  print", "--bar"},
 	};
 
 	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {
