@@ -12,7 +12,7 @@ enum { PSD_MOST_RANK = 64 }; /* largest rank of low-rank factors */
 struct psd_low_rank_shape {
 	/* number of rows; 0: the tensor is sent unchanged, because low-rank factors would not be smaller */
 	uint32_t rows;
-	uint32_t columns; /* product of the tensor's other dimensions */
+	uint32_t columns; /* product of all dimensions of the tensor except the first */
 };
 
 /* Returns the number of values in the left matrix of a tensor with this shape. If shape.rows is 0, returns `elements`,

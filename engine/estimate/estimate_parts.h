@@ -17,8 +17,8 @@ enum psd_estimate_event {
 	PSD_ESTIMATE_ARRIVED,  /* a message has arrived; tag: class, task */
 	/* the processor work at the sender or receiver of a path's messages has ended; tag: path */
 	PSD_ESTIMATE_MESSAGE_PART,
-	/* one part of a collective has ended: the bytes on the network, or the processor work of a member; tag: first
-	 * class that takes part in the collective */
+	/* one part of a collective has ended: the bytes on the network, or the processor work of a member; tag:
+	 * first class of hosts that takes part in the collective */
 	PSD_ESTIMATE_COLLECTIVE_PART,
 	PSD_ESTIMATE_COLLECTIVE, /* a collective has ended; tag: task */
 };

@@ -1,5 +1,5 @@
-/* Kinds of operations. The table psd_ops says for each kind which resource it occupies, at which rate it moves its bytes,
- * and whether it moves them between hosts. */
+/* Kinds of operations. The table psd_ops says for each kind which resource it occupies, at which rate it moves its
+ * bytes, and whether it moves them between hosts. */
 #ifndef PSD_OPERATION_H
 #define PSD_OPERATION_H
 

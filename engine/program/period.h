@@ -11,8 +11,7 @@
 struct psd_period {
 	uint32_t end;	 /* number of iterations of the run */
 	uint32_t window; /* number of iterations of a window; 0: one window for the whole run */
-	/* steps[0]: steps of the newest window with an even number; steps[1]: of the newest window with an odd number
-	 * */
+	/* number of steps in the newest even-numbered window [0] and in the newest odd-numbered window [1] */
 	uint32_t steps[2];
 };
 

@@ -108,8 +108,8 @@ struct psd_message {
  * host sends all its pushes before any reply. Otherwise one late worker would make all other workers wait in every
  * iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
-/* Returns an operation that has the values of the stage: item (bucket), slice and turn, and the resource of its kind. It is not appended to the
- * program. */
+/* Returns an operation that has the values of the stage: item (bucket), slice and turn, and the resource of its
+ * kind. It is not appended to the program. */
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_where where);
 /* Returns the seconds in which an operation moves `bytes` bytes at the rate of its kind (psd_op_row.rate). */
 double psd_builder_sec(const struct psd_builder *builder, enum psd_op_kind kind, double bytes);

@@ -43,8 +43,8 @@ void psd_duties_release(struct psd_duties *duties);
  * count as completed. */
 struct psd_iterations {
 	uint32_t first, end;
-	/* Local SGD whose number of steps changes with the loss: the steps of the last window with an even number [0]
-	 * and with an odd number [1], see struct psd_period. 0: the plan's number of steps. */
+	/* Local SGD whose number of steps changes with the loss: number of steps in the last even-numbered window
+	 * [0] and in the last odd-numbered window [1], see struct psd_period. 0: the plan's number of steps. */
 	uint32_t steps[2];
 };
 

@@ -334,7 +334,7 @@ struct psd_swept {
 	const char *text;   /* value as written: "5us" */
 	const char *value;  /* value for programs, if it is not a number: the name of a choice, or a text */
 	bool has_number;
-	double number;		       /* value in the unit of the column */
+	double number;		       /* value of the key as a number, in the unit that `column` names */
 	const struct psd_node *values; /* list of all values */
 };
 

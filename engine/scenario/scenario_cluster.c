@@ -143,7 +143,9 @@ static const struct psd_key host_keys[] = {
 		 "`cluster.host.transport`"},
 	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
 	 .help = "share of a link's rate that several parallel connections reach together. `cluster.host.transport` is "
-		 "then the rate of one connection; the higher of these two rates is the limit. 0: one connection"},
+		 "then the rate of one connection. A node sends at most at the higher of two rates: this share times "
+		 "the "
+		 "link's rate, or `cluster.host.transport`. 0: one connection"},
 	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "rate at which a worker's communication software sends to other workers of its node, and also rate at "
 		 "which it receives from them. free: only the link limits the rate"},
@@ -165,9 +167,9 @@ static const struct psd_key host_keys[] = {
 	 .help = "number of requests by which a worker sends the gradient of one tensor to one server. Some software "
 		 "sends each row of a matrix as a request of its own"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
-	 .help = "time that a worker's device needs for each tensor that it updates with a sum over all workers, in "
-		 "addition to the time by its size: kernel launches. A single worker needs none. If the stack sets "
-		 "none: 10us; 0s on a device that shares its host's memory"},
+	 .help = "time of the kernel launches that a worker's device needs for each tensor that it updates with a sum "
+		 "over all workers. The time that depends on the tensor's size is added. A single worker needs no such "
+		 "launches. If the stack sets none: 10us; 0s on a device that shares its host's memory"},
 	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
 	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce occupies while it runs; layers have only the rest of "

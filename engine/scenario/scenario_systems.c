@@ -224,8 +224,9 @@ static const struct psd_key keys[] = {
 		 "node has a shard"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
 	 .help = "smallest part of a tensor that one worker exchanges with one shard (the parameters on one server) at "
-		 "a time. A tensor with less than this for each shard is exchanged in one part for each shard, all of "
-		 "equal size"},
+		 "a time. A tensor that is smaller than this size times the number of shards is divided into equal "
+		 "parts, "
+		 "one for each shard"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
 	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. It must be at "
 		 "least `systems.pair`. If it is smaller than `systems.pair` times the number of shards, it is raised "

@@ -404,10 +404,11 @@ enum psd_status psd_scenario_take_variant(struct psd_scenario *scenario, const s
 		return PSD_OK;
 	PSD_TRY(collect(&collector, root));
 	if (psd_scenario_variants(scenario) > PSD_MAX_VARIANTS)
-		return psd_error_set(err, PSD_EINVAL, sweep->key_at,
-				     "'sweep' has more than %d combinations of keys other than nodes, workers, "
-				     "bandwidth and fuse",
-				     PSD_MAX_VARIANTS);
+		return psd_error_set(
+			err, PSD_EINVAL, sweep->key_at,
+			"'sweep' has more than %d combinations of values of keys other than nodes, workers, "
+			"bandwidth and fuse",
+			PSD_MAX_VARIANTS);
 	for (unsigned i = scenario->n_swept; i-- > 0;) { /* the last one changes fastest */
 		struct psd_swept *swept = &scenario->swept[i];
 

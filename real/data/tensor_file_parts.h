@@ -34,9 +34,8 @@ struct psd_tensor_file {
 /* Names of types in files, indexed by enum psd_tensor_type; the last entry is NULL. */
 extern const char *const psd_tensor_type_names[PSD_TENSOR_TYPES + 1];
 
-/* Reads the checksums of a file whose header has been read, and compares the checksum of the header. checksums: the note
- * of the header that has them. PSD_EINVAL: the
- * checksum of the header differs, or the checksums are malformed. */
+/* Reads the checksums of a file whose header has been read, and compares the checksum of the header. checksums: the
+ * note of the header that has them. PSD_EINVAL: the checksum of the header differs, or the checksums are malformed. */
 enum psd_status psd_tensor_file_read_checksums(struct psd_tensor_file *file, const char *checksums,
 					       struct psd_error *err) PSD_MUST_CHECK;
 

@@ -89,7 +89,8 @@ struct psd_kernels {
 /* On the host's processor, for values in the host's memory. The functions do not use the device. */
 extern const struct psd_kernels psd_kernels_here;
 
-/* psd_run_NAME() begins a kernel. PSD_EINVAL: the device lacks it, and the text has its name; statuses of the kernel. */
+/* psd_run_NAME() begins a kernel. PSD_EINVAL: the device lacks it, and the text has its name; statuses of the
+ * kernel. */
 #define PSD_KERNEL_RUN(name, arguments, text)                                                                          \
 	enum psd_status psd_run_##name(const struct psd_kernels *kernels, struct psd_device *device,                   \
 				       const struct arguments *of, struct psd_error *err) PSD_MUST_CHECK;

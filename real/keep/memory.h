@@ -118,12 +118,11 @@ void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer,
  * its node, which sums for the node. worker: a worker of the same node. */
 void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			unsigned worker);
-/* Returns the exact copy (fp32) of an item's (bucket's) parameters that the item's root, the host that updates it,
- * updates. The tensors follow each other without gaps. NULL: the root has no such copy, and updates the parameters with
- * which it computes. */
+/* Returns the copy in fp32 of an item's (bucket's) parameters that the item's root updates. The tensors follow each
+ * other without gaps. NULL: the root has no such copy, and updates the parameters with which it computes. */
 float *psd_memory_master(const struct psd_memory *memory, unsigned item);
-/* Returns the exact copy (fp32) that a shard has of its part of a slice's parameters. NULL: the shard has no such copy,
- * and updates the parameters with which it computes. */
+/* Returns the copy in fp32 of a slice's parameters that a shard updates: only those in the shard's part. NULL: the
+ * shard has no such copy, and updates the parameters with which it computes. */
 float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Return the optimiser state: psd_memory_moments() for a whole item (bucket), psd_memory_part_moments() for the part
  * that this shard has of one of the item's slices. */
@@ -138,7 +137,7 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
  * for a layer: weights are uniform within +-sqrt(3 / inputs) (Caffe's "xavier", Glorot and Bengio 2010), biases uniform
  * within +-sqrt(1 / inputs) (PyTorch's default), scales of normalisations 1, and shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
-/* Copies the parameters to the exact copies that shards and roots update, see psd_memory_part() and
+/* Copies the parameters to the copies in fp32 that shards and roots update, see psd_memory_part() and
  * psd_memory_master(). */
 void psd_memory_fill_own(const struct psd_memory *memory);
 

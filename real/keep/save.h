@@ -10,8 +10,8 @@
  * file cannot be created; PSD_ERUN: a file cannot be written completely; PSD_EINVAL: a tensor's name is too long;
  * PSD_ENOMEM. */
 enum psd_status psd_host_save(struct psd_host *host, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes those checkpoints of an earlier run that are later than the first iteration, from this host's files. Called
- * when all hosts have joined with the same first iteration. PSD_EFILE: a file cannot be removed. */
+/* Removes this host's files of those checkpoints that an earlier run saved after the iteration at which this run
+ * starts. Called when all hosts have joined and start at the same iteration. PSD_EFILE: a file cannot be removed. */
 enum psd_status psd_host_begin_saving(const struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads this host's file of the checkpoint before options->first_iteration. PSD_EINVAL: the file is damaged, or belongs
  * to another run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */

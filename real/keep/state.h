@@ -49,8 +49,8 @@ void psd_state_close(struct psd_state *state);
  * the state. */
 void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor, uint32_t age);
 
-/* Adds a tensor of n values, which is not in the memory of buffers; for psd_keeper.add(). name and values: borrowed until
- * psd_state_close(). */
+/* Adds a tensor of n values, which is not in the memory of buffers; for psd_keeper.add(). name and values: borrowed
+ * until psd_state_close(). */
 void psd_state_add_vector(struct psd_state *state, const char *name, enum psd_tensor_type type, uint64_t n,
 			  void *values);
 /* Function that receives n_bytes bytes of a part's values; never a fraction of a value. */

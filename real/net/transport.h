@@ -60,9 +60,9 @@ struct psd_transport {
 	/* True if the loop must not wait in epoll now, because there are bytes or free space which the descriptor does
 	 * not report. The descriptor reports bytes and space that come later. reads, sends: as in events(). */
 	bool (*is_ready)(struct psd_carrier *carrier, bool reads, bool sends);
-	/* True if bytes that send() has accepted are still in this process, because the peer has no space for them.
-	 * Then events() asks for that space, and hear() sends the bytes. Closing the carrier loses them. NULL: send()
-	 * never keeps bytes. */
+	/* True if this process still has bytes that send() has accepted, because the peer has no space for them.
+	 * Until they are sent, events() includes POLLOUT, and hear() also sends these bytes. Closing the carrier
+	 * loses them. NULL: send() never keeps bytes. */
 	bool (*holds)(const struct psd_carrier *carrier);
 	/* Returns the time (psd_socket_now_sec()) at which the loop must call is_ready() again even if epoll reports
 	 * nothing; INFINITY: never. reads, sends: as in events(). NULL: always INFINITY. */

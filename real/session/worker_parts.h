@@ -1,7 +1,8 @@
-/* State of a session, and functions that its files share. Private to real/session/. A lane is the queue of jobs of one
- * resource (device, CPU, NIC), with the thread that executes them. A job executes one operation, or the pause between
- * two iterations. The event loop's thread owns the whole state. A job uses only the host, its work and its own struct
- * psd_job. While the job of a pause executes, no other job executes. Files call only those above them in this header. */
+/* State of a session, and functions that its files share. Private to real/session/. A lane is the queue of jobs of
+ * one resource (device, CPU, NIC), with the thread that executes them. A job executes one operation, or the pause
+ * between two iterations. The event loop's thread owns the whole state. A job uses only the host, its work and its
+ * own struct psd_job. While the job of a pause executes, no other job executes. Files call only those above them in
+ * this header. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -78,8 +79,8 @@ struct psd_pauses {
  * chosen anew for each window, a fixed number of iterations (struct psd_local_sgd). All hosts know the numbers of
  * steps, but only worker 0 knows the losses. See worker_local.c. */
 struct psd_quality {
-	/* Numbers of steps of the last two windows: entry 0 for the one with an even number, entry 1 for the one with
-	 * an odd number; 0: as in the plan. */
+	/* Local SGD: number of steps in the last even-numbered window [0] and in the last odd-numbered window [1],
+	 * see struct psd_period; 0: as in the plan. */
 	uint32_t steps[2];
 	uint32_t n_known; /* number of windows whose number of steps is known */
 	/* Number of steps that was received for the next window; 0: not received yet. It is used from the pause before

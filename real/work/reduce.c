@@ -107,8 +107,8 @@ static void update_piece(const struct psd_work *work, struct psd_task task, cons
 			 psd_moments_from(moments, piece->first), piece->elements);
 }
 
-/* Parameters that a shard's part had at the last exchange, if they are stored separately from those with which this host
- * computes. NULL: they are not, and the shard's part itself still has these values. */
+/* Parameters that a shard's part had at the last exchange, if they are stored separately from those with which this
+ * host computes. NULL: they are not, and the shard's part itself still has these values. */
 static const float *own_start(const struct psd_work *work, struct psd_task task)
 {
 	const struct psd_memory *memory = &work->host->memory;

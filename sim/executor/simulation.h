@@ -253,7 +253,8 @@ void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first);
 void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);
 /* Called when one part of the message that the host is sending has ended; only if psd_sim_walks_steps(). */
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
-/* Called when a message of a stepwise transfer has arrived at the host; only if psd_sim_walks_steps(). */
+/* Called when a host has received a message of a collective that is simulated step by step. Not called if
+ * psd_sim_walks_steps() is false. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);
 
 /* ---- processors.c ---- */

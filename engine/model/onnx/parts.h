@@ -145,7 +145,8 @@ struct psd_onnx {
 	/* array of layers that have a whole matrix of the file as their weight, in the order of the graph */
 	struct psd_onnx_matrix **matrices;
 	unsigned n_matrices;
-	/* map from a tensor of the file to an index in `matrices`: the first layer with that tensor */
+	/* map from the name of a tensor in the file to an index in `matrices`: that of the first layer with this
+	 * tensor */
 	struct psd_names owners;
 	/* Map from a layer name that several layers would get to the highest number that was appended to it: 3 for
 	 * "name-3". */
@@ -458,9 +459,9 @@ PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_match_rotation;
 
 /* ---- values of parameters (weights.c) ---- */
 
-/* Records that a tensor or state of a layer has the values of a constant. role: name of the tensor without the
- * layer's, such as "weight", in static storage. order: axis of the constant for each axis of the tensor; NULL: the
- * same axes. */
+/* Records that a tensor or state of a layer has the values of a constant. role: name of the tensor without the name
+ * of the layer, such as "weight", in static storage. order: for each axis of the tensor, the axis of the constant;
+ * NULL: the same axes. */
 enum psd_status psd_onnx_bind(struct psd_onnx *onnx, unsigned layer, const char *role,
 			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
 /* Records the same as psd_onnx_bind(), for a constant that is broadcast to the shape of `data`. The values are put in
