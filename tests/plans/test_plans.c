@@ -119,8 +119,8 @@ static unsigned plan_model(struct psd_device *device, const struct psd_graph *gr
 		if ((layer->kind != &psd_cuda_kind_conv && layer->kind != &psd_cuda_kind_deconv) ||
 		    !is_new(layer, shapes, &n_shapes))
 			continue;
-		cr_assert_eq(psd_cuda_dnn_conv_open(layer, &conv, &err), PSD_OK, "%s on %s: %s", graph->name,
-			     device->name, err.text);
+		cr_assert_eq(psd_cuda_dnn_conv_open(layer, layer->kind == &psd_cuda_kind_deconv, &conv, &err), PSD_OK,
+			     "%s on %s: %s", graph->name, device->name, err.text);
 		psd_cuda_dnn_conv_close(conv);
 	}
 	free(device->layers);
@@ -258,7 +258,7 @@ Test(plans, missing_plans_are_named)
 	device.layers = calloc(graph.n_layers, sizeof(*device.layers));
 	cr_assert(device.layers);
 	link_layers(&device);
-	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], &conv, &err), PSD_EINVAL);
+	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], false, &conv, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
 			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal bits");
 	psd_cuda_dnn_conv_close(conv);
