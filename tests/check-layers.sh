@@ -38,7 +38,8 @@ b
 # psd-plot reads profilers' traces as psd-sim import does.
 [ ! -d plots ] || includes plots | grep -E ':"(\.\./)?(real|sim)/|:<simgrid/' | grep -v ':"sim/import/[a-z]*\.h"$' |
 	sed 's/$/: plots\/ knows engine\/ and the readers of sim\/import\/ only/' >>"$bad"
-[ ! -d engine ] || includes engine sim real | grep ':"plots/' | sed 's/$/: only plots\/ knows plots\//' >>"$bad"
+for wing in engine sim real; do [ ! -d "$wing" ] || includes "$wing"; done | grep ':"plots/' |
+	sed 's/$/: only plots\/ knows plots\//' >>"$bad"
 # folders_in_order WING FOLDER...: checks that a file of a folder includes only its own folder and those before it.
 # Files of the wing itself include all.
 folders_in_order() {
