@@ -619,6 +619,9 @@ static bool pad(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	if (data->kind != PSD_ONNX_DATA || !read_list(onnx, "pads", 1, pads, 2 * PSD_ONNX_AXES_MAX, &n) ||
 	    n != 2 * data->view.n_axes)
 		return false;
+	for (unsigned i = 0; i < n; i++)
+		if (pads[i] < -(int64_t)PSD_LAYER_CHANNELS_MAX || pads[i] > (int64_t)PSD_LAYER_CHANNELS_MAX)
+			return false;
 	for (unsigned a = 0; a < data->view.n_axes; a++) {
 		const int64_t more = pads[a] + pads[a + data->view.n_axes], side = (int64_t)dim(data, a) + more;
 
