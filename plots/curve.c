@@ -266,7 +266,8 @@ static enum psd_status take_named_sizes(struct psd_figure *figure, struct psd_re
 		if (*psd_row_text(&results->rows[r], size_column))
 			return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = results->tables[0].path},
-			     "has neither tests nor systems that gather to sizes or are named by them");
+			     "has no curve: it needs accuracy of tests, bucket sizes (fuse_bytes), or systems named by "
+			     "sizes such as 25MiB");
 }
 
 static enum psd_status check_kinds(const struct psd_results *results, bool *is_log, struct psd_error *err)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/inputs.h"
@@ -709,12 +710,27 @@ static int merge_parts(const struct psd_arguments *arguments)
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
-/* Writes the text to the file, or to standard output if there is no file. */
+/* Checks that no file is lost: a new scenario may hold work of its user already. */
+static enum psd_status check_is_new(const char *path, struct psd_error *err)
+{
+	struct stat status;
+
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+			     "the file exists, and is not overwritten: remove it, or name another one");
+}
+
+/* Writes the text to a new file, or to standard output if there is no path. */
 static int write_new(const char *path, struct psd_text *text)
 {
 	struct psd_error err;
-	enum psd_status status = path ? write_file(path, text, &err) : psd_output_text(stdout, text, &err);
+	enum psd_status status = path ? check_is_new(path, &err) : PSD_OK;
 
+	if (status)
+		psd_text_release(text);
+	else
+		status = path ? write_file(path, text, &err) : psd_output_text(stdout, text, &err);
 	if (!status)
 		status = psd_outputs_commit(&err);
 	return status ? complain(status, &err, false) : EXIT_DONE;

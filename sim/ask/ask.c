@@ -98,8 +98,8 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 	psd_progress_end(&ask.progress);
 	if (settings->question && answers->n == 0)
 		psd_text_add(&psd_answers_add(answers, questions[only].name, NULL)->sentence,
-			     "This scenario has no answer: the question needs several systems, a sweep, or more keys "
-			     "of `job` (`psd-sim --keys job`).");
+			     "This scenario has no answer: the question needs several systems, a sweep such as "
+			     "`--sweep fuse=4MiB,25MiB`, or more keys of `job` (`psd-sim --keys job`).");
 	if (settings->is_short)
 		add_short_notes(answers);
 	else

@@ -278,10 +278,7 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 		psd_answer_add_value(answers, answer, value);
 	}
 	if (turns.n == 0) {
-		psd_text_add(&answer->sentence, " from ");
-		add_number(&answer->sentence, duel, numbers[0]);
-		psd_text_add(&answer->sentence, " to ");
-		add_number(&answer->sentence, duel, numbers[n - 1]);
+		psd_text_add(&answer->sentence, " at every bandwidth");
 		psd_answer_add_value(
 			answers, answer,
 			(struct psd_answer_value){

@@ -1,6 +1,7 @@
 /* Questions about efficiency: the number of nodes up to which a system keeps it, the doubling that gains least, and
  * the bandwidth that it needs. */
 #include <math.h>
+#include <string.h>
 
 #include "sim/ask/ask.h"
 #include "sim/ask/border.h"
@@ -184,7 +185,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		psd_text_add(text, "%s for %.0f %% efficiency on ", rate > 0 ? "" : " or less",
 			     100.0 * good_efficiency_ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
-		if (rate > 0) {
+		if (rate > 0 && strcmp(value.limit, "device") != 0) {
 			psd_text_add(text, "; below, it is bound by ");
 			psd_ask_add_limit(text, value.limit);
 		}

@@ -111,8 +111,9 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 		     n_held < report->n_systems ? " of some systems" : "", psd_units_write_rate(least_bps, least));
 	if (most_bps > least_bps)
 		psd_text_add(&sentence, " to %s", psd_units_write_rate(most_bps, most));
-	psd_text_add(&sentence, " in or out of a node (host.transport): links faster than that change nothing%s",
-		     scenario->network.oversubscription_ratio > 1.0 ? " but the uplinks of racks" : "");
+	psd_text_add(&sentence, " in or out of a node (host.transport): %s",
+		     scenario->network.oversubscription_ratio > 1.0 ? "faster links help only between racks"
+								    : "links faster than that change nothing");
 	psd_sentence_write(out, &sentence, 6);
 }
 

@@ -1100,7 +1100,7 @@ OUTPUT_TEST(curve_names_what_it_cannot_draw)
 {
 	char *said = draw_curve(&folder, HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n", 2);
 
-	EXPECT_WORDS(said, "has neither tests nor systems that gather to sizes or are named by them");
+	EXPECT_WORDS(said, "has no curve: it needs accuracy of tests, bucket sizes (fuse_bytes), or systems named by ");
 	free(said);
 	said = draw_curve(&folder, HEAD "t,64KiB,sim-flow,2,2,1e9,no,1,1,0,0,0,0,,,\n", 2);
 	EXPECT_WORDS(said, ":2: 'iteration_sec' is 'no', must be a number above 0");

@@ -172,17 +172,22 @@ FOLDER_TEST(init, a_copy_predicts_the_same_from_its_folder, scratch_folder_make(
 
 	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
 		char arguments[PATH_MAX];
-		struct run copied, predicted, there;
+		struct run copied, again, predicted, there;
 
-		snprintf(arguments, sizeof(arguments), "quickstart %s -o copy.yaml", names[n]);
+		snprintf(arguments, sizeof(arguments), "quickstart %s -o copy-%zu.yaml", names[n], n);
 		copied = run_elsewhere(folder.path, arguments);
-		predicted = run_elsewhere(folder.path, "--csv --estimate copy.yaml");
+		again = run_elsewhere(folder.path, arguments);
+		snprintf(arguments, sizeof(arguments), "--csv --estimate copy-%zu.yaml", n);
+		predicted = run_elsewhere(folder.path, arguments);
 		snprintf(arguments, sizeof(arguments), "--csv --estimate scenarios/%s.yaml", names[n]);
 		there = run(arguments, "2>&1");
 		cr_expect_str_eq(copied.text, "");
+		cr_expect_eq(again.exit_status, 2);
+		cr_expect_not_null(strstr(again.text, "the file exists, and is not overwritten"), "%s", again.text);
 		cr_expect_eq(predicted.exit_status, 0, "%s", predicted.text);
 		cr_expect_str_eq(predicted.text, there.text);
 		free(copied.text);
+		free(again.text);
 		free(predicted.text);
 		free(there.text);
 	}
