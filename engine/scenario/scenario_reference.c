@@ -86,31 +86,38 @@ static void add_table_row(struct psd_text *text, const struct psd_schema_spot *s
 	psd_text_add(text, " |\n");
 }
 
-static void add_entry(struct psd_text *text, const struct psd_reference *how, const struct psd_schema_spot *spot)
+/* Appends the path between two quotes, the values that the key accepts, and its default. */
+static void add_head(struct psd_text *head, const struct psd_schema_spot *spot, const char *quote)
 {
-	struct psd_text head = {.bytes = NULL}, absence = {.bytes = NULL}, meaning = {.bytes = NULL},
-			use = {.bytes = NULL};
-	char users[PSD_USERS_TEXT_MAX];
+	const bool has_default = spot->key->fallback || spot->section == &psd_scenario_host;
+	struct psd_text absence = {.bytes = NULL};
 
-	psd_text_add(&head, "%s: ", spot->path);
-	add_value(&head, spot->key);
+	psd_text_add(head, "%s%s%s: ", quote, spot->path, quote);
+	add_value(head, spot->key);
 	add_absence(&absence, spot);
 	if (absence.bytes)
-		psd_text_add(&head, "; %s%s",
-			     spot->key->fallback || spot->section == &psd_scenario_host ? "if not given " : "",
-			     absence.bytes);
+		psd_text_add(head, "; %s%s", has_default ? "if not given " : "", absence.bytes);
+	head->is_out_of_memory = head->is_out_of_memory || absence.is_out_of_memory;
+	psd_text_release(&absence);
+}
+
+static void add_entry(struct psd_text *text, const struct psd_reference *how, const struct psd_schema_spot *spot)
+{
+	struct psd_text head = {.bytes = NULL}, meaning = {.bytes = NULL}, use = {.bytes = NULL};
+	char users[PSD_USERS_TEXT_MAX];
+
+	add_head(&head, spot, "");
 	add_meaning(&meaning, spot);
 	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE && (spot->uses & PSD_BY_ALL) != PSD_BY_ALL
 			     ? ", and by psd-run if it chooses methods by predicted time"
 			     : "",
 		     !spot->key->section && spot->uses & PSD_AGREED ? "; must be the same on all --hosts" : "");
-	if (!head.is_out_of_memory && !absence.is_out_of_memory && !meaning.is_out_of_memory && !use.is_out_of_memory)
+	if (!head.is_out_of_memory && !meaning.is_out_of_memory && !use.is_out_of_memory)
 		psd_reference_add(text, how, head.bytes, (const char *const[]){meaning.bytes, use.bytes, NULL});
 	else
 		text->is_out_of_memory = true;
 	psd_text_release(&head);
-	psd_text_release(&absence);
 	psd_text_release(&meaning);
 	psd_text_release(&use);
 }
@@ -146,25 +153,18 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 static bool add_manual_row(const struct psd_schema_spot *spot)
 {
 	struct reference *reference = spot->context;
-	struct psd_text head = {.bytes = NULL}, absence = {.bytes = NULL}, meaning = {.bytes = NULL};
+	struct psd_text head = {.bytes = NULL}, meaning = {.bytes = NULL};
 	char users[PSD_USERS_TEXT_MAX];
 
-	psd_text_add(&head, "`%s`: ", spot->path);
-	add_value(&head, spot->key);
-	add_absence(&absence, spot);
-	if (absence.bytes)
-		psd_text_add(&head, "; %s%s",
-			     spot->key->fallback || spot->section == &psd_scenario_host ? "if not given " : "",
-			     absence.bytes);
+	add_head(&head, spot, "`");
 	add_meaning(&meaning, spot);
 	psd_text_add(&meaning, ". Heeded by %s.", psd_scenario_write_users(spot->uses, users));
 	psd_text_add(reference->text, ".TP\n");
 	psd_manual_add_line(reference->text, head.bytes ? head.bytes : "");
 	psd_manual_add_line(reference->text, meaning.bytes ? meaning.bytes : "");
-	if (head.is_out_of_memory || absence.is_out_of_memory || meaning.is_out_of_memory)
+	if (head.is_out_of_memory || meaning.is_out_of_memory)
 		reference->text->is_out_of_memory = true;
 	psd_text_release(&head);
-	psd_text_release(&absence);
 	psd_text_release(&meaning);
 	return is_first_time(reference, spot->key->section);
 }
