@@ -138,6 +138,41 @@ struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t eleme
 	return psd_range_part(elements, layout->shards, shard);
 }
 
+unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner)
+{
+	switch (owner) {
+	case PSD_OWNER_ALL:
+	case PSD_OWNER_ROOT:
+	case PSD_OWNER_LEADERS: break;
+	case PSD_OWNER_SHARDS: return layout->shards;
+	case PSD_OWNER_WORKERS: return layout->workers;
+	}
+	return 1;
+}
+
+unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part)
+{
+	return owner == PSD_OWNER_SHARDS ? psd_layout_shard_host(layout, part) : part;
+}
+
+struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,
+				  unsigned host)
+{
+	const struct psd_range all = {0, n}, none = {0, 0};
+
+	switch (owner) {
+	case PSD_OWNER_ALL: break;
+	case PSD_OWNER_ROOT: return host == root ? all : none;
+	case PSD_OWNER_LEADERS: return psd_layout_is_leader(layout, host) ? all : none;
+	case PSD_OWNER_SHARDS:
+		return psd_layout_is_shard(layout, host) ? psd_layout_part(layout, n, psd_layout_shard(layout, host))
+							 : none;
+	case PSD_OWNER_WORKERS:
+		return psd_layout_is_worker(layout, host) ? psd_range_part(n, layout->workers, host) : none;
+	}
+	return all;
+}
+
 bool psd_group_has(struct psd_group group, unsigned host)
 {
 	return host >= group.first && (host - group.first) % group.stride == 0 && psd_group_rank(group, host) < group.n;

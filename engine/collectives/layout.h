@@ -88,6 +88,22 @@ struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
 /* Returns the part of `elements` elements that this shard keeps and updates. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
 
+/* Division of values among hosts. */
+enum psd_owner {
+	PSD_OWNER_ALL,	   /* each host has all values */
+	PSD_OWNER_ROOT,	   /* the root has all values, other hosts have none */
+	PSD_OWNER_LEADERS, /* each leader (first worker of a node) has all values, other hosts have none */
+	PSD_OWNER_SHARDS,  /* each shard has its part, other hosts have none */
+	PSD_OWNER_WORKERS, /* each worker has its part, other hosts have none */
+};
+/* Returns the number of parts into which this owner divides values; 1: the values are not divided. */
+unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner);
+/* Returns the host that has part `part` < psd_layout_parts(). Only for owners with parts: shards and workers. */
+unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part);
+/* Returns the range that a host has of n values. root: number of the root. */
+struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,
+				  unsigned host);
+
 /* ---- groups of hosts that execute a collective together ---- */
 
 /* Group of n hosts: the host of rank i is first + i * stride. */

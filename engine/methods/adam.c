@@ -2,10 +2,10 @@
  * all workers. Source: Project Adam, OSDI'14. */
 #include "engine/program/program_builder.h"
 
-static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_FACTORS,
-				    PSD_BUFFER_FACTORS};
-static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_MASTER,
-				      PSD_BUFFER_PARAMETER};
+static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_VIEW(FACTORS),
+				    PSD_VIEW(FACTORS)};
+static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_VIEW(MASTER),
+				      PSD_VIEW(PARAMETER)};
 
 /* The root's own device has the matrix already, but copies it in like every worker after it is copied out. A lossy
  * encoding gives the root the same rounded values as the others. */

@@ -7,7 +7,7 @@ typedef uint32_t add_sum_fn(struct psd_builder *b, const struct psd_stage *stage
 static struct psd_route route_of(const struct psd_stage *stage)
 {
 	return (struct psd_route){stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
-				  PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
+				  PSD_VIEW(GRADIENT), PSD_VIEW(GRADIENT)};
 }
 
 static uint32_t add_sum_in_host(struct psd_builder *b, const struct psd_stage *stage)

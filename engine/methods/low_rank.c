@@ -30,8 +30,8 @@ static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, c
 	const double launches = work->launches + (double)work->launches_of_rank * plan->low_rank;
 	struct psd_op op = psd_stage_op(stage, work->kind, PSD_WHERE_WORKERS);
 
-	op.source = work->source;
-	op.target = work->target;
+	op.source.buffer = work->source;
+	op.target.buffer = work->target;
 	op.bytes = stage->item->subject.elements * element_bytes(plan, work);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes) +
 		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec +
@@ -51,8 +51,11 @@ static void hurry(struct psd_builder *b, uint32_t op)
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_buffer buffer, uint64_t elements,
 			uint32_t before)
 {
-	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, buffer,
-					buffer};
+	const struct psd_route route = {stage->item->method->collective,
+					PSD_WHERE_WORKERS,
+					PSD_WHERE_WORKERS,
+					{.buffer = buffer},
+					{.buffer = buffer}};
 	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, before, PSD_NO_OP);
 
 	if (buffer == PSD_BUFFER_LEFT)

@@ -3,10 +3,10 @@
  * feedback). Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
 #include "engine/program/program_builder.h"
 
-static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_PACKED,
-				    PSD_BUFFER_PACKED_PARTS};
-static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PACKED_SUM,
-				      PSD_BUFFER_PACKED_SUM};
+static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_VIEW(PACKED),
+				    PSD_VIEW(PACKED_PARTS)};
+static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_VIEW(PACKED_SUM),
+				      PSD_VIEW(PACKED_SUM)};
 
 static uint64_t whole_bytes(const struct psd_builder *b, const struct psd_stage *stage, enum psd_buffer buffer)
 {
@@ -41,8 +41,8 @@ static uint32_t add_pack(struct psd_builder *b, const struct psd_stage *stage)
 				  velocity_bytes + packed_bytes(b, stage));
 
 	op.turn = PSD_TURN_BEFORE_LAYERS;
-	op.source = PSD_BUFFER_GRADIENT;
-	op.target = PSD_BUFFER_PACKED;
+	op.source.buffer = PSD_BUFFER_GRADIENT;
+	op.target.buffer = PSD_BUFFER_PACKED;
 	const uint32_t pack = psd_builder_add_op(b, &op);
 	psd_builder_after(b, pack, stage->gradient);
 	psd_builder_after(b, pack, b->gate_backward);
@@ -61,8 +61,8 @@ static uint32_t add_repack(struct psd_builder *b, const struct psd_stage *stage)
 	const uint64_t added_bytes = plan->compression->adds_all ? sum_bytes : part_bytes;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_REPACK, PSD_WHERE_SHARDS);
 
-	op.source = PSD_BUFFER_PACKED_PARTS;
-	op.target = PSD_BUFFER_PACKED_SUM;
+	op.source.buffer = PSD_BUFFER_PACKED_PARTS;
+	op.target.buffer = PSD_BUFFER_PACKED_SUM;
 	op.bytes = plan->layout.workers * added_bytes + sum_bytes;
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	return psd_builder_add_op(b, &op);
@@ -73,8 +73,8 @@ static uint32_t add_unpack(struct psd_builder *b, const struct psd_stage *stage,
 	struct psd_op op =
 		device_op(b, stage, PSD_OP_UNPACK, whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + packed_bytes(b, stage));
 
-	op.source = PSD_BUFFER_PACKED_SUM;
-	op.target = PSD_BUFFER_GRADIENT;
+	op.source.buffer = PSD_BUFFER_PACKED_SUM;
+	op.target.buffer = PSD_BUFFER_GRADIENT;
 	const uint32_t unpack = psd_builder_add_op(b, &op);
 	psd_builder_after(b, unpack, arrived);
 	psd_builder_after(b, unpack, b->gate_pulled);

@@ -13,20 +13,23 @@ static struct routes routes_of(const struct psd_builder *b, enum psd_where sende
 	const bool are_leaders = senders == PSD_WHERE_LEADERS, is_summed = b->plan->workers_update;
 
 	return (struct routes){{are_leaders ? &psd_leader_push : &psd_push, senders, PSD_WHERE_SHARDS,
-				PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
-			       {are_leaders ? &psd_leader_pull : &psd_pull, PSD_WHERE_SHARDS, senders,
-				is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PART,
-				is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER}};
+				PSD_VIEW(GRADIENT), PSD_VIEW(RECEIVED)},
+			       {are_leaders ? &psd_leader_pull : &psd_pull,
+				PSD_WHERE_SHARDS,
+				senders,
+				{.buffer = is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PART},
+				{.buffer = is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER}}};
 }
 
-static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PSD_WHERE_LEADERS, PSD_BUFFER_GRADIENT,
-					   PSD_BUFFER_MEMBERS};
+static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PSD_WHERE_LEADERS, PSD_VIEW(GRADIENT),
+					   PSD_VIEW(MEMBERS)};
 
 static struct psd_route from_leader(const struct psd_builder *b)
 {
 	const enum psd_buffer buffer = b->plan->workers_update ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER;
 
-	return (struct psd_route){&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, buffer, buffer};
+	return (struct psd_route){
+		&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, {.buffer = buffer}, {.buffer = buffer}};
 }
 
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
@@ -138,10 +141,10 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 
 static uint32_t add_whole_slice(struct psd_builder *b, const struct psd_stage *stage)
 {
-	static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_GRADIENT,
-					    PSD_BUFFER_RECEIVED};
-	static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_PART,
-					      PSD_BUFFER_PARAMETER};
+	static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_VIEW(GRADIENT),
+					    PSD_VIEW(RECEIVED)};
+	static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_VIEW(PART),
+					      PSD_VIEW(PARAMETER)};
 	const struct psd_layout *layout = &b->plan->layout;
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;

@@ -1,8 +1,8 @@
 /* Sufficient factor broadcasting: every worker sends its factors to all others and rebuilds the gradient. */
 #include "engine/program/program_builder.h"
 
-static const struct psd_route to_all = {&psd_broadcast, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_BUFFER_FACTORS,
-					PSD_BUFFER_FACTORS};
+static const struct psd_route to_all = {&psd_broadcast, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_VIEW(FACTORS),
+					PSD_VIEW(FACTORS)};
 
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 {

@@ -9,8 +9,8 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 	const uint64_t elements = stage->item->subject.elements;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_GATHER, PSD_WHERE_WORKERS);
 
-	op.source = PSD_BUFFER_GRADIENT;
-	op.target = PSD_BUFFER_CHOSEN;
+	op.source.buffer = PSD_BUFFER_GRADIENT;
+	op.target.buffer = PSD_BUFFER_CHOSEN;
 	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
 		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
 		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
@@ -24,7 +24,7 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
-					PSD_BUFFER_CHOSEN, PSD_BUFFER_CHOSEN};
+					PSD_VIEW(CHOSEN), PSD_VIEW(CHOSEN)};
 	const uint64_t elements = stage->item->travelling;
 	struct psd_stage gathered = *stage;
 
@@ -39,7 +39,7 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_WHERE_WORKERS);
 
-	op.source = op.target = PSD_BUFFER_NORMS;
+	op.source.buffer = op.target.buffer = PSD_BUFFER_NORMS;
 	op.bytes = stage->item->subject.elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_NORMS);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t choose = psd_builder_add_op(b, &op);
@@ -52,7 +52,7 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
 static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
-					PSD_BUFFER_NORMS, PSD_BUFFER_NORMS};
+					PSD_VIEW(NORMS), PSD_VIEW(NORMS)};
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t n_ops = b->program.n_ops, final = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, final, PSD_NO_OP);

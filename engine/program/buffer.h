@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "engine/collectives/layout.h"
 #include "engine/encodings/encoding.h"
 
 enum psd_buffer {
@@ -49,23 +50,24 @@ enum psd_buffer {
 	PSD_BUFFERS
 };
 
-/* Number of values in a buffer of one item (bucket) on one host. */
-enum psd_extent {
-	PSD_EXTENT_ITEM,      /* all elements of an item (bucket) */
-	PSD_EXTENT_ROOT,      /* on the root of the item (bucket) all elements, on other hosts none */
-	PSD_EXTENT_PART,      /* on a shard its part of each slice, on other hosts none */
-	PSD_EXTENT_EACH_PART, /* on a shard its part of each slice, once for each worker; on other hosts none */
-	/* on a node's leader all elements, once for each other worker of the node; on other hosts none */
-	PSD_EXTENT_EACH_MEMBER,
-	PSD_EXTENT_BLOCKS,     /* all blocks of a compressed item (bucket) */
-	PSD_EXTENT_BLOCK_PART, /* on a shard the elements in its part of the blocks, on other hosts none */
-	/* on a shard its part of the blocks, once for each worker; on other hosts none */
-	PSD_EXTENT_EACH_BLOCK_PART,
+/* Values of an item (bucket), before an owner divides them among hosts. */
+enum psd_content {
+	PSD_CONTENT_ELEMENTS, /* elements of the item's (bucket's) slices, each slice divided for itself */
+	PSD_CONTENT_BLOCKS,   /* blocks of a compressed item (bucket) */
+	/* elements in the blocks of a compressed item (bucket), divided by blocks */
+	PSD_CONTENT_BLOCK_ELEMENTS,
 	/* left matrices of the item's (bucket's) tensors; a tensor without low-rank factors has all its elements here
 	 * */
-	PSD_EXTENT_LEFT,
-	PSD_EXTENT_RIGHT,	 /* right matrices of the item's (bucket's) tensors */
-	PSD_EXTENT_EACH_FACTORS, /* both factors of a linear layer's gradient, once for each worker */
+	PSD_CONTENT_LEFT,
+	PSD_CONTENT_RIGHT,   /* right matrices of the item's (bucket's) tensors */
+	PSD_CONTENT_FACTORS, /* both factors of a linear layer's gradient */
+};
+
+/* Number of times that a host with values has them. */
+enum psd_times {
+	PSD_TIMES_ONCE,
+	PSD_TIMES_SENDERS, /* once for each worker, or for each leader with a method that joins nodes */
+	PSD_TIMES_MEMBERS, /* once for each other worker of the node */
 };
 
 /* Number of copies of a buffer. Iterations that are executed at the same time (under way) use different copies, in
@@ -99,7 +101,11 @@ struct psd_buffer_row {
 	/* the values are encoded for the network; the buffer needs no memory if values are sent unencoded */
 	bool is_encoded;
 	enum psd_width width;
-	enum psd_extent extent;
+	enum psd_content content;
+	enum psd_owner owner; /* hosts that have the buffer's values; see psd_buffer_owner() */
+	/* The owner is that of the method: the workers that update the values (psd_method.updates). */
+	bool is_of_updates;
+	enum psd_times times;
 	enum psd_lifetime life;
 	/* Buffer for the same values, encoded for the network; it is used if that encoding is lossy. PSD_BUFFERS: the
 	 * values are never sent. */
@@ -109,6 +115,8 @@ struct psd_buffer_row {
 /* Table of buffers, indexed by enum psd_buffer. */
 extern const struct psd_buffer_row psd_buffers[PSD_BUFFERS];
 
+/* True if arriving values may be added to one sum instead of being kept once for each sender. Pure. */
+bool psd_buffer_is_sum(enum psd_buffer buffer);
 /* Widths from which a plan computes the bytes of the values in each buffer. */
 struct psd_widths {
 	unsigned precision_bytes;	 /* bytes of a value in the model's precision */

@@ -1,47 +1,7 @@
 /* Sums over items and buffers. Gaps between arrays are left out. */
 #include "engine/program/footprint.h"
 
-#include "engine/program/buffer.h"
-
-/* Elements of worker 0's parts of all slices. */
-static uint64_t part_elements(const struct psd_plan *plan, const struct psd_plan_item *item)
-{
-	uint64_t elements = 0;
-
-	for (unsigned s = 0; s < item->n_slices && psd_layout_is_shard(&plan->layout, 0); s++)
-		elements += psd_layout_part(&plan->layout, psd_plan_slice(item, s).elements,
-					    psd_layout_shard(&plan->layout, 0))
-				    .elements;
-	return elements;
-}
-
-static uint64_t part_blocks(const struct psd_plan *plan, const struct psd_plan_item *item)
-{
-	if (!psd_layout_is_shard(&plan->layout, 0))
-		return 0;
-	return psd_layout_part(&plan->layout, item->n_blocks, psd_layout_shard(&plan->layout, 0)).elements;
-}
-
-static uint64_t elements_of(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
-{
-	const struct psd_subject *subject = &item->subject;
-
-	switch (psd_buffers[buffer].extent) {
-	case PSD_EXTENT_ITEM: return subject->elements;
-	case PSD_EXTENT_ROOT: return item->root == 0 ? subject->elements : 0;
-	case PSD_EXTENT_PART:
-	case PSD_EXTENT_EACH_PART: return part_elements(plan, item);
-	case PSD_EXTENT_EACH_MEMBER: return psd_layout_n_led(&plan->layout, 0) * subject->elements;
-	case PSD_EXTENT_BLOCKS: return item->n_blocks;
-	case PSD_EXTENT_BLOCK_PART: return part_blocks(plan, item) * plan->block.elements;
-	case PSD_EXTENT_EACH_BLOCK_PART: return plan->layout.workers * part_blocks(plan, item);
-	case PSD_EXTENT_LEFT: return item->left;
-	case PSD_EXTENT_RIGHT: return item->right;
-	case PSD_EXTENT_EACH_FACTORS:
-		return (uint64_t)plan->layout.workers * subject->batch * (subject->columns + subject->rows);
-	}
-	return 0;
-}
+#include "engine/program/view.h"
 
 static uint64_t copies_of(enum psd_buffer buffer, uint64_t n_under_way)
 {
@@ -130,13 +90,14 @@ struct psd_footprint psd_footprint_make(const struct psd_program *program, uint6
 	for (unsigned i = 0; i < plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++) {
 			const enum psd_buffer buffer = (enum psd_buffer)b;
-			const bool is_sum = psd_buffers[b].extent == PSD_EXTENT_EACH_PART;
-			const unsigned value_bytes =
-				is_sum ? (unsigned)sizeof(float) : psd_plan_value_bytes(plan, buffer);
+			const bool is_sum = psd_buffer_is_sum(buffer);
+			const uint64_t value_bytes = is_sum ? sizeof(float)
+							    : psd_plan_times(plan, &plan->items[i], buffer, 0) *
+								      psd_plan_value_bytes(plan, buffer);
 
 			if (!is_kept(plan, &plan->items[i], buffer))
 				continue;
-			const uint64_t bytes = elements_of(plan, &plan->items[i], buffer) * value_bytes *
+			const uint64_t bytes = psd_plan_values(plan, &plan->items[i], buffer, 0) * value_bytes *
 					       copies_of(buffer, n_under_way);
 
 			if (buffer == PSD_BUFFER_HISTORY || buffer == PSD_BUFFER_SQUARES ||

@@ -25,6 +25,8 @@ struct psd_method {
 	 * synchronise only items (buckets) whose gradients can be computed from factors. A method without a buffer of
 	 * encoded values cannot use a lossy encoding. */
 	bool keeps[PSD_BUFFERS];
+	/* Owner of the elements that a device updates: each worker updates all elements, or its part of them. */
+	enum psd_owner updates;
 	enum psd_slicing slicing;
 	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
 	 * would equal another one, so plans do not consider it then. */

@@ -10,6 +10,7 @@
 #include "engine/collectives/layout.h"
 #include "engine/program/operation.h"
 #include "engine/program/plan.h"
+#include "engine/program/view.h"
 
 /* Hosts that execute an operation. PSD_WHERE_ROOT: the host op->payload.root; PSD_WHERE_GROUP: the hosts in
  * op->payload.group. */
@@ -35,9 +36,9 @@ struct psd_op {
 	 * most traffic sends in this operation. */
 	uint64_t bytes;
 	struct psd_payload payload; /* data of a send, receive or collective */
-	/* Buffers. A transfer reads `source` on the sender and writes `target` on the receiver. Operations of kind
-	 * CONVERT, COPY_OUT, COPY_IN, GATHER and CHOOSE read `source` and write `target`. */
-	enum psd_buffer source, target;
+	/* Values that the operation reads and writes. A transfer reads `source` on the sender and writes `target` on
+	 * the receiver; its payload says which elements. Updates leave both open: see psd_method.updates. */
+	struct psd_view source, target;
 	uint32_t match; /* PSD_OP_RECEIVE: number of the send operation whose messages it receives */
 	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
 	 * does nothing in the first `lag` iterations, which have no such gradient. */

@@ -91,12 +91,12 @@ struct psd_stage {
 	uint32_t gradient; /* number of the operation after which the gradient is complete */
 };
 
-/* Route of a transfer: the collective, the sending and the receiving hosts, and the buffers that are sent and
- * written. */
+/* Route of a transfer: the collective, the sending and the receiving hosts, and the values that leave a sender's memory
+ * and that arrive in a receiver's. */
 struct psd_route {
 	const struct psd_collective *collective;
 	enum psd_where from, to;
-	enum psd_buffer source, target;
+	struct psd_view source, target;
 };
 
 /* Numbers of the send operation and the receive operation of one transfer. */

@@ -49,38 +49,45 @@ static bool is_apart(const struct psd_builder *b, enum psd_buffer buffer)
 	return psd_buffers[buffer].is_on_device && b->plan->costs->has_own_memory;
 }
 
-/* Appends the operation `op`, still without buffers and duration, as a copy of the values that travel for a buffer,
+/* Returns the view of the same values in the buffer that transfers use. */
+static struct psd_view on_wire(const struct psd_builder *b, struct psd_view view)
+{
+	return (struct psd_view){psd_buffer_on_wire(view.buffer, b->plan->wire), view.owner};
+}
+
+/* Appends the operation `op`, still without views and duration, as a copy of the values that travel for a view,
  * after operation `before`. Returns it; returns `before` if the buffer is in the host's memory, so that no copy is
  * needed. */
-static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffer buffer, uint64_t elements,
+static uint32_t add_copy(struct psd_builder *b, struct psd_op op, struct psd_view view, uint64_t elements,
 			 uint32_t before)
 {
-	if (!is_apart(b, buffer) || elements == 0)
+	if (!is_apart(b, view.buffer) || elements == 0)
 		return before;
-	op.source = op.target = psd_buffer_on_wire(buffer, b->plan->wire);
-	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source);
+	op.source = op.target = on_wire(b, view);
+	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source.buffer);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
 	return copy;
 }
 
-/* Appends a conversion from one buffer to another, after operation `before`: on the device if the values are there, at
+/* Appends a conversion from one view to another, after operation `before`: on the device if the values are there, at
  * the rate of updates, otherwise on the host's processor, at the rate of sums. Returns it; `before` if no conversion is
  * needed. */
 static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
-			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
+			    struct psd_view source, struct psd_view target, uint64_t elements, uint32_t before)
 {
 	const struct psd_host_costs *host = &b->plan->system->host;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_CONVERT, where);
 	op.resource = is_there ? op.resource : PSD_RESOURCE_CPU;
-	if (source == target || elements == 0)
+	if (source.buffer == target.buffer || elements == 0)
 		return before;
-	if (is_there && psd_buffers[target].is_encoded)
+	if (is_there && psd_buffers[target.buffer].is_encoded)
 		op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.source = source;
 	op.target = target;
-	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
+	op.bytes = elements *
+		   (psd_plan_value_bytes(b->plan, source.buffer) + psd_plan_value_bytes(b->plan, target.buffer));
 	op.work_sec = is_there ? psd_builder_sec(b, op.kind, (double)op.bytes)
 			       : psd_cost_bytes_sec((double)op.bytes, host->reduce_bps);
 	if (is_there)
@@ -93,8 +100,8 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 uint32_t psd_builder_add_leaving(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				 uint64_t elements, uint32_t before, uint32_t gate)
 {
-	const uint32_t encoded = add_convert(b, stage, route->from, is_apart(b, route->source), route->source,
-					     psd_buffer_on_wire(route->source, b->plan->wire), elements, before);
+	const uint32_t encoded = add_convert(b, stage, route->from, is_apart(b, route->source.buffer), route->source,
+					     on_wire(b, route->source), elements, before);
 	if (encoded != before)
 		psd_builder_after(b, encoded, gate);
 	const uint32_t out =
@@ -112,9 +119,8 @@ uint32_t psd_builder_add_arrival(struct psd_builder *b, const struct psd_stage *
 		add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, route->to), route->target, elements, arrived);
 	if (in != arrived)
 		psd_builder_after(b, in, gate);
-	const uint32_t decoded =
-		add_convert(b, stage, route->to, is_apart(b, route->target),
-			    psd_buffer_on_wire(route->target, b->plan->wire), route->target, elements, in);
+	const uint32_t decoded = add_convert(b, stage, route->to, is_apart(b, route->target.buffer),
+					     on_wire(b, route->target), route->target, elements, in);
 	if (decoded != in)
 		psd_builder_after(b, decoded, gate);
 	return decoded;
@@ -142,9 +148,9 @@ struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_s
 
 	op.payload.collective = route->collective;
 	op.payload.elements = elements;
-	op.source = psd_buffer_on_wire(route->source, b->plan->wire);
-	op.target = psd_buffer_on_wire(route->target, b->plan->wire);
-	op.payload.value_bytes = psd_plan_value_bytes(b->plan, op.source);
+	op.source = on_wire(b, route->source);
+	op.target = on_wire(b, route->target);
+	op.payload.value_bytes = psd_plan_value_bytes(b->plan, op.source.buffer);
 	op.bytes = elements * op.payload.value_bytes;
 	return op;
 }
@@ -163,6 +169,14 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 	return (struct psd_message){send, psd_builder_add_op(b, &op)};
 }
 
+/* Bytes of the values that travel for an item, on the host that updates most of them. */
+static uint64_t updated_bytes(const struct psd_builder *b, const struct psd_stage *stage)
+{
+	const uint64_t parts = psd_layout_parts(&b->plan->layout, stage->item->method->updates);
+
+	return (stage->item->travelling + parts - 1) / parts * b->plan->value_bytes;
+}
+
 /* Appends the operation that computes the sum of squares of a gradient, which takes the time of reading it once. */
 static void add_measure(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, uint32_t gradient)
 {
@@ -170,7 +184,7 @@ static void add_measure(struct psd_builder *b, const struct psd_stage *stage, en
 
 	if (b->clip == PSD_NO_OP)
 		return;
-	op.bytes = stage->item->travelling * b->plan->value_bytes;
+	op.bytes = updated_bytes(b, stage);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	op.lag = b->plan->staleness;
 	const uint32_t measure = psd_builder_add_op(b, &op);
@@ -185,7 +199,7 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 {
 	const struct psd_host_costs *host = &b->plan->system->host;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, where);
-	op.bytes = stage->item->travelling * b->plan->value_bytes;
+	op.bytes = updated_bytes(b, stage);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	if (b->plan->layout.workers > 1)
 		op.work_sec += stage->item->n_tensors * host->tensor_sec;

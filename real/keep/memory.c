@@ -42,13 +42,14 @@ static bool is_shard(const struct psd_memory *memory)
 	return psd_layout_is_shard(&memory->plan->layout, memory->host);
 }
 
+static const struct psd_plan_item *item_of(const struct psd_memory *memory, unsigned item)
+{
+	return &memory->plan->items[item];
+}
+
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
-	const struct psd_layout *layout = &memory->plan->layout;
-	const struct psd_range whole = psd_plan_slice(&memory->plan->items[item], slice);
-	const struct psd_range part = psd_layout_part(layout, whole.elements, psd_layout_shard(layout, memory->host));
-
-	return (struct psd_range){whole.first + part.first, part.elements};
+	return psd_plan_owned(memory->plan, item_of(memory, item), slice, PSD_OWNER_SHARDS, memory->host);
 }
 
 /* Elements of this host's parts of the slices before this one. */
@@ -64,11 +65,9 @@ static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsi
 /* Gradients that a shard keeps apart: one for each worker, or for each leader. */
 static unsigned received_parts(const struct psd_memory *memory, unsigned item)
 {
-	const struct psd_layout *layout = &memory->plan->layout;
-
-	if (memory->adds_arrivals)
-		return 1;
-	return memory->plan->items[item].method->joins_nodes ? layout->nodes : layout->workers;
+	return memory->adds_arrivals
+		       ? 1
+		       : psd_plan_times(memory->plan, item_of(memory, item), PSD_BUFFER_RECEIVED, memory->host);
 }
 
 /* Index of this worker's among them. */
@@ -97,34 +96,23 @@ static uint64_t top_elements(const struct psd_memory *memory, const struct psd_s
 
 struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item)
 {
-	const struct psd_layout *layout = &memory->plan->layout;
-
-	return psd_layout_part(layout, memory->plan->items[item].n_blocks, psd_layout_shard(layout, memory->host));
+	return psd_plan_owned_blocks(memory->plan, item_of(memory, item), PSD_OWNER_SHARDS, memory->host);
 }
 
+/* Values of all senders, with gaps between those that are read together. */
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
 {
-	const struct psd_plan_item *item = &memory->plan->items[i];
+	const struct psd_plan_item *item = item_of(memory, i);
+	const uint64_t times = psd_plan_times(memory->plan, item, buffer, memory->host);
 	const uint64_t tops = top_elements(memory, &item->subject);
 
-	switch (psd_buffers[buffer].extent) {
-	case PSD_EXTENT_ITEM: return item->subject.elements;
-	case PSD_EXTENT_ROOT: return memory->host == item->root ? item->subject.elements : 0;
-	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
-	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
-	case PSD_EXTENT_EACH_MEMBER:
-		return psd_layout_n_led(&memory->plan->layout, memory->host) * spaced(item->subject.elements);
-	case PSD_EXTENT_BLOCKS: return item->n_blocks;
-	case PSD_EXTENT_BLOCK_PART:
-		return is_shard(memory) ? psd_memory_own_blocks(memory, i).elements * memory->plan->block.elements : 0;
-	case PSD_EXTENT_EACH_BLOCK_PART:
-		return is_shard(memory) ? memory->plan->layout.workers * psd_memory_own_blocks(memory, i).elements : 0;
-	case PSD_EXTENT_LEFT: return item->left;
-	case PSD_EXTENT_RIGHT: return item->right;
-	case PSD_EXTENT_EACH_FACTORS:
-		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
-	}
-	return 0;
+	if (psd_buffer_is_sum(buffer))
+		return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
+	if (psd_buffers[buffer].content == PSD_CONTENT_FACTORS)
+		return spaced(tops) + times * item->subject.batch * item->subject.rows;
+	if (psd_buffers[buffer].times == PSD_TIMES_MEMBERS)
+		return times * spaced(item->subject.elements);
+	return times * psd_plan_values(memory->plan, item, buffer, memory->host);
 }
 
 static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer buffer)
@@ -140,7 +128,7 @@ static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer bu
 /* Values that are added on arrival are not rounded. */
 static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buffer)
 {
-	if (psd_buffers[buffer].extent == PSD_EXTENT_EACH_PART && memory->adds_arrivals)
+	if (psd_buffer_is_sum(buffer) && memory->adds_arrivals)
 		return sizeof(float);
 	return psd_plan_value_bytes(memory->plan, buffer);
 }
@@ -497,31 +485,24 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	const uint64_t slice_first = psd_plan_slice(&memory->plan->items[item], op->slice).first;
 	const struct psd_range of_item = {slice_first + range.first, range.elements};
 
-	assert(psd_buffers[buffer].on_wire < PSD_BUFFERS);
-	switch (psd_buffers[buffer].extent) {
-	case PSD_EXTENT_ITEM:
-	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, segments);
-	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, segments);
-	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, segments);
-	case PSD_EXTENT_LEFT:
-	case PSD_EXTENT_RIGHT:
-	case PSD_EXTENT_BLOCKS:
-		segments[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
-					     range.elements * value_bytes(memory, buffer)};
-		return 1;
-	case PSD_EXTENT_EACH_BLOCK_PART:
-		segments[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
-					     range.elements * value_bytes(memory, buffer)};
-		return 1;
-	case PSD_EXTENT_BLOCK_PART: break; /* never sent */
-	case PSD_EXTENT_EACH_MEMBER:
-		segments[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
-					     range.elements * value_bytes(memory, buffer)};
-		return 1;
-	case PSD_EXTENT_EACH_PART:
-		segments[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
-					     range.elements * value_bytes(memory, buffer)};
-		return 1;
-	}
-	return 0;
+	const struct psd_buffer_row *row = &psd_buffers[buffer];
+	void *first = NULL;
+
+	assert(row->on_wire < PSD_BUFFERS);
+	if (row->content == PSD_CONTENT_FACTORS)
+		return find_factors(memory, buffer, item, iteration, sender, segments);
+	if (row->content == PSD_CONTENT_ELEMENTS && row->times == PSD_TIMES_ONCE)
+		return row->owner == PSD_OWNER_SHARDS
+			       ? find_part(memory, item, op->slice, of_item, segments)
+			       : find_elements(memory, buffer, item, iteration, of_item, segments);
+	if (row->times == PSD_TIMES_MEMBERS)
+		first = psd_memory_member(memory, item, op->slice, iteration, sender);
+	else if (psd_buffer_is_sum(buffer))
+		first = psd_memory_received(memory, item, op->slice, iteration, sender);
+	else if (row->times == PSD_TIMES_SENDERS)
+		first = psd_memory_packed_part(memory, item, iteration, sender);
+	else
+		first = psd_memory_blocks(memory, buffer, item, iteration, range.first);
+	segments[0] = (struct iovec){first, range.elements * value_bytes(memory, buffer)};
+	return 1;
 }

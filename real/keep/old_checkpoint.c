@@ -230,7 +230,7 @@ static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigne
 static bool may_keep(const struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
 {
 	return old->shard_map.places[tensor].is_known &&
-	       (psd_buffers[buffer].extent != PSD_EXTENT_BLOCK_PART || old->shard_map.block.elements > 0);
+	       (psd_buffers[buffer].content != PSD_CONTENT_BLOCK_ELEMENTS || old->shard_map.block.elements > 0);
 }
 
 bool psd_old_checkpoint_keeps(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
@@ -267,16 +267,14 @@ enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum
 enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
 {
-	const enum psd_extent extent = psd_buffers[buffer].extent;
-	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
 	enum psd_status status = PSD_OK;
 
 	for (uint64_t done = 0; done < range.elements && !status;) {
 		const struct psd_shard_map_run run =
-			psd_shard_map_find(&old->shard_map, extent, tensor, range.first + done);
+			psd_shard_map_find(&old->shard_map, buffer, tensor, range.first + done);
 		const uint64_t left = range.elements - done, n = run.elements < left ? run.elements : left;
 
-		status = psd_old_checkpoint_read_run(old, buffer, is_spread ? run.host : host, tensor,
+		status = psd_old_checkpoint_read_run(old, buffer, run.is_divided ? run.host : host, tensor,
 						     (struct psd_range){run.first, n}, to + done, err);
 		done += n;
 	}

@@ -217,16 +217,15 @@ static enum psd_status read_residual(struct reshaping *of, unsigned tensor, stru
 /* ---- filling the state ---- */
 
 /* Fills all elements of a tensor that this host has in a part of the state. */
-static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_part *part, enum psd_extent extent,
-				   unsigned tensor, read_fn *read, struct psd_error *err)
+static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_part *part, unsigned tensor,
+				   read_fn *read, struct psd_error *err)
 {
-	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
 	enum psd_status status = PSD_OK;
 	struct psd_shard_map_run run;
 
 	for (uint64_t e = 0; e < of->host->graph->tensors[tensor].elements && !status; e += run.elements) {
-		run = psd_shard_map_find(&of->own, extent, tensor, e);
-		if (is_spread && run.host != self_of(of))
+		run = psd_shard_map_find(&of->own, part->buffer, tensor, e);
+		if (run.is_divided && run.host != self_of(of))
 			continue;
 		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
 		status = read(of, tensor, (struct psd_range){e, run.elements}, of->values, err);
@@ -338,8 +337,7 @@ static bool uses(const struct reshaping *of, const struct psd_state_part *part)
 {
 	const struct psd_plan_item *item = &of->host->plan->items[part->item];
 
-	if (psd_buffers[part->buffer].extent == PSD_EXTENT_PART ||
-	    psd_buffers[part->buffer].extent == PSD_EXTENT_BLOCK_PART)
+	if (psd_buffers[part->buffer].owner == PSD_OWNER_SHARDS)
 		return true;
 	return item->method->has_root ? item->root == self_of(of) : psd_layout_is_worker(of->host->layout, self_of(of));
 }
@@ -353,7 +351,7 @@ static enum psd_status fill_part(struct reshaping *of, const struct psd_state_pa
 	for (unsigned n = 0; n < item->n_tensors && !status && part->buffer == PSD_BUFFER_RIGHT; n++)
 		status = fill_right(of, part, item->tensors[n], err);
 	for (unsigned n = 0; n < item->n_tensors && !status && read; n++)
-		status = fill_tensor(of, part, psd_buffers[part->buffer].extent, item->tensors[n], read, err);
+		status = fill_tensor(of, part, item->tensors[n], read, err);
 	return status;
 }
 

@@ -50,7 +50,8 @@ static bool take_item(struct psd_shard_map *shard_map, const struct psd_plan *pl
 					    .n_tensors = item->n_tensors,
 					    .n_slices = item->n_slices,
 					    .has_root = item->method->has_root,
-					    .root = item->root};
+					    .root = item->root,
+					    .updates = item->method->updates};
 	for (unsigned n = 0; made->tensors && n < item->n_tensors; n++)
 		made->tensors[n] = psd_plan_tensor(plan, item, n);
 	return made->tensors;
@@ -108,6 +109,8 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 		psd_text_add(text, "/%u", item->n_slices);
 		if (item->has_root)
 			psd_text_add(text, "@%u", item->root);
+		if (item->updates == PSD_OWNER_WORKERS)
+			psd_text_add(text, "*");
 	}
 }
 
@@ -192,6 +195,7 @@ static void read_item(struct psd_shard_map *shard_map, unsigned **room, struct r
 	item.has_root = takes(reader, '@');
 	if (item.has_root)
 		item.root = read_number(reader, 0, psd_layout_hosts(&shard_map->layout) - 1);
+	item.updates = takes(reader, '*') ? PSD_OWNER_WORKERS : PSD_OWNER_ALL;
 	if (reader->is_wrong)
 		return;
 	*room += item.n_tensors;
@@ -241,9 +245,10 @@ static unsigned find_part(uint64_t elements, unsigned n, uint64_t element)
 
 /* The slice with an element; slices below `rest` have one element more. As psd_plan_slice(). */
 static struct psd_shard_map_run find_in_slices(const struct psd_shard_map *shard_map,
-					       const struct psd_shard_map_item *item, uint64_t element)
+					       const struct psd_shard_map_item *item, enum psd_owner owner,
+					       uint64_t element)
 {
-	const unsigned n = shard_map->layout.shards;
+	const unsigned n = psd_layout_parts(&shard_map->layout, owner);
 	const uint64_t small = item->elements / item->n_slices, rest = item->elements % item->n_slices;
 	const bool is_large = element < rest * (small + 1);
 	const uint64_t elements = is_large ? small + 1 : small; /* in the slice */
@@ -251,54 +256,59 @@ static struct psd_shard_map_run find_in_slices(const struct psd_shard_map *shard
 	const uint64_t larger_before = is_large ? behind / elements : rest;
 	const uint64_t smaller_before = is_large ? 0 : behind / elements;
 	const uint64_t inside = behind % elements;
-	const unsigned shard = find_part(elements, n, inside);
-	const struct psd_range part = psd_range_part(elements, n, shard);
+	const unsigned p = find_part(elements, n, inside);
+	const struct psd_range part = psd_range_part(elements, n, p);
 
 	return (struct psd_shard_map_run){
-		.host = psd_layout_shard_host(&shard_map->layout, shard),
-		.first = larger_before * psd_range_part(small + 1, n, shard).elements +
-			 smaller_before * psd_range_part(small, n, shard).elements + (inside - part.first),
+		.is_divided = true,
+		.host = psd_layout_part_host(&shard_map->layout, owner, p),
+		.first = larger_before * psd_range_part(small + 1, n, p).elements +
+			 smaller_before * psd_range_part(small, n, p).elements + (inside - part.first),
 		.elements = part.first + part.elements - inside,
 	};
 }
 
 /* Whole blocks are contiguous; a tensor's last block may be shorter and ends its run. */
 static struct psd_shard_map_run find_in_blocks(const struct psd_shard_map *shard_map,
-					       const struct psd_shard_map_item *item,
+					       const struct psd_shard_map_item *item, enum psd_owner owner,
 					       const struct psd_shard_map_place *place, uint64_t element)
 {
-	const unsigned n = shard_map->layout.shards;
+	const unsigned n = psd_layout_parts(&shard_map->layout, owner);
 	const uint64_t block = place->first_block + element / shard_map->block.elements;
-	const unsigned shard = find_part(item->n_blocks, n, block);
-	const struct psd_range part = psd_range_part(item->n_blocks, n, shard);
+	const unsigned p = find_part(item->n_blocks, n, block);
+	const struct psd_range part = psd_range_part(item->n_blocks, n, p);
 	const uint64_t inside = element % shard_map->block.elements;
 
 	return (struct psd_shard_map_run){
-		.host = psd_layout_shard_host(&shard_map->layout, shard),
+		.is_divided = true,
+		.host = psd_layout_part_host(&shard_map->layout, owner, p),
 		.first = (block - part.first) * shard_map->block.elements + inside,
 		.elements = (part.first + part.elements - block) * shard_map->block.elements - inside,
 	};
 }
 
-static struct psd_shard_map_run find_in_item(const struct psd_shard_map *shard_map, enum psd_extent extent,
+static struct psd_shard_map_run find_in_item(const struct psd_shard_map *shard_map, enum psd_buffer buffer,
 					     unsigned tensor, uint64_t element)
 {
 	const struct psd_shard_map_place *place = &shard_map->places[tensor];
 	const struct psd_shard_map_item *item = &shard_map->items[place->item];
 
-	if (extent == PSD_EXTENT_PART)
-		return find_in_slices(shard_map, item, place->first + element);
-	if (extent == PSD_EXTENT_BLOCK_PART)
-		return find_in_blocks(shard_map, item, place, element);
-	assert(extent == PSD_EXTENT_ITEM || extent == PSD_EXTENT_ROOT);
+	const struct psd_buffer_row *row = &psd_buffers[buffer];
+	const enum psd_owner owner = row->is_of_updates ? item->updates : row->owner;
+
+	if (row->content == PSD_CONTENT_BLOCK_ELEMENTS)
+		return find_in_blocks(shard_map, item, owner, place, element);
+	assert(row->content == PSD_CONTENT_ELEMENTS);
+	if (owner == PSD_OWNER_SHARDS || owner == PSD_OWNER_WORKERS)
+		return find_in_slices(shard_map, item, owner, place->first + element);
 	return (struct psd_shard_map_run){.first = place->first + element, .elements = UINT64_MAX};
 }
 
-struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_extent extent,
+struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_buffer buffer,
 					    unsigned tensor, uint64_t element)
 {
 	const uint64_t left = shard_map->graph->tensors[tensor].elements - element;
-	struct psd_shard_map_run run = find_in_item(shard_map, extent, tensor, element);
+	struct psd_shard_map_run run = find_in_item(shard_map, buffer, tensor, element);
 
 	run.elements = run.elements < left ? run.elements : left;
 	return run;

@@ -5,8 +5,8 @@
  *
  * workers 4, on a node 2, servers 0, block 0, rank 0, local 0, adaptive 0: 3,2/7 1/2 0/1@2
  *
- * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, and "@" with
- * the number of its root if it has one. "on a node" is the number of workers of a node, "rank" the number of columns of
+ * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, "@" with the
+ * number of its root if it has one, and "*" if each worker updates a part. "on a node" is the number of workers of a node, "rank" the number of columns of
  * the left low-rank factors. */
 #ifndef PSD_REAL_SHARD_MAP_H
 #define PSD_REAL_SHARD_MAP_H
@@ -23,7 +23,8 @@ struct psd_shard_map_item {
 	uint64_t elements, n_blocks;
 	unsigned n_slices;
 	bool has_root;
-	unsigned root; /* if has_root: number of the root, the host that updates the item (bucket) */
+	unsigned root;		/* if has_root: number of the root, the host that updates the item (bucket) */
+	enum psd_owner updates; /* owner of the elements that a device updates, see struct psd_method */
 };
 
 /* Position of one tensor in the item (bucket) to which it belongs. */
@@ -65,17 +66,17 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 
 /* Run of elements: consecutive elements of a tensor that are also consecutive in a buffer. */
 struct psd_shard_map_run {
-	/* If the buffer is distributed over shards: number of the host in whose buffer the elements are. */
-	unsigned host;
+	bool is_divided; /* each host has other elements; false: a host with the buffer has all elements */
+	unsigned host;	 /* if is_divided: number of the host in whose buffer the elements are */
 	/* Index of the first of these elements in that host's buffer of the item (bucket), from 0. */
 	uint64_t first;
 	uint64_t elements; /* number of these elements, >= 1 */
 };
 
 /* Finds element number `element` (from 0) of a tensor, which must belong to an item (bucket). Returns the longest run
- * of elements that begins with it. extent: distribution of the buffer. Either one host has all elements of an item, or
- * each shard has a part of the item's slices or compressed blocks. Pure. */
-struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_extent extent,
+ * of elements that begins with it in a buffer. Either a host has all elements of an item, or each shard or worker has a
+ * part of the item's slices or compressed blocks. Pure. */
+struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_buffer buffer,
 					    unsigned tensor, uint64_t element);
 
 #endif

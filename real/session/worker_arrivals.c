@@ -112,7 +112,7 @@ static enum psd_acceptance expect_message(struct psd_worker *worker, unsigned pe
 		return acceptance;
 	destination->n_segments = psd_worker_segments(worker, (struct psd_task){head->iteration, head->op}, peer,
 						      worker->host.self, destination->segments);
-	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->host.memory.adds_arrivals) {
+	if (psd_buffer_is_sum(op->target.buffer) && worker->host.memory.adds_arrivals) {
 		destination->added = worker->host.plan->wire->is_lossy ? worker->host.plan->wire : &psd_encoding_fp32;
 		destination->is_of_floats = true;
 	}

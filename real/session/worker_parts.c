@@ -90,8 +90,8 @@ unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task ta
 					     psd_payload_bytes_between(&payload, worker->host.layout, from, to)};
 		return 1;
 	}
-	return psd_memory_find(&worker->host.memory, from == worker->host.self ? op->source : op->target, op,
-			       task.iteration, psd_payload_range(&payload, worker->host.layout, from, to), from,
+	return psd_memory_find(&worker->host.memory, from == worker->host.self ? op->source.buffer : op->target.buffer,
+			       op, task.iteration, psd_payload_range(&payload, worker->host.layout, from, to), from,
 			       segments);
 }
 

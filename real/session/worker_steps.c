@@ -31,14 +31,14 @@ static unsigned find_pieces(const struct psd_worker *worker, struct psd_task tas
 					     psd_worker_step_bytes(worker, task, step)};
 		return 1;
 	}
-	return psd_memory_find(&worker->host.memory, op->target, op, task.iteration, step->sent, worker->host.self,
-			       segments);
+	return psd_memory_find(&worker->host.memory, op->target.buffer, op, task.iteration, step->sent,
+			       worker->host.self, segments);
 }
 
 /* Encoding of received values. */
 static const struct psd_encoding *encoding_of(const struct psd_worker *worker, struct psd_task task)
 {
-	const bool is_encoded = psd_buffers[worker->host.program->ops[task.op].target].is_encoded;
+	const bool is_encoded = psd_buffers[worker->host.program->ops[task.op].target.buffer].is_encoded;
 
 	return is_encoded ? worker->host.plan->wire : &psd_encoding_fp32;
 }

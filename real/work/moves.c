@@ -22,20 +22,11 @@ struct sides {
 static struct psd_range range_of(const struct psd_work *work, const struct psd_op *op)
 {
 	const struct psd_plan_item *item = &work->host->plan->items[op->item];
-	const struct psd_range slice = psd_plan_slice(item, op->slice);
-	const enum psd_extent extent = psd_buffers[op->source].extent;
 
-	if (extent == PSD_EXTENT_PART) {
-		const struct psd_range part = psd_memory_own_part(&work->host->memory, (unsigned)op->item, op->slice);
-
-		return (struct psd_range){part.first - slice.first, part.elements};
-	}
-	if (extent == PSD_EXTENT_BLOCKS || extent == PSD_EXTENT_LEFT || extent == PSD_EXTENT_RIGHT)
-		return (struct psd_range){0, psd_memory_elements(&work->host->memory, (unsigned)op->item, op->source)};
 	if (item->method->keeps[PSD_BUFFER_CHOSEN])
 		return (struct psd_range){0, psd_chunk_selection_elements(psd_work_selection(work), work->host->plan,
 									  (unsigned)op->item)};
-	return (struct psd_range){0, slice.elements};
+	return psd_view_range(work->host->plan, item, op->slice, op->source, work->host->self);
 }
 
 /* True if the device has them; else they are in host memory. */
@@ -52,15 +43,15 @@ static const struct psd_kernels *kernels_of(const struct psd_work *work, const s
 static struct sides find_sides(const struct psd_work *work, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
-	const bool is_decoding = psd_buffers[op->source].is_encoded;
+	const bool is_decoding = psd_buffers[op->source.buffer].is_encoded;
 	const struct psd_range range = range_of(work, op);
 	const struct psd_memory *memory = works_on_device(op) ? work->host->on_device : &work->host->memory;
 	struct sides sides;
 
-	sides.n_plain = psd_memory_find(memory, is_decoding ? op->target : op->source, op, task.iteration, range,
-					sender, sides.plain);
-	sides.n_encoded = psd_memory_find(memory, is_decoding ? op->source : op->target, op, task.iteration, range,
-					  sender, sides.encoded);
+	sides.n_plain = psd_memory_find(memory, is_decoding ? op->target.buffer : op->source.buffer, op, task.iteration,
+					range, sender, sides.plain);
+	sides.n_encoded = psd_memory_find(memory, is_decoding ? op->source.buffer : op->target.buffer, op,
+					  task.iteration, range, sender, sides.encoded);
 	return sides;
 }
 
@@ -82,11 +73,11 @@ static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_rati
 static enum psd_status convert(const struct psd_work *work, const struct psd_op *op, struct sides *sides,
 			       float gradient_ratio, struct psd_error *err)
 {
-	const bool is_decoding = psd_buffers[op->source].is_encoded;
+	const bool is_decoding = psd_buffers[op->source.buffer].is_encoded;
 	unsigned at = 0;
 
 	for (unsigned p = 0; p < sides->n_plain; p++) {
-		const float ratio = ratio_of(is_decoding ? op->target : op->source, p, gradient_ratio);
+		const float ratio = ratio_of(is_decoding ? op->target.buffer : op->source.buffer, p, gradient_ratio);
 		void *plain = sides->plain[p].iov_base, *encoded = sides->encoded[at].iov_base;
 		const struct psd_conversion conversion = {
 			.encoding = work->host->plan->wire,
@@ -112,7 +103,7 @@ static enum psd_status spoil(const struct psd_work *work, const struct psd_op *o
 			     struct psd_error *err)
 {
 	const struct psd_encoding *wire = work->host->plan->wire;
-	const bool is_parameter = op->target == PSD_BUFFER_ENCODED_PARAMETER;
+	const bool is_parameter = op->target.buffer == PSD_BUFFER_ENCODED_PARAMETER;
 	const bool is_left_out = is_parameter && psd_work_scale(work, op)->is_skipped;
 	const bool is_looked_at = !is_parameter && work->host->plan->items[op->item].method->keeps[PSD_BUFFER_RECEIVED];
 
@@ -143,7 +134,7 @@ struct senders {
 
 static struct senders senders_of(const struct psd_work *work, const struct psd_op *op)
 {
-	if (psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS)
+	if (psd_buffers[op->source.buffer].content == PSD_CONTENT_FACTORS)
 		return (struct senders){0, work->host->layout->workers};
 	return (struct senders){work->host->self, work->host->self + 1};
 }
@@ -154,11 +145,11 @@ static bool is_good(const struct psd_work *work, struct psd_task task, unsigned 
 	const struct psd_encoding *wire = work->host->plan->wire;
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	struct iovec segments[PSD_SEGMENTS_MAX];
-	const unsigned n_segments = psd_memory_find(&work->host->memory, op->source, op, task.iteration,
+	const unsigned n_segments = psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration,
 						    range_of(work, op), sender, segments);
 	bool is = true;
 
-	if (op->source == PSD_BUFFER_ENCODED_PARAMETER)
+	if (op->source.buffer == PSD_BUFFER_ENCODED_PARAMETER)
 		return !isnan(wire->decode(*(const uint16_t *)segments[0].iov_base));
 	for (unsigned p = 0; p < n_segments && is; p++)
 		is = psd_values_are_finite(wire, segments[p].iov_base, elements_of(wire, &segments[p]));
@@ -169,7 +160,7 @@ static void judge_arrival(const struct psd_work *work, struct psd_task task)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	const struct senders senders = senders_of(work, op);
-	const bool is_of_each = psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS;
+	const bool is_of_each = psd_buffers[op->source.buffer].content == PSD_CONTENT_FACTORS;
 	const unsigned n_scales = is_of_each ? work->host->plan->items[op->item].n_slices : 1;
 	struct psd_scale *scales = psd_work_scale(work, op);
 	bool are_good = true;
@@ -190,7 +181,7 @@ static enum psd_status decode(const struct psd_work *work, struct psd_task task,
 
 	if (!works_on_device(op) || work->host->on_device == &work->host->memory)
 		judge_arrival(work, task);
-	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
+	if (scale->is_skipped && op->target.buffer == PSD_BUFFER_PARAMETER)
 		return PSD_OK; /* unchanged */
 	for (unsigned sender = senders.first; sender < senders.end; sender++) {
 		struct sides sides = find_sides(work, task, sender);
@@ -202,7 +193,7 @@ static enum psd_status decode(const struct psd_work *work, struct psd_task task,
 
 static enum psd_status convert_values(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	const bool is_decoding = psd_buffers[work->host->program->ops[task.op].source].is_encoded;
+	const bool is_decoding = psd_buffers[work->host->program->ops[task.op].source.buffer].is_encoded;
 
 	return (is_decoding ? decode : encode)(work, task, err);
 }
@@ -217,9 +208,10 @@ static enum psd_status copy_of(const struct psd_work *work, struct psd_task task
 	const struct psd_range range = range_of(work, op);
 	const bool is_out = op->resource == PSD_RESOURCE_COPY_OUT;
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
-	const unsigned n = psd_memory_find(&work->host->memory, op->source, op, task.iteration, range, sender, here);
+	const unsigned n =
+		psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration, range, sender, here);
 	const unsigned n_there =
-		psd_memory_find(work->host->on_device, op->source, op, task.iteration, range, sender, there);
+		psd_memory_find(work->host->on_device, op->source.buffer, op, task.iteration, range, sender, there);
 	enum psd_status status = PSD_OK;
 
 	assert(n == n_there);
@@ -238,9 +230,9 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	enum psd_status status = PSD_OK;
 
-	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source].is_encoded)
+	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source.buffer].is_encoded)
 		judge_arrival(work, task);
-	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
+	if (psd_buffers[op->source.buffer].content != PSD_CONTENT_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */
 	for (unsigned sender = 0; sender < work->host->layout->workers && !status; sender++)

@@ -216,8 +216,8 @@ static unsigned find_pieces(const struct psd_work *work, const struct psd_memory
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
 
-	return psd_memory_find(memory, op->target, op, task.iteration, (struct psd_range){0, op->payload.elements},
-			       work->host->self, segments);
+	return psd_memory_find(memory, op->target.buffer, op, task.iteration,
+			       (struct psd_range){0, op->payload.elements}, work->host->self, segments);
 }
 
 /* Never returns if the session was closed meanwhile: the caller's memory is gone. */

@@ -1,4 +1,4 @@
-/* Updates of whole tensors, and gradients that are rebuilt for them. */
+/* Updates of the elements that this host's device updates, and gradients that are rebuilt for them. */
 #include "real/work/solver.h"
 #include "real/work/work.h"
 
@@ -36,6 +36,7 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	const uint32_t made = task.iteration - op->lag;
 	const float *ratio = psd_work_clip_ratio(work);
 	const struct psd_update whole = update_of(host, item, made);
+	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	struct psd_moments moments = psd_memory_moments(host->on_device, i);
 	float *master = psd_memory_master(host->on_device, i);
 
@@ -43,22 +44,24 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
-		const uint64_t elements = host->graph->tensors[t].elements;
-		float *gradient = psd_memory_gradients(host->on_device, made)[t];
-		const struct psd_shrink shrink = {gradient, elements, ratio};
+		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
+		float *gradient = psd_memory_gradients(host->on_device, made)[t] + piece.first;
+		const struct psd_shrink shrink = {gradient, piece.elements, ratio};
 		const struct psd_apply run = {
 			.update = psd_solver_update_of(whole, &host->graph->tensors[t]),
-			.weight = master ? master : host->on_device->parameters[t],
+			.weight = (master ? master : host->on_device->parameters[t]) + piece.first,
 			.gradient = gradient,
 			.moments = moments,
-			.elements = elements,
+			.elements = piece.elements,
 		};
 
+		if (piece.elements == 0)
+			continue;
 		if (ratio)
 			PSD_TRY(psd_run_shrink(host->kind->kernels, host->device, &shrink, err));
 		PSD_TRY(psd_run_apply(host->kind->kernels, host->device, &run, err));
-		moments = psd_moments_from(moments, elements);
-		master = master ? master + elements : NULL;
+		moments = psd_moments_from(moments, piece.elements);
+		master = master ? master + piece.elements : NULL;
 	}
 	return PSD_OK;
 }

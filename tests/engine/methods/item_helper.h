@@ -28,8 +28,9 @@ static inline void add_operation(struct psd_text *text, const struct psd_program
 
 	psd_text_add(text, "%u %s on %s of %s", number, psd_ops[op->kind].name, operation_resources[op->resource],
 		     operation_hosts[op->where]);
-	if (op->source != op->target || op->source != PSD_BUFFER_PARAMETER)
-		psd_text_add(text, ", %s to %s", psd_buffers[op->source].name, psd_buffers[op->target].name);
+	if (op->source.buffer != op->target.buffer || op->source.buffer != PSD_BUFFER_PARAMETER)
+		psd_text_add(text, ", %s to %s", psd_buffers[op->source.buffer].name,
+			     psd_buffers[op->target.buffer].name);
 	for (uint32_t e = 0; e < op->n_dependencies; e++) {
 		const struct psd_edge edge = program->dependencies[op->first_dependency + e];
 

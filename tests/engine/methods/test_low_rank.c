@@ -168,7 +168,7 @@ Test(low_rank, a_lone_worker_applies_its_own_gradient)
 static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kind kind, enum psd_buffer source)
 {
 	for (uint32_t i = 0; i < item->made.program.n_ops; i++)
-		if (item->made.program.ops[i].kind == kind && item->made.program.ops[i].source == source)
+		if (item->made.program.ops[i].kind == kind && item->made.program.ops[i].source.buffer == source)
 			return &item->made.program.ops[i];
 	cr_assert(false, "no '%s' of '%s'", psd_ops[kind].name, psd_buffers[source].name);
 	return NULL;

@@ -400,7 +400,7 @@ EACH_PROGRAM(sequential_copies_nothing_out_before_backward_is_over)
 /* Decoding of received data; otherwise encoding of data to send. */
 static bool is_decoding(const struct psd_op *op)
 {
-	return op->kind == PSD_OP_CONVERT && psd_buffers[op->source].is_encoded;
+	return op->kind == PSD_OP_CONVERT && psd_buffers[op->source.buffer].is_encoded;
 }
 
 /* Transfers from servers to workers, at once or through leaders. */
@@ -622,13 +622,15 @@ EACH_PROGRAM(transfers_between_hosts_are_copied_where_devices_have_memory_of_the
 		    op->payload.collective == &psd_nccl_two_level) /* read and write there */
 			continue;
 		const uint64_t out_bytes = op->payload.elements * op->payload.value_bytes; /* a device encodes */
-		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;
+		const bool are_factors =
+			op->target.buffer == PSD_BUFFER_FACTORS || op->target.buffer == PSD_BUFFER_ENCODED_FACTORS;
 		const uint64_t in_bytes = are_factors ? n_senders * out_bytes : out_bytes;
-		if (is_of_device(op->source) && !brings_parts(op) && op->payload.collective != &psd_leader_push) {
+		if (is_of_device(op->source.buffer) && !brings_parts(op) &&
+		    op->payload.collective != &psd_leader_push) {
 			n_expected++;
 			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, out_bytes), "%s: operation %u", name, i);
 		}
-		if (is_of_device(op->target) && in_bytes > 0 && op->payload.collective != &psd_leader_pull) {
+		if (is_of_device(op->target.buffer) && in_bytes > 0 && op->payload.collective != &psd_leader_pull) {
 			n_expected++;
 			cr_assert(is_copied(program, op->kind == PSD_OP_SEND ? i + 1 : i, PSD_OP_COPY_IN, in_bytes),
 				  "%s: operation %u", name, i);
@@ -649,8 +651,8 @@ EACH_PROGRAM(messages_go_between_buffers_that_their_method_keeps)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 		if (op->kind == PSD_OP_SEND || op->kind == PSD_OP_RECEIVE || op->kind == PSD_OP_COLLECTIVE)
-			cr_assert(keeps(op, program, op->source) && keeps(op, program, op->target), "%s: operation %u",
-				  name, i);
+			cr_assert(keeps(op, program, op->source.buffer) && keeps(op, program, op->target.buffer),
+				  "%s: operation %u", name, i);
 	}
 }
 
@@ -810,7 +812,7 @@ static bool goes_before_layers(const struct psd_op *op)
 	return op->kind == PSD_OP_STEP || op->kind == PSD_OP_PACK || op->kind == PSD_OP_PROJECT ||
 	       op->kind == PSD_OP_FIT ||
 	       (op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE &&
-		!psd_buffers[op->source].is_encoded);
+		!psd_buffers[op->source.buffer].is_encoded);
 }
 
 EACH_PROGRAM(turns_follow_generation_or_the_forward_pass)
@@ -941,16 +943,18 @@ EACH_PROGRAM(rounded_transfers_are_converted_at_both_ends)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) && op->source != PSD_BUFFER_NORMS &&
-		    !is_compressed(plan, &plan->items[op->item])) {
+		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
+		    op->source.buffer != PSD_BUFFER_NORMS && !is_compressed(plan, &plan->items[op->item])) {
 			cr_assert_eq(op->payload.value_bytes, plan->wire->value_bytes, "%s", name);
-			cr_assert_eq(psd_plan_value_bytes(plan, op->target), plan->wire->value_bytes, "%s", name);
+			cr_assert_eq(psd_plan_value_bytes(plan, op->target.buffer), plan->wire->value_bytes, "%s",
+				     name);
 		}
 		if (op->kind != PSD_OP_CONVERT)
 			continue;
-		cr_assert_eq(psd_plan_value_bytes(plan, op->source) + psd_plan_value_bytes(plan, op->target), 4 + 2,
-			     "%s", name);
-		encoded_bytes[psd_buffers[op->source].is_encoded] += op->bytes;
+		cr_assert_eq(psd_plan_value_bytes(plan, op->source.buffer) +
+				     psd_plan_value_bytes(plan, op->target.buffer),
+			     4 + 2, "%s", name);
+		encoded_bytes[psd_buffers[op->source.buffer].is_encoded] += op->bytes;
 	}
 	cr_assert_eq(encoded_bytes[0] > 0, plan->wire->is_lossy, "%s", name);
 	cr_assert_eq(encoded_bytes[1] > 0, plan->wire->is_lossy, "%s", name);
@@ -990,15 +994,15 @@ EACH_PROGRAM(a_host_decodes_the_values_it_encodes)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *in = &program->ops[i];
 
-		if (in->kind != PSD_OP_CONVERT || !psd_buffers[in->source].is_encoded)
+		if (in->kind != PSD_OP_CONVERT || !psd_buffers[in->source.buffer].is_encoded)
 			continue;
 		for (uint32_t o = 0; o < program->n_ops; o++)
 			for (unsigned host = 0; host < 2; host++) {
 				const struct psd_op *out = &program->ops[o];
 
-				if (out->kind == PSD_OP_CONVERT && out->target == in->source && out->item == in->item &&
-				    out->slice == in->slice && psd_op_runs_on(in, layout, host) &&
-				    psd_op_runs_on(out, layout, host))
+				if (out->kind == PSD_OP_CONVERT && out->target.buffer == in->source.buffer &&
+				    out->item == in->item && out->slice == in->slice &&
+				    psd_op_runs_on(in, layout, host) && psd_op_runs_on(out, layout, host))
 					cr_assert(is_before_on(program, host, o, i), "%s: operation %u, host %u", name,
 						  i, host);
 			}
@@ -1011,14 +1015,15 @@ EACH_PROGRAM(devices_with_memory_of_their_own_convert_what_they_have)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		const enum psd_buffer plain = psd_buffers[op->source].is_encoded ? op->target : op->source;
+		const enum psd_buffer plain =
+			psd_buffers[op->source.buffer].is_encoded ? op->target.buffer : op->source.buffer;
 		const bool is_there = program->plan->costs->has_own_memory && psd_buffers[plain].is_on_device;
 
 		if (op->kind != PSD_OP_CONVERT)
 			continue;
 		cr_assert_eq(op->resource, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, "%s: operation %u", name,
 			     i);
-		if (is_there && !psd_buffers[op->source].is_encoded)
+		if (is_there && !psd_buffers[op->source.buffer].is_encoded)
 			cr_assert_lt(op->turn, program->ops[find_op(program, PSD_OP_BACKWARD, op->layer)].turn,
 				     "%s: operation %u", name, i);
 	}
@@ -1217,7 +1222,7 @@ static uint32_t find_of_item(const struct psd_program *program, unsigned item, e
 
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].item == (int)item && program->ops[i].kind == kind &&
-		    program->ops[i].source == source) {
+		    program->ops[i].source.buffer == source) {
 			cr_assert_eq(found, UINT32_MAX, "item %u: operations %u and %u", item, found, i);
 			found = i;
 		}
@@ -1278,7 +1283,7 @@ EACH_PROGRAM(in_sequence_sums_wait_for_all_left_matrices)
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			const bool is_own = op->item == program->ops[i].item;
-			const bool is_right = op->source == PSD_BUFFER_RIGHT;
+			const bool is_right = op->source.buffer == PSD_BUFFER_RIGHT;
 
 			if (op->kind == leaving && !is_own)
 				cr_assert_eq(is_before[o], is_sequential && !is_right, "%s: operation %u", name, i);

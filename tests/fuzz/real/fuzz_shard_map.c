@@ -11,13 +11,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { N_TENSORS = 4 };
 
 /* Elements of a tensor follow each other, in runs, on hosts that there are. */
-static void walk(const struct psd_shard_map *shard_map, enum psd_extent extent, unsigned tensor)
+static void walk(const struct psd_shard_map *shard_map, enum psd_buffer buffer, unsigned tensor)
 {
 	const uint64_t elements = shard_map->graph->tensors[tensor].elements;
 	struct psd_shard_map_run run;
 
 	for (uint64_t e = 0; e < elements; e += run.elements) {
-		run = psd_shard_map_find(shard_map, extent, tensor, e);
+		run = psd_shard_map_find(shard_map, buffer, tensor, e);
 		if (run.elements < 1 || run.elements > elements - e || run.host >= psd_layout_hosts(&shard_map->layout))
 			abort();
 	}
@@ -28,10 +28,10 @@ static void try_all(const struct psd_shard_map *shard_map)
 	for (unsigned t = 0; t < N_TENSORS; t++) {
 		if (!shard_map->places[t].is_known)
 			continue;
-		walk(shard_map, PSD_EXTENT_ITEM, t);
-		walk(shard_map, PSD_EXTENT_PART, t);
+		walk(shard_map, PSD_BUFFER_RESIDUAL, t);
+		walk(shard_map, PSD_BUFFER_PART, t);
 		if (shard_map->block.elements > 0)
-			walk(shard_map, PSD_EXTENT_BLOCK_PART, t);
+			walk(shard_map, PSD_BUFFER_PART_RESIDUAL, t);
 	}
 }
 

@@ -19,7 +19,7 @@ struct spot {
 };
 
 /* Position of each element of an item, by the parts in shards' memory. */
-static struct spot *spots_of(const struct training *training, unsigned item, enum psd_extent extent)
+static struct spot *spots_of(const struct training *training, unsigned item, enum psd_buffer buffer)
 {
 	const struct psd_plan *plan = &training->made.plan;
 	struct spot *spots = calloc(plan->items[item].subject.elements + 1, sizeof(*spots));
@@ -33,13 +33,13 @@ static struct spot *spots_of(const struct training *training, unsigned item, enu
 		uint64_t index = 0;
 
 		cr_assert_eq(psd_memory_init(&memory, &training->made.program, &options, &err), PSD_OK);
-		for (unsigned s = 0; s < plan->items[item].n_slices && extent == PSD_EXTENT_PART; s++) {
+		for (unsigned s = 0; s < plan->items[item].n_slices && buffer == PSD_BUFFER_PART; s++) {
 			const struct psd_range part = psd_memory_own_part(&memory, item, s);
 
 			for (uint64_t e = 0; e < part.elements; e++)
 				spots[part.first + e] = (struct spot){host, index++};
 		}
-		if (extent == PSD_EXTENT_BLOCK_PART) {
+		if (buffer == PSD_BUFFER_PART_RESIDUAL) {
 			const struct psd_range part = psd_memory_own_blocks(&memory, item);
 			const uint64_t block = plan->block.elements;
 			uint64_t before = 0, first = 0; /* blocks, and elements, of the tensors before */
@@ -64,14 +64,14 @@ static struct spot *spots_of(const struct training *training, unsigned item, enu
 	return spots;
 }
 
-static void check_tensor(const struct psd_shard_map *shard_map, enum psd_extent extent, unsigned tensor,
+static void check_tensor(const struct psd_shard_map *shard_map, enum psd_buffer buffer, unsigned tensor,
 			 const struct spot spots[], const char *what)
 {
 	const uint64_t elements = shard_map->graph->tensors[tensor].elements;
 	struct psd_shard_map_run run;
 
 	for (uint64_t e = 0; e < elements; e += run.elements) {
-		run = psd_shard_map_find(shard_map, extent, tensor, e);
+		run = psd_shard_map_find(shard_map, buffer, tensor, e);
 		cr_assert(run.elements >= 1 && run.elements <= elements - e, "%s", what);
 		for (uint64_t i = 0; i < run.elements; i++) {
 			cr_assert_eq(run.host, spots[e + i].host, "%s: element %lu of tensor %u", what, e + i, tensor);
@@ -81,7 +81,7 @@ static void check_tensor(const struct psd_shard_map *shard_map, enum psd_extent 
 	}
 }
 
-static void check(const char *system, unsigned workers, unsigned workers_per_node, enum psd_extent extent)
+static void check(const char *system, unsigned workers, unsigned workers_per_node, enum psd_buffer buffer)
 {
 	struct training *training = training_make(model, system, workers, workers_per_node, 2, 1, JOB);
 	const struct psd_plan *plan = &training->made.plan;
@@ -96,14 +96,14 @@ static void check(const char *system, unsigned workers, unsigned workers_per_nod
 	psd_shard_map_add(&again, &read);
 	cr_expect_str_eq(again.bytes, text.bytes);
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		struct spot *spots = spots_of(training, i, extent);
+		struct spot *spots = spots_of(training, i, buffer);
 		uint64_t first = 0;
 
 		for (unsigned n = 0; n < plan->items[i].n_tensors; n++) {
 			const unsigned t = psd_plan_tensor(plan, &plan->items[i], n);
 
-			check_tensor(&made, extent, t, spots + first, text.bytes);
-			check_tensor(&read, extent, t, spots + first, text.bytes);
+			check_tensor(&made, buffer, t, spots + first, text.bytes);
+			check_tensor(&read, buffer, t, spots + first, text.bytes);
 			first += plan->graph->tensors[t].elements;
 		}
 		free(spots);
@@ -117,11 +117,11 @@ static void check(const char *system, unsigned workers, unsigned workers_per_nod
 
 Test(shard_map, a_part_is_where_its_shard_has_it)
 {
-	check("sync: ps", 1, 1, PSD_EXTENT_PART);
-	check("sync: ps", 3, 1, PSD_EXTENT_PART);
-	check("sync: ps, servers: 2", 3, 1, PSD_EXTENT_PART);
-	check("sync: two-level-ps", 5, 2, PSD_EXTENT_PART);
-	check("sync: ps, servers: 8", 1, 1, PSD_EXTENT_PART);
+	check("sync: ps", 1, 1, PSD_BUFFER_PART);
+	check("sync: ps", 3, 1, PSD_BUFFER_PART);
+	check("sync: ps, servers: 2", 3, 1, PSD_BUFFER_PART);
+	check("sync: two-level-ps", 5, 2, PSD_BUFFER_PART);
+	check("sync: ps, servers: 8", 1, 1, PSD_BUFFER_PART);
 }
 
 /* Slices of two sizes, parts of three. */
@@ -131,18 +131,18 @@ Test(shard_map, slices_are_cut_each)
 		char system[96];
 
 		snprintf(system, sizeof(system), "sync: ps, pair: 4B, slice: %uB", slice_bytes);
-		check(system, 3, 1, PSD_EXTENT_PART);
+		check(system, 3, 1, PSD_BUFFER_PART);
 		snprintf(system, sizeof(system), "sync: ps, servers: 5, pair: 4B, slice: %uB", slice_bytes);
-		check(system, 2, 1, PSD_EXTENT_PART);
+		check(system, 2, 1, PSD_BUFFER_PART);
 	}
 }
 
 /* Blocks of 1,024 values, the last one of a tensor shorter. */
 Test(shard_map, blocks_are_cut_from_tensors)
 {
-	check("sync: ps, compress: {by: one-bit, block: 1024}", 3, 1, PSD_EXTENT_BLOCK_PART);
-	check("sync: ps, compress: {by: one-bit, block: 1024}", 4, 2, PSD_EXTENT_BLOCK_PART);
-	check("sync: ps, servers: 2, compress: {by: one-bit, block: 2048}", 2, 1, PSD_EXTENT_BLOCK_PART);
+	check("sync: ps, compress: {by: one-bit, block: 1024}", 3, 1, PSD_BUFFER_PART_RESIDUAL);
+	check("sync: ps, compress: {by: one-bit, block: 1024}", 4, 2, PSD_BUFFER_PART_RESIDUAL);
+	check("sync: ps, servers: 2, compress: {by: one-bit, block: 2048}", 2, 1, PSD_BUFFER_PART_RESIDUAL);
 }
 
 Test(shard_map, damaged_texts_are_refused)

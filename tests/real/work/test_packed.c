@@ -130,7 +130,7 @@ static uint32_t find_op(const struct group *group, enum psd_op_kind kind, unsign
 	uint32_t op = 0;
 
 	while (op < group->made.program.n_ops &&
-	       (ops[op].kind != kind || ops[op].item != (int)item || ops[op].source != source))
+	       (ops[op].kind != kind || ops[op].item != (int)item || ops[op].source.buffer != source))
 		op++;
 	cr_assert_lt(op, group->made.program.n_ops);
 	return op;
