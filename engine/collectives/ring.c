@@ -74,10 +74,10 @@ static unsigned periods_alike(unsigned n, unsigned period, unsigned from, unsign
  * its chunk over the hop before. The longest chain that begins on a hop and takes a number of hops waits on the slowest
  * of them. Over periods that are alike the sum grows by the same amount from each to the next, so that the longest
  * chain ends in the first or the last of them. */
-static double longest_from_sec(unsigned n, struct psd_members members, unsigned start, double chunk_bits,
+static double longest_from_sec(unsigned n_messages, struct psd_members members, unsigned start, double chunk_bits,
 			       const struct psd_links *links)
 {
-	const unsigned n_messages = 2 * (n - 1), period = period_of(members, links);
+	const unsigned n = members.n, period = period_of(members, links);
 	double chain_sec = 0.0, slowest_sec = 0.0, longest_sec = 0.0;
 	double period_chain_sec =
 		-1.0; /* chain_sec at the begin of the whole period before; negative: there was none */
@@ -104,25 +104,31 @@ static double longest_from_sec(unsigned n, struct psd_members members, unsigned 
 	return longest_sec;
 }
 
-static double longest_chain_sec(unsigned n, struct psd_members members, double chunk_bits,
+static double longest_chain_sec(unsigned n_messages, struct psd_members members, double chunk_bits,
 				const struct psd_links *links)
 {
-	const unsigned period = period_of(members, links), n_first = 2 * period < n ? 2 * period : n;
+	const unsigned n = members.n, period = period_of(members, links), n_first = 2 * period < n ? 2 * period : n;
 	double longest_sec = 0.0;
 
 	for (unsigned start = 0; start < n_first; start++)
-		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, links));
+		longest_sec = fmax(longest_sec, longest_from_sec(n_messages, members, start, chunk_bits, links));
 	for (unsigned start = n > 2 * period ? n - 2 * period : n_first; start < n; start++)
-		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, links));
+		longest_sec = fmax(longest_sec, longest_from_sec(n_messages, members, start, chunk_bits, links));
 	return longest_sec;
+}
+
+double psd_ring_steps_sec(const struct psd_payload *payload, struct psd_members members, unsigned n_steps,
+			  double transfer_sec, const struct psd_links *links)
+{
+	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / members.n;
+
+	return fmax(transfer_sec, longest_chain_sec(n_steps, members, chunk_bits, links));
 }
 
 double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			  const struct psd_links *links)
 {
-	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / members.n;
-
-	return fmax(transfer_sec, longest_chain_sec(members.n, members, chunk_bits, links));
+	return psd_ring_steps_sec(payload, members, 2 * (members.n - 1), transfer_sec, links);
 }
 
 unsigned psd_ring_period(struct psd_members members, unsigned per_rack)
@@ -131,14 +137,14 @@ unsigned psd_ring_period(struct psd_members members, unsigned per_rack)
 	return per_rack;
 }
 
-static uint64_t largest_of(uint64_t elements, struct psd_members members)
+uint64_t psd_ring_largest(uint64_t elements, struct psd_members members)
 {
 	return elements / members.n + (elements % members.n > 0);
 }
 
 #define AS_RING                                                                                                        \
 	.steps = steps, .step = step_of, .flow = flow_of, .alone_sec = psd_ring_alone_sec, .period = psd_ring_period,  \
-	.largest = largest_of
+	.largest = psd_ring_largest
 
 const struct psd_collective psd_ring = {.name = "ring", AS_RING};
 

@@ -166,7 +166,9 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 					 : NULL;
 
 	for (unsigned i = 0; i < plan->n_items && !what; i++)
-		what = plan->items[i].method->has_root ? "updates matrices at servers" : NULL;
+		what = plan->items[i].method->has_root			 ? "updates matrices at servers"
+		       : plan->items[i].method->updates != PSD_OWNER_ALL ? "divides updates among workers"
+									 : NULL;
 	if (!plan->clips || !what)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,

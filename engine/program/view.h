@@ -16,6 +16,11 @@ struct psd_view {
 	{                                                                                                              \
 		.buffer = PSD_BUFFER_##name                                                                            \
 	}
+/* Initialiser of a view of those values that the owner of this name has. */
+#define PSD_VIEW_OF(name, of)                                                                                          \
+	{                                                                                                              \
+		.buffer = PSD_BUFFER_##name, .owner = PSD_OWNER_##of                                                   \
+	}
 
 /* Returns the owner of a buffer's values: that of its row or, for optimiser state, that of the item's (bucket's)
  * updates. */

@@ -185,8 +185,9 @@ static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *it
 	return psd_layout_hosts(&plan->layout) > 1 && is_beyond_pieces(item);
 }
 
-static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
-			  float **gradients)
+/* Lays out an item's gradients, or parameters. */
+static void cut_tensors(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
+			float **tensors)
 {
 	float *next = is_whole(plan, item) ? take(cutter, item->subject.elements) : NULL;
 
@@ -194,7 +195,7 @@ static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, co
 		const unsigned t = psd_plan_tensor(plan, item, i);
 		const uint64_t elements = plan->graph->tensors[t].elements;
 
-		gradients[t] = is_whole(plan, item) ? next : take(cutter, elements);
+		tensors[t] = is_whole(plan, item) ? next : take(cutter, elements);
 		next = next ? next + elements : NULL;
 	}
 }
@@ -207,18 +208,46 @@ static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, flo
 			gradients[t] = take(cutter, graph->tensors[t].elements);
 }
 
+/* True if the item's parameters travel, and need memory without gaps. */
+static bool moves_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return item->method->updates != PSD_OWNER_ALL && is_whole(plan, item);
+}
+
+static bool is_moved_whole(const struct psd_plan *plan, unsigned tensor)
+{
+	bool is = false;
+
+	for (unsigned i = 0; i < plan->n_items && !is; i++)
+		for (unsigned n = 0; n < plan->items[i].n_tensors && moves_whole(plan, &plan->items[i]); n++)
+			is = is || psd_plan_tensor(plan, &plan->items[i], n) == tensor;
+	return is;
+}
+
+/* Lays out parameters in the order of the graph, then those that travel without gaps. */
+static void cut_parameters(struct psd_memory *memory, struct cutter *cutter)
+{
+	const struct psd_plan *plan = memory->plan;
+
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
+		if (!is_moved_whole(plan, t))
+			memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (moves_whole(plan, &plan->items[i]))
+			cut_tensors(plan, cutter, &plan->items[i], memory->parameters);
+}
+
 static void cut(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
 	uint64_t largest = 0;
 
-	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
-		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
+	cut_parameters(memory, cutter);
 	for (uint32_t row = 0; row < memory->n_under_way; row++) {
 		float **gradients = memory->gradients + row * plan->graph->n_tensors;
 
 		for (unsigned i = 0; i < plan->n_items; i++)
-			cut_gradients(plan, cutter, &plan->items[i], gradients);
+			cut_tensors(plan, cutter, &plan->items[i], gradients);
 		cut_unread(plan->graph, cutter, gradients);
 	}
 	for (unsigned i = 0; i < plan->n_items; i++)

@@ -83,8 +83,7 @@ MATRIX_ROW(run, lars_of_gathered_tensors_trains_as_one_worker, matrix_is_near, .
 	   ON_4("sync: recursive-doubling, fuse: 1MB"), AS_ONE_WORKER)
 /* By sfb convolutions go to servers. */
 MATRIX_ROW(run, lars_needs_whole_tensors, matrix_is_refused, .subject = &by_norms,
-	   MATRIX_ON({"sync: ps", 2, 1}, {"sync: sfb", 2, 1}),
-	   .words = ":6:5: system 's' updates parts of tensors at servers")
+	   MATRIX_ON({"sync: ps", 2, 1}, {"sync: sfb", 2, 1}), .words = ":6:5: system 's' updates parts of tensors,")
 
 /* ---- the same every time ---- */
 

@@ -491,7 +491,7 @@ FOLDER_TEST(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_
 	expect_complaint(tiny(&folder, "--set train.optimiser.kind=lars --set train.optimiser.momentum=0.9 "
 				       "--set systems.0.sync=ring --set systems.1.sync=ps")
 				 .text,
-			 2, "system 'Hybrid' updates parts of tensors at servers, optimiser 'lars' needs whole ones");
+			 2, "system 'Hybrid' updates parts of tensors, optimiser 'lars' needs whole ones");
 }
 
 /* 3 passes over 64 samples, 16 in an iteration. */
