@@ -206,6 +206,14 @@ enum { PSD_N_ALL_REDUCES = PSD_ALL_REDUCES(PSD_COUNT_ALL_REDUCE) };
 /* entry i is row i of PSD_ALL_REDUCES */
 extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 
+/* Halves of an all-reduce: a reduce-scatter leaves each worker the sum of its part, an all-gather brings the parts to all
+ * workers. */
+extern const struct psd_collective psd_reduce_scatter, psd_all_gather;
+
+/* Names of sharded data-parallel training, ROW(identifier in C, name in scenarios). */
+#define PSD_SHARDED(ROW) ROW(zero_1, "zero-1")
+enum { PSD_N_SHARDED = PSD_SHARDED(PSD_COUNT_ALL_REDUCE) };
+
 /* The all-reduces that libraries execute, ROW(identifier in C, name in scenarios). */
 #define PSD_LIBRARIES(ROW)                                                                                             \
 	ROW(mpi, "mpi")                                                                                                \

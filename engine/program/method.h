@@ -59,6 +59,10 @@ extern const struct psd_method psd_method_low_rank[];
 /* Methods whose all-reduce a library executes; entry i is for psd_libraries[i]. */
 extern const struct psd_method psd_method_libraries[];
 
+/* Methods of sharded data-parallel training, which divide updates among workers. */
+#define PSD_DECLARE_SHARDED(identifier, text) extern const struct psd_method psd_method_##identifier;
+PSD_SHARDED(PSD_DECLARE_SHARDED)
+
 /* Largest number of candidate methods of a plan: the methods of PSD_METHODS, and one for each all-reduce. */
 #define PSD_COUNT_METHOD(identifier) +1
 enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + PSD_N_ALL_REDUCES };

@@ -46,7 +46,9 @@ enum psd_sync {
 	PSD_SYNC_ALL_REDUCE, /* the all-reduces: psd_all_reduces[i] is PSD_SYNC_ALL_REDUCE + i */
 	/* the fastest of psd_all_reduces, chosen for each tensor */
 	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES,
-	PSD_SYNC_LIBRARY, /* the libraries: psd_libraries[i] is PSD_SYNC_LIBRARY + i */
+	PSD_SYNC_SHARDED, /* sharded data-parallel training: row i of PSD_SHARDED is PSD_SYNC_SHARDED + i */
+	/* the libraries: psd_libraries[i] is PSD_SYNC_LIBRARY + i */
+	PSD_SYNC_LIBRARY = PSD_SYNC_SHARDED + PSD_N_SHARDED,
 };
 /* Quantity by which a system that chooses between methods compares them: bytes sent, by published rules, or predicted
  * seconds. The method with the smaller number wins. */

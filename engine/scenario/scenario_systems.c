@@ -27,7 +27,7 @@ const char *const psd_sync_names[] = {"ps",
 				      "hybrid",
 				      "sacp",
 				      PSD_ALL_REDUCES(ALL_REDUCE_NAME) "auto",
-				      PSD_LIBRARIES(ALL_REDUCE_NAME) NULL};
+				      PSD_SHARDED(ALL_REDUCE_NAME) PSD_LIBRARIES(ALL_REDUCE_NAME) NULL};
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
@@ -44,6 +44,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
+#define OF_SHARDED		(((1u << PSD_N_SHARDED) - 1) << PSD_SYNC_SHARDED)
 #define OF_DENSE		(BIT(PS) | BIT(TWO_LEVEL_PS) | OF_ALL_REDUCES)
 #define OF_LATE			(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(HYBRID) | OF_OWN_ALL_REDUCES)
 
@@ -194,7 +195,9 @@ static const struct psd_key keys[] = {
 		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; adam: "
 		 "sufficient factors go to a server, which returns the updated matrix, other tensors use ps (Project "
 		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
-		 "auto: the fastest all-reduce on this cluster for each tensor; mpi: all-reduce of MPI, predicted as a "
+		 "auto: the fastest all-reduce on this cluster for each tensor; zero-1: a reduce-scatter of gradients, "
+		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
+		 "all-gather of parameters; mpi: all-reduce of MPI, predicted as a "
 		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
@@ -214,8 +217,8 @@ static const struct psd_key keys[] = {
 		 "this number of earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
-		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},
-	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
+		 "tensor. With an all-reduce or zero-1, or if `systems.placement` is tensors, the default is tensor"},
+	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES | OF_SHARDED, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: consecutive tensors are fused until they have this many bytes, and "
 		 "exchanged as one. auto: the fastest size on this cluster. Default: tensors are not fused"},

@@ -48,9 +48,16 @@ static const char shared_nodes[] =
 	"systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 	"sweep: {workers: [1, 3, 7]}\n";
 
-/* Methods that send gradients unchanged. */
+static bool is_sharded(enum psd_sync sync)
+{
+	return sync >= PSD_SYNC_SHARDED && sync < PSD_SYNC_LIBRARY;
+}
+
+/* Methods that send gradients unchanged, and update all of them on each worker. */
 static bool takes_local_steps(enum psd_sync sync)
 {
+	if (is_sharded(sync))
+		return false;
 	return sync == PSD_SYNC_PS || sync == PSD_SYNC_TWO_LEVEL_PS || sync >= PSD_SYNC_ALL_REDUCE;
 }
 
@@ -127,8 +134,8 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 				continue;
 			if (bits & 128)
 				system.schedule = PSD_SCHEDULE_CLOCKED;
-			if (sync == PSD_SYNC_AUTO || (sync >= PSD_SYNC_LIBRARY && bits >= 32))
-				continue; /* by one of the others; libraries take neither chunks nor encodings */
+			if (sync == PSD_SYNC_AUTO || (sync >= PSD_SYNC_SHARDED && bits >= 32))
+				continue; /* by one of the others; the last ones take neither chunks nor encodings */
 			if (sync >= PSD_SYNC_ALL_REDUCE)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
@@ -283,7 +290,8 @@ EACH_PROGRAM(slices_carry_all_of_an_item)
 			{&psd_broadcast, 0},   {&psd_to_root, 0},
 			{&psd_from_root, 0},   {&psd_to_leader, 0},
 			{&psd_leader_push, 0}, {&psd_leader_pull, 0},
-			{&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->collective, 0}};
+			{&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->collective, 0},
+			{&psd_all_gather, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
@@ -311,6 +319,9 @@ EACH_PROGRAM(slices_carry_all_of_an_item)
 				     ? is_narrowed(item) ? item->left + item->right : item->travelling
 				     : 0,
 			     "%s: item %u", name, i);
+		cr_assert_eq(counts[10].elements,
+			     is_sharded(plan->system->sync) && has_peers ? item->subject.elements : 0, "%s: item %u",
+			     name, i);
 	}
 }
 
@@ -913,6 +924,14 @@ static uint64_t updated_bytes(const struct psd_program *program, enum psd_op_kin
 	return bytes;
 }
 
+/* Elements that the worker with the largest part updates. */
+static uint64_t updated_elements(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	const uint64_t workers = plan->layout.workers;
+
+	return is_sharded(plan->system->sync) ? (item->travelling + workers - 1) / workers : item->travelling;
+}
+
 /* Every element that travels is applied once on each worker that has its own gradient of it; servers apply it as part
  * of their reduction. A local step is one more update of every element, whichever host applies the exchange's. */
 EACH_PROGRAM(updates_take_their_bytes_over_the_rate)
@@ -923,7 +942,7 @@ EACH_PROGRAM(updates_take_their_bytes_over_the_rate)
 		const struct psd_plan_item *item = &program->plan->items[i];
 
 		if (!is_updated_by_servers(item) && item->n_tensors > 0)
-			own_bytes += item->travelling * program->plan->value_bytes;
+			own_bytes += updated_elements(program->plan, item) * program->plan->value_bytes;
 		if (program->plan->local)
 			step_bytes += item->subject.elements * program->plan->value_bytes;
 	}
