@@ -211,7 +211,7 @@ extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 extern const struct psd_collective psd_reduce_scatter, psd_all_gather;
 
 /* Names of sharded data-parallel training, ROW(identifier in C, name in scenarios). */
-#define PSD_SHARDED(ROW) ROW(zero_1, "zero-1")
+#define PSD_SHARDED(ROW) ROW(zero_1, "zero-1") ROW(zero_2, "zero-2") ROW(zero_3, "zero-3") ROW(zero_3, "fsdp")
 enum { PSD_N_SHARDED = PSD_SHARDED(PSD_COUNT_ALL_REDUCE) };
 
 /* The all-reduces that libraries execute, ROW(identifier in C, name in scenarios). */

@@ -1,6 +1,15 @@
 /* Sharded data-parallel training. A reduce-scatter gives each worker the sum of its part of a gradient, it updates that
- * part of the parameters, and an all-gather brings all parts to all workers. ZeRO-1: a worker has the optimiser state of
- * its part alone. Source: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5. */
+ * part of the parameters, and an all-gather brings all parts to all workers.
+ *
+ * ZeRO-1: a worker keeps the optimiser state of its part alone.
+ * ZeRO-2: it keeps the sum of its part alone, too. Memory for whole gradients is that of GRADIENT_SLOTS buckets, which
+ * take turns.
+ * ZeRO-3 (FSDP): it keeps the parameters of its part alone, too. Whole parameters of a bucket are gathered before its
+ * forward pass and before its backward pass, `prefetch` buckets ahead, into memory of `prefetch` + 1 buckets, which take
+ * turns. Buckets with parameters that several layers share are gathered once in an iteration.
+ *
+ * Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5; Zhao et al. 2023, PyTorch FSDP
+ * (arXiv 2304.11277), section 3. */
 #include "engine/program/program_builder.h"
 
 static const struct psd_route scatter = {&psd_reduce_scatter, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_VIEW(GRADIENT),
@@ -8,8 +17,17 @@ static const struct psd_route scatter = {&psd_reduce_scatter, PSD_WHERE_WORKERS,
 static const struct psd_route gather = {&psd_all_gather, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_VIEW_OF(PARAMETER, WORKERS), PSD_VIEW(PARAMETER)};
 
+static const struct psd_route keep = {NULL, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_VIEW_OF(GRADIENT, WORKERS),
+				      PSD_VIEW(SUM)};
+
+/* Number of elements of the largest part. */
+static uint64_t part_of(const struct psd_builder *b, const struct psd_stage *stage)
+{
+	return (stage->item->subject.elements + b->plan->layout.workers - 1) / b->plan->layout.workers;
+}
+
 /* Returns the operation after which each worker's device has the sum of its part. */
-static uint32_t add_scatter(struct psd_builder *b, const struct psd_stage *stage, uint64_t part_elements)
+static uint32_t add_scatter(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t out = psd_builder_add_departure(b, stage, &scatter, elements);
@@ -17,42 +35,164 @@ static uint32_t add_scatter(struct psd_builder *b, const struct psd_stage *stage
 	const uint32_t sum = psd_builder_add_op(b, &op);
 
 	psd_builder_after_departure(b, sum, out);
-	return psd_builder_add_arrival(b, stage, &scatter, part_elements, sum, PSD_NO_OP);
+	return psd_builder_add_arrival(b, stage, &scatter, part_of(b, stage), sum, PSD_NO_OP);
 }
 
-/* Returns the operation after which each worker's device has all parameters. */
-static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage, uint64_t part_elements,
-			   uint32_t updated)
+/* First operation of an all-gather, and the one after which each worker's device has all parameters. */
+struct gathering {
+	uint32_t first, last;
+};
+
+static struct gathering add_gather(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t elements = stage->item->subject.elements;
-	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_elements, updated, PSD_NO_OP);
+	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_of(b, stage), PSD_NO_OP, PSD_NO_OP);
 	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &gather, elements);
 	const uint32_t all = psd_builder_add_op(b, &op);
 
 	psd_builder_after(b, all, out);
-	return psd_builder_add_arrival(b, stage, &gather, elements, all, PSD_NO_OP);
+	return (struct gathering){out == PSD_NO_OP ? all : out,
+				  psd_builder_add_arrival(b, stage, &gather, elements, all, PSD_NO_OP)};
 }
 
-static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+/* Adds the update of a part, before the layers that are still to come, and the all-gather of the updated parameters. */
+static void add_update(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
 {
-	const uint64_t workers = b->plan->layout.workers;
-	/* elements of the largest part */
-	const uint64_t part_elements = (stage->item->subject.elements + workers - 1) / workers;
+	const uint32_t updated = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum);
+	const struct gathering all = add_gather(b, stage);
 
-	if (workers == 1) {
+	if (!b->is_out_of_memory)
+		b->program.ops[updated].turn = PSD_TURN_BEFORE_LAYERS;
+	psd_builder_after(b, all.first, updated);
+	psd_builder_add_done(b, stage, all.last);
+}
+
+static void unroll_1(struct psd_builder *b, const struct psd_stage *stage)
+{
+	if (b->plan->layout.workers == 1)
+		psd_builder_add_lone_worker(b, stage);
+	else
+		add_update(b, stage, add_scatter(b, stage));
+}
+
+/* ---- gradients that take turns ---- */
+
+enum { GRADIENT_SLOTS = 2 };
+
+/* Layer of an item whose gradient is computed first. */
+static unsigned first_backward_layer(const struct psd_plan *plan, unsigned item)
+{
+	return plan->graph->tensors[psd_plan_tensor(plan, &plan->items[item], 0)].layer;
+}
+
+/* Returns the operation after which the sum has left the memory of the whole gradient, which the item GRADIENT_SLOTS
+ * later, or one of the next iteration, then takes. */
+static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const uint32_t sum = add_scatter(b, stage);
+	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), sum);
+	const unsigned i = (unsigned)stage->item_index, later = i + GRADIENT_SLOTS;
+	const bool is_last = later >= b->plan->n_items;
+	const unsigned next = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
+
+	psd_builder_after_iterations(b, b->backward_of_layer[next], kept, is_last ? 1 : 0);
+	return kept;
+}
+
+static void unroll_2(struct psd_builder *b, const struct psd_stage *stage)
+{
+	if (b->plan->layout.workers == 1) {
 		psd_builder_add_lone_worker(b, stage);
 		return;
 	}
-	const uint32_t sum = add_scatter(b, stage, part_elements);
-	const uint32_t updated = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum);
-
-	psd_builder_add_done(b, stage, add_gather(b, stage, part_elements, updated));
+	add_update(b, stage, add_kept_sum(b, stage));
 }
 
-const struct psd_method psd_method_zero_1 = {
-	.name = "zero-1",
-	.collective = &psd_reduce_scatter,
-	.keeps = {[PSD_BUFFER_HISTORY] = true},
-	.updates = PSD_OWNER_WORKERS,
-	.unroll = unroll,
-};
+/* ---- parameters that take turns ---- */
+
+/* Uses of buckets in an iteration: position p < n is the forward pass of item n - 1 - p, position n + i is the backward
+ * pass of item i. */
+static unsigned item_at(const struct psd_builder *b, unsigned position)
+{
+	const unsigned n = b->plan->n_items;
+
+	return position < n ? n - 1 - position : position - n;
+}
+
+static uint32_t forward_of(const struct psd_builder *b, unsigned layer)
+{
+	uint32_t op = 0;
+
+	while (b->program.ops[op].kind == PSD_OP_FORWARD && b->program.ops[op].layer != layer)
+		op++;
+	return op;
+}
+
+/* Returns the last operation of a use. */
+static uint32_t end_of_use(const struct psd_builder *b, unsigned position)
+{
+	const unsigned item = item_at(b, position);
+
+	return position < b->plan->n_items ? forward_of(b, first_backward_layer(b->plan, item))
+					   : b->backward_of_layer[b->plan->items[item].layer];
+}
+
+/* Makes all operations of a use wait. */
+static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
+{
+	const struct psd_plan_item *item = &b->plan->items[item_at(b, position)];
+
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const unsigned layer = b->plan->graph->tensors[psd_plan_tensor(b->plan, item, n)].layer;
+		const bool is_new =
+			n == 0 || b->plan->graph->tensors[psd_plan_tensor(b->plan, item, n - 1)].layer != layer;
+
+		if (is_new)
+			psd_builder_after(
+				b, position < b->plan->n_items ? forward_of(b, layer) : b->backward_of_layer[layer],
+				before);
+	}
+}
+
+/* Before it, the use `prefetch` + 1 positions earlier must have ended, since it has the memory; and the update of the
+ * iteration before. Gathers go before reduce-scatters: a layer waits for them. */
+static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage, unsigned position, uint32_t updated)
+{
+	const unsigned n_uses = 2 * b->plan->n_items, depth = b->plan->system->prefetch + 1;
+	struct psd_stage early = *stage;
+
+	early.turn = (int64_t)position - n_uses;
+	const struct gathering all = add_gather(b, &early);
+	if (depth < n_uses)
+		psd_builder_after_iterations(b, all.first, end_of_use(b, (position + n_uses - depth) % n_uses),
+					     position < depth ? 1 : 0);
+	psd_builder_after_iterations(b, all.first, updated, 1);
+	delay_use(b, position, all.last);
+}
+
+static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const unsigned n = b->plan->n_items, i = (unsigned)stage->item_index;
+
+	if (b->plan->layout.workers == 1) {
+		psd_builder_add_lone_worker(b, stage);
+		return;
+	}
+	if (b->is_out_of_memory)
+		return;
+	const uint32_t updated = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, add_kept_sum(b, stage));
+
+	add_gather_for(b, stage, n - 1 - i, updated);
+	/* the last buckets of forward are the first of backward, and are still there */
+	if (i > b->plan->system->prefetch && !psd_plan_is_shared(b->plan, stage->item))
+		add_gather_for(b, stage, n + i, updated);
+	psd_builder_add_done(b, stage, updated);
+}
+
+#define SHARDED(number)                                                                                                \
+	.name = "zero-" #number, .collective = &psd_reduce_scatter, .updates = PSD_OWNER_WORKERS,                      \
+	.keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_SUM] = (number) > 1}, .unroll = unroll_##number
+
+const struct psd_method psd_method_zero_1 = {SHARDED(1)};
+const struct psd_method psd_method_zero_2 = {SHARDED(2), .gradient_slots = GRADIENT_SLOTS};
+const struct psd_method psd_method_zero_3 = {SHARDED(3), .gradient_slots = GRADIENT_SLOTS, .gathers = true};

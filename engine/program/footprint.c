@@ -74,14 +74,77 @@ static uint64_t shared_bytes(const struct psd_graph *graph)
 	return elements * sizeof(float);
 }
 
+/* Elements of items that take turns in n_slots pieces of memory, each of which is for the largest of its items. */
+static uint64_t in_turns(const struct psd_plan *plan, unsigned n_slots,
+			 bool (*takes_turns)(const struct psd_plan *plan, const struct psd_plan_item *item))
+{
+	uint64_t elements = 0;
+
+	for (unsigned slot = 0; slot < n_slots; slot++) {
+		uint64_t largest = 0;
+
+		for (unsigned i = slot; i < plan->n_items; i += n_slots)
+			if (takes_turns(plan, &plan->items[i]))
+				largest = larger(largest, plan->items[i].subject.elements);
+		elements += largest;
+	}
+	return elements;
+}
+
+/* Values of whole gradients at a time. */
+static uint64_t gradients_of(const struct psd_plan *plan)
+{
+	uint64_t elements = plan->graph->parameters;
+	unsigned n_slots = 0;
+
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (psd_plan_shares_gradients(plan, &plan->items[i])) {
+			elements -= plan->items[i].subject.elements;
+			n_slots = plan->items[i].method->gradient_slots;
+		}
+	return elements + in_turns(plan, n_slots, psd_plan_shares_gradients);
+}
+
+/* Parameters that worker 0 updates, and whole ones that it has at a time. */
+struct resident {
+	uint64_t updated, whole;
+	bool gathers; /* the two are different memory */
+};
+
+static struct resident parameters_of(const struct psd_plan *plan)
+{
+	const uint64_t parameters = plan->graph->parameters;
+	struct resident of = {parameters, parameters, false};
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+
+		if (item->n_tensors > 0)
+			of.updated -= item->subject.elements - psd_plan_updated(plan, item, 0).elements;
+		of.gathers = of.gathers || (item->method->gathers && plan->layout.workers > 1);
+		if (psd_plan_shares_parameters(plan, item))
+			of.whole -= item->subject.elements;
+	}
+	of.whole += in_turns(plan, plan->system->prefetch + 1, psd_plan_shares_parameters);
+	return of;
+}
+
+/* Updates are those of parameters in fp32. Layers take these, or copies: in 16 bits, or gathered ones. */
+static uint64_t parameters_bytes(const struct psd_plan *plan)
+{
+	const struct resident of = parameters_of(plan);
+	const bool has_copies = plan->value_bytes < sizeof(float) || of.gathers;
+
+	return of.whole * plan->value_bytes + (has_copies ? of.updated * sizeof(float) : 0);
+}
+
 struct psd_footprint psd_footprint_make(const struct psd_program *program, uint64_t batch)
 {
 	const struct psd_plan *plan = program->plan;
 	const uint64_t n_under_way = program->window - 1;
-	const bool is_half = plan->value_bytes < sizeof(float); /* updates are those of parameters in fp32 */
 	struct psd_footprint made = {
-		.parameters_bytes = plan->graph->parameters * (is_half ? sizeof(float) + 2 : sizeof(float)),
-		.gradients_bytes = plan->graph->parameters * plan->value_bytes * n_under_way,
+		.parameters_bytes = parameters_bytes(plan),
+		.gradients_bytes = gradients_of(plan) * plan->value_bytes * n_under_way,
 		.activations_bytes = plan->graph->activation_bytes / sizeof(float) * plan->value_bytes * batch,
 		.differentials_bytes = plan->graph->gradient_bytes / sizeof(float) * plan->value_bytes * batch,
 		.other_bytes = workspace_bytes(plan, batch) + shared_bytes(plan->graph),

@@ -27,6 +27,11 @@ struct psd_method {
 	bool keeps[PSD_BUFFERS];
 	/* Owner of the elements that a device updates: each worker updates all elements, or its part of them. */
 	enum psd_owner updates;
+	/* Whole gradients have memory of this number of buckets, which items use in turn; 0: each item has its own. */
+	unsigned gradient_slots;
+	/* Whole parameters have memory of `systems.prefetch` + 1 buckets, which items use in turn: between uses a
+	 * worker has the parameters that it updates. */
+	bool gathers;
 	enum psd_slicing slicing;
 	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
 	 * would equal another one, so plans do not consider it then. */

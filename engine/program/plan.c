@@ -95,6 +95,40 @@ static void cut_tensors(struct psd_plan *plan, uint32_t batch)
 
 /* ---- slices ---- */
 
+static bool has_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned tensor)
+{
+	bool has = false;
+
+	for (unsigned n = 0; n < item->n_tensors && !has; n++)
+		has = psd_plan_tensor(plan, item, n) == tensor;
+	return has;
+}
+
+bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	bool is_shared = false;
+
+	for (const struct psd_layer *l = plan->graph->layers; l < plan->graph->layers + plan->graph->n_layers; l++)
+		for (unsigned i = 0; i < l->n_shared; i++)
+			is_shared = is_shared || has_tensor(plan, item, l->first_tensor + i);
+	return is_shared;
+}
+
+static bool may_take_turns(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return plan->layout.workers > 1 && item->n_tensors > 0 && !psd_plan_is_shared(plan, item);
+}
+
+bool psd_plan_shares_gradients(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return item->method->gradient_slots > 0 && may_take_turns(plan, item);
+}
+
+bool psd_plan_shares_parameters(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return item->method->gathers && may_take_turns(plan, item);
+}
+
 static uint64_t divided(uint64_t bytes, uint64_t most_bytes)
 {
 	return bytes == 0 || most_bytes == 0 ? 1 : (bytes - 1) / most_bytes + 1;

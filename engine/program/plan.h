@@ -131,6 +131,13 @@ unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item
 /* True if one of the item's (bucket's) tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
+/* True if another layer shares one of the item's (bucket's) tensors. Pure. */
+bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item *item);
+/* True if the item's (bucket's) whole gradient, or its whole parameters, take turns with those of other items in memory.
+ * Never with a single worker, nor for tensors that several layers share. Pure. */
+bool psd_plan_shares_gradients(const struct psd_plan *plan, const struct psd_plan_item *item);
+bool psd_plan_shares_parameters(const struct psd_plan *plan, const struct psd_plan_item *item);
+
 /* Returns the number of slices into which the item's (bucket's) method divides it. If this exceeds the largest number
  * of slices that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);

@@ -139,6 +139,10 @@ void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, ui
  * are PSD_NO_OP if the cluster has only one host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
+/* Appends an operation that writes `elements` values of route->source to route->target, both in the memory in which
+ * devices compute, after operation `before`. Returns it. */
+uint32_t psd_builder_add_move(struct psd_builder *builder, const struct psd_stage *stage, const struct psd_route *route,
+			      uint64_t elements, uint32_t before);
 /* Appends a gate that waits for operations `arrived` and `encoded`, before decoding. A host decodes its own encoded
  * values, too, in the same way as those of other hosts, so that all hosts continue with equal values. where: hosts
  * that execute the gate. Returns the gate. */

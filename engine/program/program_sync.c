@@ -97,6 +97,13 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	return convert;
 }
 
+uint32_t psd_builder_add_move(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+			      uint64_t elements, uint32_t before)
+{
+	return add_convert(b, stage, route->from, is_apart(b, route->source.buffer), route->source, route->target,
+			   elements, before);
+}
+
 uint32_t psd_builder_add_leaving(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				 uint64_t elements, uint32_t before, uint32_t gate)
 {

@@ -32,6 +32,7 @@ enum {
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
 	PSD_MAX_LOCAL_STEPS = 10000,
+	PSD_MOST_PREFETCH = 64,
 };
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE, PSD_SCHEDULE_CLOCKED };
@@ -270,6 +271,7 @@ struct psd_system {
 	uint64_t pair_bytes;
 	/* smallest size of a bucket of tensors; 0: each exchange has a single layer or tensor */
 	uint64_t fuse_bytes;
+	unsigned prefetch; /* ZeRO-3: number of buckets whose parameters are gathered ahead of their use */
 	/* Key `fuse` is `auto`: the plan uses the fastest size of buckets instead of fuse_bytes. */
 	bool finds_fuse;
 	/* largest part that an all-reduce sums while the next part is copied from the device; 0: no parts */

@@ -45,6 +45,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
 #define OF_SHARDED		(((1u << PSD_N_SHARDED) - 1) << PSD_SYNC_SHARDED)
+#define OF_GATHERING		(3u << (PSD_SYNC_LIBRARY - 2)) /* zero-3, and its other name */
 #define OF_DENSE		(BIT(PS) | BIT(TWO_LEVEL_PS) | OF_ALL_REDUCES)
 #define OF_LATE			(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(HYBRID) | OF_OWN_ALL_REDUCES)
 
@@ -197,7 +198,9 @@ static const struct psd_key keys[] = {
 		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
 		 "auto: the fastest all-reduce on this cluster for each tensor; zero-1: a reduce-scatter of gradients, "
 		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
-		 "all-gather of parameters; mpi: all-reduce of MPI, predicted as a "
+		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
+		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
+		 "before each use; mpi: all-reduce of MPI, predicted as a "
 		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
@@ -222,6 +225,10 @@ static const struct psd_key keys[] = {
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: consecutive tensors are fused until they have this many bytes, and "
 		 "exchanged as one. auto: the fastest size on this cluster. Default: tensors are not fused"},
+	{KEY("prefetch", UNSIGNED, prefetch), .highest = PSD_MOST_PREFETCH, .fallback = "1",
+	 .when = {"sync", OF_GATHERING, 0},
+	 .help = "number of buckets whose parameters are gathered ahead of their use in the forward or backward pass. "
+		 "Memory for whole parameters is that of this number of buckets and one more"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
 	 .help = "number of separate server nodes. Each has a shard, an equal part of the parameters. 0: each worker "
 		 "node has a shard"},
@@ -325,14 +332,36 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 	return PSD_OK;
 }
 
+/* True if buckets take turns in memory. A layer's pass needs all its tensors at a time, and its gradients must leave
+ * before the end of the backward pass. */
+static bool takes_turns(const struct psd_system *system)
+{
+	return system->sync > PSD_SYNC_SHARDED && system->sync < PSD_SYNC_LIBRARY;
+}
+
+static enum psd_status check_turns(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
+{
+	if (system->unit == PSD_UNIT_TENSOR)
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "unit")->at,
+				     "'unit' is 'tensor', must be 'layer' where 'sync' is '%s'",
+				     psd_sync_names[system->sync]);
+	if (system->schedule != PSD_SCHEDULE_WAIT_FREE)
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "schedule")->at,
+				     "'schedule' is '%s', must be 'wait-free' where 'sync' is '%s'",
+				     psd_schedule_names[system->schedule], psd_sync_names[system->sync]);
+	return PSD_OK;
+}
+
 static enum psd_status settle(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	struct psd_system *system = base;
 	const struct psd_node *slice = psd_node_child(entry, "slice");
 
 	if ((system->sync >= PSD_SYNC_ALL_REDUCE || system->placement == PSD_PLACEMENT_TENSORS) &&
-	    !psd_node_child(entry, "unit"))
+	    !psd_node_child(entry, "unit") && !takes_turns(system))
 		system->unit = PSD_UNIT_TENSOR;
+	if (takes_turns(system))
+		PSD_TRY(check_turns(system, entry, reader->err));
 	if (system->sync == PSD_SYNC_AUTO)
 		system->rule = PSD_RULE_SECONDS;
 	psd_scenario_settle_stack(reader->base, system, entry);

@@ -200,6 +200,27 @@ static void cut_tensors(const struct psd_plan *plan, struct cutter *cutter, cons
 	}
 }
 
+/* Lays out the gradients of items that take turns: item i has that memory of `gradient_slots` in which i leaves the same
+ * rest. */
+static void cut_turns(const struct psd_plan *plan, struct cutter *cutter, float **gradients)
+{
+	const unsigned n_slots = plan->n_items > 0 ? plan->items[0].method->gradient_slots : 0;
+
+	for (unsigned slot = 0; slot < n_slots; slot++) {
+		const size_t begin = cutter->used_bytes;
+		size_t end = begin;
+
+		for (unsigned i = slot; i < plan->n_items; i += n_slots) {
+			if (!psd_plan_shares_gradients(plan, &plan->items[i]))
+				continue;
+			cutter->used_bytes = begin;
+			cut_tensors(plan, cutter, &plan->items[i], gradients);
+			end = cutter->used_bytes > end ? cutter->used_bytes : end;
+		}
+		cutter->used_bytes = end;
+	}
+}
+
 /* Lays out tensors that belong to no item: backward writes them, nobody reads them. */
 static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, float **gradients)
 {
@@ -247,7 +268,9 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 		float **gradients = memory->gradients + row * plan->graph->n_tensors;
 
 		for (unsigned i = 0; i < plan->n_items; i++)
-			cut_tensors(plan, cutter, &plan->items[i], gradients);
+			if (!psd_plan_shares_gradients(plan, &plan->items[i]))
+				cut_tensors(plan, cutter, &plan->items[i], gradients);
+		cut_turns(plan, cutter, gradients);
 		cut_unread(plan->graph, cutter, gradients);
 	}
 	for (unsigned i = 0; i < plan->n_items; i++)
@@ -435,6 +458,13 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 	const struct psd_moments whole = {buffers[PSD_BUFFER_PART_HISTORY].base, buffers[PSD_BUFFER_PART_SQUARES].base};
 
 	return psd_moments_from(whole, part_offset(memory, item, slice));
+}
+
+float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration)
+{
+	return memory->items[item].buffers[PSD_BUFFER_SUM].base
+		       ? psd_memory_buffer(memory, PSD_BUFFER_SUM, item, iteration)
+		       : NULL;
 }
 
 /* The segments of top and bottom factors. */

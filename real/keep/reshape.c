@@ -315,6 +315,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_PART:
 	case PSD_BUFFER_START: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:
+	case PSD_BUFFER_SUM:
 	case PSD_BUFFER_FACTORS:
 	case PSD_BUFFER_CHOSEN:
 	case PSD_BUFFER_NORMS:

@@ -51,15 +51,17 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	const struct psd_plan_item *item = &host->plan->items[op->item];
 	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration - op->lag);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
+	const float *sum = psd_memory_sum(host->on_device, (unsigned)op->item, task.iteration - op->lag);
 	const bool is_nothing = task.iteration < op->lag || psd_work_skips(work, op);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
-		const struct psd_measure run = {gradients[t] + piece.first, is_nothing ? 0 : piece.elements,
+		const struct psd_measure run = {sum ? sum : gradients[t] + piece.first, is_nothing ? 0 : piece.elements,
 						&clipping->squares[item->first + n]};
 
 		PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &run, err));
+		sum = sum ? sum + piece.elements : NULL;
 	}
 	return PSD_OK;
 }

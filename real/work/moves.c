@@ -1,5 +1,5 @@
-/* Values that move within a host: lossy encodings before sending and after receiving, and copies between the memories
- * of device and host. The host that makes a sum, factors or parameters for
+/* Values that move within a host: lossy encodings before sending and after receiving, copies between the memories of
+ * device and host, and copies within a memory. The host that makes a sum, factors or parameters for
  * all workers decodes them like the others, so that all have the same bits.
  *
  * An overflow of a scaled encoding shows as infinity or NaN in an all-reduce's sum and in factors, which every worker
@@ -8,6 +8,7 @@
  * updates. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "real/base/values.h"
 #include "real/work/work.h"
@@ -191,11 +192,37 @@ static enum psd_status decode(const struct psd_work *work, struct psd_task task,
 	return PSD_OK;
 }
 
+/* ---- within a memory ---- */
+
+/* Writes values to a buffer that has them without gaps. */
+static enum psd_status move(const struct psd_work *work, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct psd_op *op = &host->program->ops[task.op];
+	const struct psd_memory *memory = works_on_device(op) ? host->on_device : &host->memory;
+	char *to = (char *)psd_memory_buffer(memory, op->target.buffer, (unsigned)op->item, task.iteration);
+	struct iovec from[PSD_SEGMENTS_MAX];
+	const unsigned n =
+		psd_memory_find(memory, op->source.buffer, op, task.iteration, range_of(work, op), host->self, from);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (host->kind->copy && works_on_device(op))
+			PSD_TRY(host->kind->copy(host->device, PSD_STREAM_COMPUTE, to, from[i].iov_base,
+						 from[i].iov_len, err));
+		else
+			memcpy(to, from[i].iov_base, from[i].iov_len);
+		to += from[i].iov_len;
+	}
+	return PSD_OK;
+}
+
 static enum psd_status convert_values(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
-	const bool is_decoding = psd_buffers[work->host->program->ops[task.op].source.buffer].is_encoded;
+	const struct psd_op *op = &work->host->program->ops[task.op];
 
-	return (is_decoding ? decode : encode)(work, task, err);
+	if (psd_buffers[op->source.buffer].is_encoded)
+		return decode(work, task, err);
+	return psd_buffers[op->target.buffer].is_encoded ? encode(work, task, err) : move(work, task, err);
 }
 
 /* ---- copies between the memories of device and host ---- */

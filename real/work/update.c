@@ -39,13 +39,14 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	struct psd_moments moments = psd_memory_moments(host->on_device, i);
 	float *master = psd_memory_master(host->on_device, i);
+	float *sum = psd_memory_sum(host->on_device, i, made);
 
 	if (task.iteration < op->lag || psd_work_skips(work, op)) /* the first late updates belong to no iteration */
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
-		float *gradient = psd_memory_gradients(host->on_device, made)[t] + piece.first;
+		float *gradient = sum ? sum : psd_memory_gradients(host->on_device, made)[t] + piece.first;
 		const struct psd_shrink shrink = {gradient, piece.elements, ratio};
 		const struct psd_apply run = {
 			.update = psd_solver_update_of(whole, &host->graph->tensors[t]),
@@ -62,6 +63,7 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 		PSD_TRY(psd_run_apply(host->kind->kernels, host->device, &run, err));
 		moments = psd_moments_from(moments, piece.elements);
 		master = master ? master + piece.elements : NULL;
+		sum = sum ? sum + piece.elements : NULL;
 	}
 	return PSD_OK;
 }

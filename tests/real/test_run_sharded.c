@@ -7,6 +7,11 @@ static const struct matrix_layout sharded[] = {
 	{"sync: zero-1, schedule: sequential", 4, 1},
 	{"sync: zero-1, unit: layer, priority: forward", 4, 2},
 	{"sync: zero-1, fuse: 64KiB", 8, 2},
+	{"sync: zero-2", 2, 1},
+	{"sync: zero-2, fuse: 4KiB, barrier: layer", 3, 1},
+	{"sync: zero-2, fuse: 8KiB", 4, 1},
+	{"sync: zero-2, priority: forward, barrier: layer", 4, 2},
+	{"sync: zero-2, fuse: 1MB", 8, 2},
 	{0},
 };
 static const struct matrix_layout alone[] = {{"sync: ring", 1, 1}, {0}};
@@ -24,7 +29,10 @@ ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matri
 	    .way_ratio = SAME_WAY_RATIO)
 ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_shared, .learns = {FALLING(SGD, 0.02)})
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
-ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .end = 2)
+ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4)
+MATRIX_ROW(run_sharded, parameters_of_parts_are_replayed_alone, matrix_is_refused, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 3, 1}),
+	   .words = "which psd-run replays but does not train by")
 MATRIX_ROW(run_sharded, a_prediction_counts_the_same_bytes, matrix_sends_as_predicted,
-	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}), .subject = &matrix_maskless,
-	   .cluster = "nodes: 2, workers_per_node: 2}")
+	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}, {"sync: zero-2", 4, 2}),
+	   .subject = &matrix_maskless, .cluster = "nodes: 2, workers_per_node: 2}")

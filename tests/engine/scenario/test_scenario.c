@@ -1121,7 +1121,8 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(
 		8, "  - {name: A, sync: pss}",
 		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, ring, two-level, "
-		"halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, mpi, nccl, nccl-two-level; "
+		"halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, zero-2, zero-3, fsdp, mpi, "
+		"nccl, nccl-two-level; "
 		"did you "
 		"mean ps?");
 	expect_system_error("mpi", "sparse: {sparsity: 0.5}",

@@ -1,0 +1,171 @@
+/* Sharded data-parallel training: every operation of one item and of three, by hand; bytes and memory by formulas. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+
+#include "engine/program/footprint.h"
+#include "tests/engine/methods/item_helper.h"
+
+enum { WORKERS = 3 };
+
+/* ---- operations and edges ---- */
+
+static void expect_ops(const char *model, const char *system, bool has_own_memory, const char *expected)
+{
+	expect_operations(model, WORKERS, system, has_own_memory, expected);
+}
+
+static const char one_layer[] = "tests/data/one_layer.yaml", three_layers[] = "tests/data/maskless.yaml";
+
+Test(zero, a_part_is_updated_between_two_halves_of_an_all_reduce)
+{
+	expect_ops(one_layer, "sync: zero-1", false,
+		   "0 forward on device of workers after 5-1, 7-1\n"
+		   "1 backward on device of workers after 0\n"
+		   "2 collective on network of workers, gradient to gradient after 1\n"
+		   "3 apply on device of workers after 2\n"
+		   "4 collective on network of workers after 3\n"
+		   "5 barrier on device of workers after 1, 4\n"
+		   "6 next on nothing of workers after 5\n"
+		   "7 gate on nothing of workers after 0\n");
+}
+
+Test(zero, values_are_copied_from_and_to_a_devices_own_memory)
+{
+	expect_ops(one_layer, "sync: zero-2", true,
+		   "0 forward on device of workers after 10-1, 12-1\n"
+		   "1 backward on device of workers after 0, 5-1\n"
+		   "2 copy on way out of workers, gradient to gradient after 1\n"
+		   "3 collective on network of workers, gradient to gradient after 2\n"
+		   "4 copy on way in of workers, gradient to gradient after 3\n"
+		   "5 convert on device of workers, gradient to sum after 4\n"
+		   "6 apply on device of workers after 5\n"
+		   "7 copy on way out of workers after 6\n"
+		   "8 collective on network of workers after 7\n"
+		   "9 copy on way in of workers after 8\n"
+		   "10 barrier on device of workers after 1, 9\n"
+		   "11 next on nothing of workers after 10\n"
+		   "12 gate on nothing of workers after 0\n");
+}
+
+/* The third gradient has the memory of the first, and the first of the next iteration that of the third. */
+Test(zero, gradients_of_two_items_are_there_at_a_time)
+{
+	expect_ops(three_layers, "sync: zero-2", false,
+		   "0 forward on device of workers after 18-1, 20-1\n"
+		   "1 forward on device of workers after 0\n"
+		   "2 forward on device of workers after 1\n"
+		   "3 backward on device of workers after 2, 15-1\n"
+		   "4 backward on device of workers after 3, 11-1\n"
+		   "5 backward on device of workers after 4, 7\n"
+		   "6 collective on network of workers, gradient to gradient after 3\n"
+		   "7 convert on processor of workers, gradient to sum after 6\n"
+		   "8 apply on device of workers after 7\n"
+		   "9 collective on network of workers after 8\n"
+		   "10 collective on network of workers, gradient to gradient after 4\n"
+		   "11 convert on processor of workers, gradient to sum after 10\n"
+		   "12 apply on device of workers after 11\n"
+		   "13 collective on network of workers after 12\n"
+		   "14 collective on network of workers, gradient to gradient after 5\n"
+		   "15 convert on processor of workers, gradient to sum after 14\n"
+		   "16 apply on device of workers after 15\n"
+		   "17 collective on network of workers after 16\n"
+		   "18 barrier on device of workers after 5, 9, 13, 17\n"
+		   "19 next on nothing of workers after 18\n"
+		   "20 gate on nothing of workers after 2\n");
+}
+
+/* Each pass waits for its parameters, which are gathered when the pass before has ended. Those of the last forward pass
+ * are still there in the first backward pass. */
+Test(zero, parameters_of_one_item_are_there_at_a_time)
+{
+	expect_ops(three_layers, "sync: zero-3, prefetch: 0", false,
+		   "0 forward on device of workers after 18, 20-1, 22-1\n"
+		   "1 forward on device of workers after 0, 13\n"
+		   "2 forward on device of workers after 1, 9\n"
+		   "3 backward on device of workers after 2, 16-1\n"
+		   "4 backward on device of workers after 3, 11-1, 14\n"
+		   "5 backward on device of workers after 4, 7, 19\n"
+		   "6 collective on network of workers, gradient to gradient after 3\n"
+		   "7 convert on processor of workers, gradient to sum after 6\n"
+		   "8 apply on device of workers after 7\n"
+		   "9 collective on network of workers after 1, 8-1\n"
+		   "10 collective on network of workers, gradient to gradient after 4\n"
+		   "11 convert on processor of workers, gradient to sum after 10\n"
+		   "12 apply on device of workers after 11\n"
+		   "13 collective on network of workers after 0, 12-1\n"
+		   "14 collective on network of workers after 3, 12-1\n"
+		   "15 collective on network of workers, gradient to gradient after 5\n"
+		   "16 convert on processor of workers, gradient to sum after 15\n"
+		   "17 apply on device of workers after 16\n"
+		   "18 collective on network of workers after 5-1, 17-1\n"
+		   "19 collective on network of workers after 4, 17-1\n"
+		   "20 barrier on device of workers after 5, 8, 12, 17\n"
+		   "21 next on nothing of workers after 20\n"
+		   "22 gate on nothing of workers after 2\n");
+}
+
+/* ---- bytes and memory ---- */
+
+/* Items of maskless.yaml: conv 3 x 3 x 3 x 8 and 8, ip1 128 x 24 and 24, ip2 24 x 10 and 10. */
+enum { CONV = 224, IP1 = 3096, IP2 = 250, ALL = CONV + IP1 + IP2 };
+
+static void expect_bytes(const char *system, uint64_t elements)
+{
+	struct one_item item;
+
+	open_item(&item, three_layers, 2, system,
+		  false); /* a worker sends one half of each item, once or several times */
+	cr_expect_eq(psd_program_traffic(&item.made.program, 0).sent_bytes, sizeof(float) * elements, "%s", system);
+	close_item(&item);
+}
+
+Test(zero, a_node_sends_the_bytes_of_an_all_reduce_and_of_what_it_gathers_twice)
+{
+	expect_bytes("sync: ring, unit: layer", ALL);
+	expect_bytes("sync: zero-1", ALL);
+	expect_bytes("sync: zero-2", ALL);
+	expect_bytes("sync: zero-3, prefetch: 0", ALL + (CONV + IP1) / 2);
+	expect_bytes("sync: fsdp, prefetch: 1", ALL + CONV / 2); /* ip1 and ip2 are still there */
+}
+
+static void expect_memory(const char *system, uint64_t parameters, uint64_t gradients, uint64_t buffers)
+{
+	struct one_item item;
+	struct psd_footprint footprint;
+
+	open_item(&item, three_layers, 2, system, true);
+	footprint = psd_footprint_make(&item.made.program, 64);
+	cr_expect_eq(footprint.parameters_bytes, sizeof(float) * parameters, "%s: %lu", system,
+		     footprint.parameters_bytes);
+	cr_expect_eq(footprint.gradients_bytes, sizeof(float) * gradients, "%s: %lu", system,
+		     footprint.gradients_bytes);
+	cr_expect_eq(footprint.buffers_bytes, sizeof(float) * buffers, "%s: %lu", system, footprint.buffers_bytes);
+	close_item(&item);
+}
+
+Test(zero, a_worker_keeps_its_part)
+{
+	expect_memory("sync: ring", ALL, ALL, 0);
+	expect_memory("sync: zero-1", ALL, ALL, 0);
+	expect_memory("sync: zero-2", ALL, IP1 + IP2, ALL / 2); /* ip2 and conv take turns */
+	expect_memory("sync: zero-3, prefetch: 0", ALL / 2 + IP1, IP1 + IP2, ALL / 2);
+	expect_memory("sync: zero-3, prefetch: 1", ALL / 2 + IP1 + IP2, IP1 + IP2, ALL / 2);
+	expect_memory("sync: zero-3, prefetch: 2", ALL / 2 + ALL, IP1 + IP2, ALL / 2);
+}
+
+static uint64_t optimiser_bytes(const char *system)
+{
+	struct one_item item;
+	uint64_t bytes;
+
+	open_item(&item, three_layers, 2, system, true);
+	bytes = psd_footprint_make(&item.made.program, 64).optimiser_bytes;
+	close_item(&item);
+	return bytes;
+}
+
+Test(zero, a_worker_keeps_the_optimiser_state_of_its_part)
+{
+	cr_expect_eq(2 * optimiser_bytes("sync: zero-1"), optimiser_bytes("sync: ring"));
+	cr_expect_eq(2 * optimiser_bytes("sync: zero-3"), optimiser_bytes("sync: ring"));
+}
