@@ -31,7 +31,7 @@ ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_s
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
 ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4)
 MATRIX_ROW(run_sharded, parameters_of_parts_are_replayed_alone, matrix_is_refused, .subject = &matrix_maskless,
-	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 3, 1}),
+	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 3, 1}), .learns = {FALLING(SGD, 0.02)},
 	   .words = "which psd-run replays but does not train by")
 MATRIX_ROW(run_sharded, a_prediction_counts_the_same_bytes, matrix_sends_as_predicted,
 	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}, {"sync: zero-2", 4, 2}),
