@@ -117,6 +117,14 @@ static bool instance_norm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	return same(onnx, out);
 }
 
+/* A layer copies the values, so that a view of the copy can do what no view of the input can. */
+static bool copy(struct psd_onnx *onnx, struct psd_onnx_out *out)
+{
+	out->is_copy = true;
+	out->has_parameters = false;
+	return psd_onnx_input(onnx, 0)->kind == PSD_ONNX_DATA && same(onnx, out);
+}
+
 static bool batch_norm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	out->no_parameters = 1u << 3 | 1u << 4; /* running statistics */
@@ -633,41 +641,6 @@ static bool pad(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	return true;
 }
 
-/* Dims as numbers in input 1: of all axes (Reshape), or of axes that are as long as 1 (Expand). */
-static bool reshape(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const bool is_expand = !strcmp(onnx->node->op_type, "Expand");
-	int64_t dims[PSD_ONNX_AXES_MAX];
-	uint64_t all = 1, known = 1;
-	unsigned n;
-
-	out->has_parameters = false;
-	if (data->kind != PSD_ONNX_DATA || !read_list(onnx, "shape", 1, dims, PSD_ONNX_AXES_MAX, &n) || !n)
-		return false;
-	for (unsigned a = 0; a < data->view.n_axes; a++)
-		all = psd_saturated_mul(all, dim(data, a));
-	for (unsigned a = 0; a < n; a++) {
-		if (dims[a] == 0 && !is_expand && a < data->view.n_axes)
-			dims[a] = (int64_t)dim(data, a);
-		known = dims[a] > 0 ? psd_saturated_mul(known, (uint64_t)dims[a]) : known;
-	}
-	for (unsigned a = 0; a < n; a++) {
-		const unsigned missing = n > data->view.n_axes ? n - data->view.n_axes : 0;
-		const unsigned own = is_expand ? a - missing : a;
-		const uint64_t size = dims[a] > 0 ? (uint64_t)dims[a] : known ? all / known : 0;
-		const bool is_there = own < data->view.n_axes && (!is_expand || a >= missing);
-
-		if (is_there && (dim(data, own) == size || (is_expand && size == 1)) ? !add_of(out, data, own)
-										     : !psd_onnx_out_add(out, size))
-			return false;
-	}
-	for (unsigned a = 0; a < data->view.n_axes; a++) /* the batch stays an axis */
-		if (has_batch(data, a) && dim(data, a) > 1 && (a >= out->n || out->axes[a].of != &data->view))
-			return false;
-	return true;
-}
-
 static bool tile(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
@@ -684,40 +657,6 @@ static bool tile(struct psd_onnx *onnx, struct psd_onnx_out *out)
 				      !psd_onnx_out_add(out, psd_saturated_mul(dim(data, a), (uint64_t)repeats[a])))
 			return false;
 	return true;
-}
-
-static bool transpose(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = first_data(onnx);
-	int64_t order[PSD_ONNX_AXES_MAX];
-	unsigned n;
-
-	if (!read_list(onnx, "perm", 0, order, PSD_ONNX_AXES_MAX, &n) || (n && n != data->view.n_axes))
-		return false;
-	for (unsigned a = 0; a < data->view.n_axes; a++) {
-		unsigned axis = data->view.n_axes - 1 - a;
-
-		if ((n && !read_axis(onnx, order[a], n, &axis)) || !add_of(out, data, axis))
-			return false;
-	}
-	return true;
-}
-
-/* Blocks of positions become channels, or the other way. */
-static bool blocks(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = first_data(onnx);
-	const int64_t block = psd_onnx_integer(onnx, "blocksize", 0);
-	const bool is_up = !strcmp(onnx->node->op_type, "DepthToSpace");
-	uint64_t b;
-
-	out->is_map = true;
-	if (data->view.n_axes != 4 || block < 1 || block > 4096)
-		return false;
-	b = (uint64_t)block;
-	return add_of(out, data, 0) && psd_onnx_out_add(out, is_up ? dim(data, 1) / (b * b) : dim(data, 1) * b * b) &&
-	       psd_onnx_out_add(out, is_up ? dim(data, 2) * b : dim(data, 2) / b) &&
-	       psd_onnx_out_add(out, is_up ? dim(data, 3) * b : dim(data, 3) / b);
 }
 
 static bool like_indices(struct psd_onnx *onnx, struct psd_onnx_out *out)
@@ -767,6 +706,7 @@ static const struct family {
 	{same, 5, " Softmax LogSoftmax LpNormalization MeanVarianceNormalization LRN RotaryEmbedding "},
 	{same, 8, " GroupNormalization LayerNormalization RMSNormalization SimplifiedLayerNormalization "},
 	{same, 0, " Identity ReverseSequence Scatter ScatterElements ScatterND RandomNormalLike RandomUniformLike "},
+	{copy, 0, " Reshape Expand Transpose DepthToSpace SpaceToDepth "},
 	{instance_norm, 8, " InstanceNormalization "},
 	{batch_norm, 4, " BatchNormalization "},
 	{where, 1, " Where "},
@@ -789,10 +729,7 @@ static const struct family {
 	{like_indices, 0, " GatherElements "},
 	{concat, 0, " Concat "},
 	{pad, 0, " Pad "},
-	{reshape, 0, " Reshape Expand "},
 	{tile, 0, " Tile "},
-	{transpose, 0, " Transpose "},
-	{blocks, 0, " DepthToSpace SpaceToDepth "},
 	{top, 0, " TopK "},
 	{psd_onnx_out_non_zero, 0, " NonZero "},
 	{psd_onnx_out_chosen, 0, " Compress Unique "},

@@ -289,6 +289,18 @@ static void put_outputs(const struct psd_onnx *onnx, const struct psd_onnx_out *
 	}
 }
 
+/* Converts the node with the copy in place of its first input. */
+static enum psd_status view_copy(struct psd_onnx *onnx, const struct psd_onnx_value *copy)
+{
+	const struct psd_onnx_value original = *psd_onnx_input(onnx, 0);
+	enum psd_status status;
+
+	*psd_onnx_input(onnx, 0) = *copy;
+	status = psd_onnx_convert(onnx);
+	*psd_onnx_input(onnx, 0) = original;
+	return status;
+}
+
 bool psd_onnx_allows_other(const struct psd_onnx *onnx)
 {
 	return onnx->choices && onnx->choices->allows_other;
@@ -324,6 +336,8 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 		return PSD_OK;
 	out.flops = out.is_lifted && !out.is_product ? 0 : out.flops;
 	PSD_TRY(psd_onnx_put_other(onnx, &out, data, n_data, &result, is_done));
+	if (*is_done && out.is_copy)
+		return view_copy(onnx, &result);
 	if (*is_done)
 		put_outputs(onnx, &out, &result);
 	return PSD_OK;

@@ -26,7 +26,8 @@ struct psd_onnx_out {
 	unsigned no_parameters; /* bit i: input i does not count as a parameter */
 	/* the layer reads one value for each value that it writes, as if it looked up rows of a table */
 	bool reads_output;
-	bool is_map; /* the output is a map: its axes after the second are spatial */
+	bool is_copy; /* the output is a copy of the first input, for the node to view */
+	bool is_map;  /* the output is a map: its axes after the second are spatial */
 	bool is_recurrent;
 	bool is_product; /* a product of matrices or a convolution */
 };
