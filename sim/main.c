@@ -84,18 +84,6 @@ static void handle_ends(void)
 			signal(ends[i], SIG_IGN);
 }
 
-/* Opens /dev/null for closed standard streams: a file opened later must not become one of them, and output to a closed
- * one must fail. */
-static void fill_standard_streams(void)
-{
-	static const int modes[] = {O_WRONLY, O_RDONLY,
-				    O_WRONLY}; /* wrong direction for stdin and stdout, so that their use fails */
-
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
-			_exit(EXIT_RUN_FAILED);
-}
-
 /* errno of the first failed write to standard output; a FILE remembers only that it failed. */
 static int output_errno;
 
@@ -612,7 +600,8 @@ static int complain_of_operand(enum psd_status status, const char *operand, cons
 {
 	struct psd_error word_err;
 
-	if (status == PSD_EFILE && access(operand, F_OK) && psd_options_check_word(operand, &word_err))
+	if (status == PSD_EFILE && access(operand, F_OK) &&
+	    psd_command_table_check_word(&psd_options_table, operand, &word_err))
 		return complain(word_err.status, &word_err, false);
 	return complain(status, err, true);
 }
@@ -655,8 +644,8 @@ static int tell(const struct psd_options *options)
 	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_about)options->about) {
-	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
-	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
+	case PSD_ABOUT_HELP: psd_command_table_add_help(&text, &psd_options_table, options->arguments.command); break;
+	case PSD_ABOUT_OPTIONS: psd_command_table_add_reference(&text, &psd_options_table); break;
 	case PSD_ABOUT_SHARE: status = psd_options_add_share(&text, options, PSD_VERSION, &err); break;
 	case PSD_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
@@ -846,18 +835,7 @@ static int use(int argc, char *argv[])
 	return exit_status;
 }
 
-static void check_stack(int argc, char *argv[], char *environment[])
-{
-	static const char line[] = "psd-sim: " PSD_STACK_IS_TOO_SMALL "\n";
-
-	(void)argc;
-	if (psd_stack_raise(argv, environment))
-		return;
-	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
-	_exit(EXIT_RUN_FAILED);
-}
-
-PSD_BEFORE_CONSTRUCTORS(check_stack);
+PSD_STACK_RAISE_FIRST("psd-sim");
 
 int main(int argc, char *argv[])
 {
@@ -865,7 +843,7 @@ int main(int argc, char *argv[])
 	struct psd_error err;
 	int exit_status;
 
-	fill_standard_streams();
+	psd_output_fill_streams();
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
 	signal(SIGPIPE, SIG_IGN);	/* a closed pipe makes a write fail, and does not end the program */

@@ -440,8 +440,11 @@ void psd_scenario_add_manual(struct psd_text *text, const char *version);
 void psd_scenario_add_json_schema(struct psd_text *text);
 /* Appends the explanation of the key with that path, and its values, in one line without Markdown. */
 void psd_scenario_add_meaning(struct psd_text *text, const char *path);
-/* Appends the paths of all keys that have plain values, with blanks between them. */
-void psd_scenario_add_paths(struct psd_text *text);
+struct psd_command_table;
+/* Appends the file of that kind beside a program, see psd_command_table_add_share(); paths of all keys that have plain
+ * values complete `KEY=VALUE`. PSD_EINVAL: there is no such kind. */
+enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_command_table *table, const char *kind,
+				       const char *version, struct psd_error *err) PSD_MUST_CHECK;
 /* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
  * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
  * psd_train_load_solver(). */
