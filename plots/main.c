@@ -140,7 +140,8 @@ int main(int argc, char *argv[])
 	struct psd_error err;
 	enum psd_status status;
 
-	psd_output_fill_streams();
+	if (!psd_output_fill_streams())
+		_exit(EXIT_RUN_FAILED);
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe makes a write fail, and does not end the program */
 	signal(SIGXFSZ, SIG_IGN); /* so does a limit on file sizes */
 	handle_ends();

@@ -843,7 +843,8 @@ int main(int argc, char *argv[])
 	struct psd_error err;
 	int exit_status;
 
-	psd_output_fill_streams();
+	if (!psd_output_fill_streams())
+		_exit(EXIT_RUN_FAILED);
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
 	signal(SIGPIPE, SIG_IGN);	/* a closed pipe makes a write fail, and does not end the program */

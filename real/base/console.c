@@ -91,7 +91,8 @@ void psd_console_let_signals_end(bool has_line)
 
 void psd_console_open(void)
 {
-	psd_output_fill_streams();
+	if (!psd_output_fill_streams())
+		_exit(1);
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
 	signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
 	signal(SIGCHLD, SIG_DFL); /* some parents ignore it, and then no process can be waited for */
