@@ -232,7 +232,7 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		.costed = &loaded->costed,
 		.variants = loaded->models,
 		.n_variants = loaded->n_variants,
-		.published = psd_loaded_scenario_published(loaded),
+		.published = loaded->has_published ? &loaded->published : NULL,
 		.system_name = options->system_name,
 		.shard = options->shard,
 		.shard_number = (unsigned)options->shard_number,

@@ -227,6 +227,20 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the number of nodes on which the members are. */
 unsigned psd_members_nodes(struct psd_members members);
+/* Returns the group of the first members of each node. */
+struct psd_members psd_members_leaders(struct psd_members members);
+/* Returns the number of members on a full node. */
+unsigned psd_members_on_node(struct psd_members members);
+/* Returns the number of levels of a binary tree with n members, >= 1. */
+static inline unsigned psd_tree_levels(unsigned n)
+{
+	unsigned levels = 0;
+
+	while (1u << levels < n)
+		levels++;
+	return levels;
+}
+
 /* Returns the number of the payload's members behind one PCIe switch of a node; 0: nodes have no such switches. */
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the number of the payload's members in one rack; 0: the network has no racks. */

@@ -17,6 +17,8 @@
  * occurs twice. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the number of fields with that key; 0 if the message is NULL. */
+unsigned psd_caffe_count_fields(const struct psd_node *message, const char *key);
 /* Read the message's field `key`: a whole number from lowest to highest, or a flag. These functions and the next two
  * leave their outputs unchanged if the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,

@@ -69,14 +69,6 @@ static void clear(struct kinds *kinds)
 	kinds->n = 0;
 }
 
-static double link_bps(const struct work *work, uint32_t link)
-{
-	const unsigned n_nodes = work->platform->nodes + work->platform->servers;
-	const bool is_of_node = work->ratios && link < psd_platform_node_link(n_nodes, 0);
-
-	return psd_platform_link_bps(work->platform, link) * (is_of_node ? work->ratios[link / 2] : 1.0);
-}
-
 static bool add_flow(struct work *work, unsigned from, unsigned to, uint64_t bytes)
 {
 	unsigned links[PSD_ROUTE_LINKS];
@@ -117,7 +109,7 @@ static bool add_flows(struct work *work, const struct psd_payload *payload, cons
 static void start_kinds(struct work *work)
 {
 	for (uint32_t i = 0; i < work->n_links; i++) {
-		const double bps = link_bps(work, work->links[i]);
+		const double bps = psd_platform_slowed_bps(work->platform, work->ratios, work->links[i]);
 		uint64_t bits;
 
 		memcpy(&bits, &bps, sizeof(bits));
@@ -236,7 +228,8 @@ static bool fill(struct psd_flow_classes *classes, struct work *work)
 		const unsigned of_link = link_class(work, work->links[i]);
 
 		if (classes->link_bps[of_link] == 0.0) {
-			classes->link_bps[of_link] = link_bps(work, work->links[i]);
+			classes->link_bps[of_link] =
+				psd_platform_slowed_bps(work->platform, work->ratios, work->links[i]);
 			work->first_of_kind[of_link] = work->links[i];
 		}
 	}

@@ -24,6 +24,22 @@ bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *v
 	return true;
 }
 
+unsigned psd_onnx_axes_of(const struct psd_onnx_value *value)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? value->n_dims : value->view.n_axes;
+}
+
+uint64_t psd_onnx_dim_of(const struct psd_onnx_value *value, unsigned axis)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? value->dims[axis] : psd_onnx_view_dim(&value->view, axis);
+}
+
+bool psd_onnx_out_add_axis(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? psd_onnx_out_add(out, value->dims[axis])
+						: psd_onnx_out_add_of(out, &value->view, axis);
+}
+
 /* Values of the axis in one sample. */
 static uint64_t values_of(const struct psd_onnx_out_axis *axis)
 {
