@@ -86,7 +86,7 @@ unsigned psd_layout_racks(const struct psd_layout *layout)
 
 unsigned psd_layout_rack(const struct psd_layout *layout, unsigned node)
 {
-	const unsigned s = node - layout->nodes; /* of a separate server */
+	const unsigned s = node - layout->nodes; /* number of a separate server */
 
 	if (node < layout->nodes)
 		return node / layout->nodes_per_rack;
