@@ -108,7 +108,7 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 
 	add_head(&head, spot, "");
 	add_meaning(&meaning, spot);
-	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
+	psd_text_add(&use, "used by %s%s%s", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE && (spot->uses & PSD_BY_ALL) != PSD_BY_ALL
 			     ? ", and by psd-run if it chooses methods by predicted time"
 			     : "",
@@ -143,7 +143,7 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 	if (how->is_markdown)
 		psd_text_add(
 			text,
-			"| key | value | if not given | heeded by | hosts | meaning |\n|---|---|---|---|---|---|\n");
+			"| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	return psd_reference_check(text, how, "key", err);
 }

@@ -164,7 +164,7 @@ Test(variant, only_predictions_sweep_other_keys)
 
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_SIMULATION, &err), PSD_OK);
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_RUN, &err), PSD_EINVAL);
-	cr_expect(strstr(err.text, "a.yaml:5:33: 'model.batch_per_worker' in 'sweep' is heeded only by psd-sim"), "%s",
+	cr_expect(strstr(err.text, "a.yaml:5:33: 'model.batch_per_worker' in 'sweep' is used only by psd-sim"), "%s",
 		  err.text);
 	psd_scenario_release(&scenario);
 }
