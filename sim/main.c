@@ -337,24 +337,24 @@ static enum psd_status write_csv_head(const struct psd_loaded_scenario *scenario
 	return psd_output_text(stdout, &text, err);
 }
 
-/* Runs the command for each scenario. If one fails, the others still run, and the exit status reports the failure. */
-static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
+/* Calls `use` for each scenario. If one fails, the others follow, unless stops is set, and the exit status reports the
+ * failure. */
+static int use_each(struct command *command, const struct psd_loaded_scenario *scenarios,
+		    enum psd_status (*use)(struct command *command, const struct psd_loaded_scenario *loaded,
+					   struct psd_error *err),
+		    bool stops)
 {
 	const struct psd_options *options = command->options;
+	const bool is_json = options->form == PSD_FORM_JSON;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
-	if (options->trace_path && open_trace(command, &scenarios[0].scenario, &err))
-		return complain(err.status, &err, true);
-	if (options->form == PSD_FORM_CSV &&
-	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
-		return complain(err.status, &err, false);
-	if (options->form == PSD_FORM_JSON)
+	if (is_json)
 		psd_json_begin(&command->json, NULL, '[');
-	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
+	for (unsigned i = 0; i < options->arguments.n_operands && !ferror(stdout) && !(stops && exit_status); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);
-		const enum psd_status status = run_one(command, &scenarios[i], &err);
+		const enum psd_status status = use(command, &scenarios[i], &err);
 
 		push_output();
 		if (command->signal_number)
@@ -362,12 +362,25 @@ static int run_all(struct command *command, const struct psd_loaded_scenario *sc
 		if (status)
 			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
 	}
-	if (options->form == PSD_FORM_JSON) {
+	if (is_json) {
 		fputc('\n', stdout);
 		psd_json_end(&command->json, ']');
 		fputc('\n', stdout);
 	}
 	return exit_status;
+}
+
+static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
+{
+	const struct psd_options *options = command->options;
+	struct psd_error err;
+
+	if (options->trace_path && open_trace(command, &scenarios[0].scenario, &err))
+		return complain(err.status, &err, true);
+	if (options->form == PSD_FORM_CSV &&
+	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
+		return complain(err.status, &err, false);
+	return use_each(command, scenarios, run_one, false);
 }
 
 /* ---- the other commands ---- */
@@ -516,34 +529,6 @@ static enum psd_status answer(struct command *command, const struct psd_loaded_s
 	return write_all_answers(command, loaded, NULL, err);
 }
 
-static int answer_all(struct command *command, const struct psd_loaded_scenario *scenarios)
-{
-	const bool is_json = command->options->form == PSD_FORM_JSON;
-	int exit_status = EXIT_DONE;
-
-	if (is_json)
-		psd_json_begin(&command->json, NULL, '[');
-	for (unsigned i = 0; i < command->options->arguments.n_operands && !exit_status; i++) {
-		struct psd_error err;
-
-		if (i > 0 && !is_json)
-			fputs("\n\n", stdout);
-		const enum psd_status status = answer(command, &scenarios[i], &err);
-
-		push_output();
-		if (command->signal_number)
-			return end_by_signal(command->signal_number);
-		if (status)
-			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
-	}
-	if (is_json) {
-		fputc('\n', stdout);
-		psd_json_end(&command->json, ']');
-		fputc('\n', stdout);
-	}
-	return exit_status;
-}
-
 /* Writes a document of each variant. */
 static enum psd_status write_variants(const struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
@@ -582,7 +567,7 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 		return predicted;
 	}
 	if (options->arguments.command == PSD_SIM_ASK)
-		return answer_all(&command, scenarios);
+		return use_each(&command, scenarios, answer, true);
 	for (unsigned i = 0; i < options->arguments.n_operands; i++) {
 		if (i)
 			fputs(options->arguments.command == PSD_SIM_SHOW ? "---\n" : "\n\n", stdout);

@@ -140,7 +140,7 @@ struct psd_collective {
 	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
 	/* Returns the seconds from the begin of the first message to the end of the last, if no other data move,
 	 * all members begin together and all nodes have equal links. NaN: out of memory. transfer_sec: result of
-	 * psd_cost_transfer_sec(), the time of the bytes on the busiest link. NULL: psd_step_times_sec()
+	 * psd_cost_loads_sec(), the time of the bytes on the busiest link. NULL: psd_step_times_sec()
 	 * computes it. */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
