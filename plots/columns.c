@@ -175,22 +175,15 @@ enum psd_status psd_name_columns_find(struct psd_name_columns *names, struct psd
 
 /* ---- words ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-	const size_t length = strlen(text), n = strlen(end);
-
-	return length >= n && !strcmp(text + length - n, end);
-}
-
 const char *psd_columns_quantity(struct psd_figure *figure, const char *column, double value)
 {
 	char words[PSD_WORDS_MAX];
 
-	if (ends_with(column, "_bps"))
+	if (psd_words_ends_with(column, "_bps"))
 		return psd_figure_text(figure, "%s", psd_words_bandwidth(value, words));
-	if (ends_with(column, "_bytes"))
+	if (psd_words_ends_with(column, "_bytes"))
 		return psd_figure_text(figure, "%s", psd_words_bytes(value, words));
-	if (ends_with(column, "_sec"))
+	if (psd_words_ends_with(column, "_sec"))
 		return psd_figure_text(figure, "%s", psd_units_write_seconds(value, words));
 	return psd_figure_text(figure, "%g", value);
 }
@@ -213,7 +206,7 @@ const char *psd_columns_value(struct psd_figure *figure, const struct psd_name_c
 		return psd_figure_text(figure, value == 1 ? "%s worker" : "%s workers", words);
 	if (!strcmp(column, "nodes"))
 		return psd_figure_text(figure, value == 1 ? "%s node" : "%s nodes", words);
-	if (ends_with(column, "batch_per_worker"))
+	if (psd_words_ends_with(column, "batch_per_worker"))
 		return psd_figure_text(figure, "batch %s", words);
 	return words[strspn(words, "0123456789.eE+-")]
 		       ? words
@@ -237,7 +230,7 @@ const char *psd_columns_label(struct psd_figure *figure, const char *column)
 	column = dot && !strncmp(column, "systems.", 8) ? dot + 1 : column;
 	length = strlen(column);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (ends_with(column, units[i]))
+		if (psd_words_ends_with(column, units[i]))
 			length = strlen(column) - strlen(units[i]);
 	return psd_figure_text(figure, "%.*s", (int)length, column);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/sort.h"
 #include "plots/lines_parts.h"
 
 /* ---- the y axis ---- */
@@ -97,13 +98,6 @@ void psd_drawing_make_y_axis(struct psd_drawing *drawing, struct psd_panel *pane
 
 /* ---- the x axis of a panel ---- */
 
-static int compare_numbers(const void *one, const void *other)
-{
-	const double a = *(const double *)one, b = *(const double *)other;
-
-	return (a > b) - (a < b);
-}
-
 void psd_drawing_make_x_axis(struct psd_drawing *drawing, struct psd_panel *panel)
 {
 	struct psd_axis *axis = &panel->x;
@@ -143,7 +137,7 @@ void psd_drawing_make_x_axis(struct psd_drawing *drawing, struct psd_panel *pane
 		     point = point->next)
 			if (n < drawing->results->n_rows)
 				values[n++] = point->x;
-	qsort(values, n, sizeof(*values), compare_numbers);
+	psd_sort_doubles(values, n);
 	for (unsigned i = 0; i < n; i++) {
 		if (i && values[i] == values[i - 1])
 			continue;

@@ -2,8 +2,6 @@
  * status; reads only the files that it is given, and keeps older output if the new one cannot be made. */
 #define _GNU_SOURCE 1
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/share.h"
 #include "engine/base/stack.h"
 #include "plots/plot.h"
 
@@ -31,16 +30,6 @@ static const fill_fn fills[] = {
 };
 
 /* ---- streams ---- */
-
-/* Opens /dev/null for closed standard streams, in a direction in which their use fails. */
-static void fill_standard_streams(void)
-{
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
-
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
-			_exit(EXIT_RUN_FAILED);
-}
 
 static void end_at_once(int number)
 {
@@ -77,13 +66,16 @@ static enum psd_status print(struct psd_text *text, struct psd_error *err)
 
 static enum psd_status tell(const struct psd_plot_options *options, struct psd_error *err)
 {
+	const struct psd_share share = {options->arguments.topic, PSD_VERSION, NULL};
 	struct psd_text text = {.bytes = NULL};
 	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_plot_about)options->about) {
-	case PSD_PLOT_HELP: psd_plot_options_add_help(&text, options); break;
-	case PSD_PLOT_OPTIONS: psd_plot_options_add_reference(&text); break;
-	case PSD_PLOT_SHARE: status = psd_plot_options_add_share(&text, options, PSD_VERSION, err); break;
+	case PSD_PLOT_HELP:
+		psd_command_table_add_help(&text, &psd_plot_options_table, options->arguments.command);
+		break;
+	case PSD_PLOT_OPTIONS: psd_command_table_add_reference(&text, &psd_plot_options_table); break;
+	case PSD_PLOT_SHARE: status = psd_command_table_add_share(&text, &psd_plot_options_table, &share, err); break;
 	case PSD_PLOT_VERSION: psd_text_add(&text, "psd-plot " PSD_VERSION "\n"); break;
 	case PSD_PLOT_NO_WORDS: break;
 	}
@@ -140,18 +132,7 @@ static enum psd_status run(const struct psd_plot_options *options, struct psd_er
 	return options->arguments.command == PSD_PLOT_COMPARE ? compare(options, err) : draw(options, err);
 }
 
-static void check_stack(int argc, char *argv[], char *environment[])
-{
-	static const char line[] = "psd-plot: " PSD_STACK_IS_TOO_SMALL "\n";
-
-	(void)argc;
-	if (psd_stack_raise(argv, environment))
-		return;
-	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
-	_exit(EXIT_RUN_FAILED);
-}
-
-PSD_BEFORE_CONSTRUCTORS(check_stack);
+PSD_STACK_RAISE_FIRST("psd-plot");
 
 int main(int argc, char *argv[])
 {
@@ -159,7 +140,8 @@ int main(int argc, char *argv[])
 	struct psd_error err;
 	enum psd_status status;
 
-	fill_standard_streams();
+	if (!psd_output_fill_streams())
+		_exit(EXIT_RUN_FAILED);
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe makes a write fail, and does not end the program */
 	signal(SIGXFSZ, SIG_IGN); /* so does a limit on file sizes */
 	handle_ends();

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/share.h"
 #include "engine/base/spelling.h"
 #include "engine/base/units.h"
 #include "plots/measure.h"
@@ -106,7 +105,7 @@ static const struct psd_hint hints[] = {
 	{NULL, NULL},
 };
 
-static const struct psd_command_table table = {
+const struct psd_command_table psd_plot_options_table = {
 	.program = "psd-plot",
 	.commands = commands,
 	.n_commands = sizeof(commands) / sizeof(commands[0]),
@@ -213,7 +212,8 @@ enum psd_status psd_plot_options_read(struct psd_plot_options *options, int argc
 	if (!status)
 		status = split_traces(options, &argc, argv, err);
 	if (!status)
-		status = psd_arguments_read(&options->arguments, &table, options, argc, options->argv, err);
+		status = psd_arguments_read(&options->arguments, &psd_plot_options_table, options, argc, options->argv,
+					    err);
 	if (!status && !options->about)
 		status = check(options, err);
 	return status;
@@ -223,22 +223,4 @@ void psd_plot_options_release(struct psd_plot_options *options)
 {
 	psd_arguments_release(&options->arguments);
 	free(options->argv);
-}
-
-void psd_plot_options_add_help(struct psd_text *text, const struct psd_plot_options *options)
-{
-	psd_command_table_add_help(text, &table, options->arguments.command);
-}
-
-void psd_plot_options_add_reference(struct psd_text *text)
-{
-	psd_command_table_add_reference(text, &table);
-}
-
-enum psd_status psd_plot_options_add_share(struct psd_text *text, const struct psd_plot_options *options,
-					   const char *version, struct psd_error *err)
-{
-	const struct psd_share share = {options->arguments.topic, version, NULL};
-
-	return psd_command_table_add_share(text, &table, &share, err);
 }

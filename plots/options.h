@@ -33,15 +33,13 @@ struct psd_plot_options {
 	const char *predicted_trace, *measured_trace, *calibrated, *bar, *worst;
 };
 
+/* Commands and options of psd-plot. */
+extern const struct psd_command_table psd_plot_options_table;
+
 /* Reads the command line. psd_plot_options_release() releases *options. PSD_EINVAL with a line for the user,
  * PSD_ENOMEM. */
 enum psd_status psd_plot_options_read(struct psd_plot_options *options, int argc, char *argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plot_options_release(struct psd_plot_options *options);
-void psd_plot_options_add_help(struct psd_text *text, const struct psd_plot_options *options);
-void psd_plot_options_add_reference(struct psd_text *text);
-/* Appends the file of --share KIND, see engine/base/share.h. PSD_EINVAL: there is no such kind. */
-enum psd_status psd_plot_options_add_share(struct psd_text *text, const struct psd_plot_options *options,
-					   const char *version, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/sort.h"
 #include "engine/base/units.h"
 #include "plots/trace.h"
 #include "plots/words.h"
@@ -40,20 +41,13 @@ bool psd_steps_are_traces(const char *const paths[], unsigned n_paths)
 
 /* ---- durations of steps ---- */
 
-static int compare_times(const void *one, const void *other)
-{
-	const double a = *(const double *)one, b = *(const double *)other;
-
-	return (a > b) - (a < b);
-}
-
 /* The median distance of n begins, without the first of several: a pipeline fills then. last_end: end of the last
  * step. */
 static double step_of(double *begins, unsigned n, double last_end)
 {
 	const unsigned first = n > 2;
 
-	qsort(begins, n, sizeof(*begins), compare_times);
+	psd_sort_doubles(begins, n);
 	if (n == 1)
 		return last_end - begins[0];
 	for (unsigned i = first; i + 1 < n; i++)

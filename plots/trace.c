@@ -8,6 +8,7 @@
 #include "engine/base/grow.h"
 #include "engine/base/text.h"
 #include "engine/base/units.h"
+#include "plots/words.h"
 #include "sim/import/gzip.h"
 
 enum { PIECE = 1 << 16, HEAD_BYTES = 8192, LONGEST_NAME = 1000, KEY_ROOM = 64 };
@@ -95,19 +96,12 @@ static enum psd_status refuse_value(const struct reader *reader, const char *key
 			     "'%s' is %.80s, must be %s", key, value, must);
 }
 
-static bool ends_with(const char *line, const char *end)
-{
-	const size_t length = strlen(line), n = strlen(end);
-
-	return length >= n && !strcmp(line + length - n, end);
-}
-
 static enum psd_status take_head(struct reader *reader, const char *line)
 {
 	struct psd_plot_trace *trace = reader->trace;
 	char *kinds;
 
-	if (*line != '{' || !ends_with(line, "\"traceEvents\":["))
+	if (*line != '{' || !psd_words_ends_with(line, "\"traceEvents\":["))
 		return refuse(reader,
 			      "not a trace of psd-sim or psd-run, the first line must end in '\"traceEvents\":['");
 	trace->scenario = psd_plot_json_text(&trace->arena, line, "scenario");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/sort.h"
 #include "engine/base/units.h"
 
 void psd_range_add(struct psd_range *range, double value)
@@ -216,17 +217,17 @@ const char *psd_words_title_at(struct psd_arena *arena, const char *title, const
 	return made;
 }
 
-/* ---- statistics ---- */
-
-static int compare_values(const void *one, const void *other)
+bool psd_words_ends_with(const char *text, const char *end)
 {
-	const double a = *(const double *)one, b = *(const double *)other;
+	const size_t length = strlen(text), n = strlen(end);
 
-	return (a > b) - (a < b);
+	return length >= n && !strcmp(text + length - n, end);
 }
+
+/* ---- statistics ---- */
 
 double psd_words_median(double *values, unsigned n)
 {
-	qsort(values, n, sizeof(*values), compare_values);
+	psd_sort_doubles(values, n);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }

@@ -16,6 +16,7 @@ struct psd_range {
 };
 void psd_range_add(struct psd_range *range, double value);
 
+bool psd_words_ends_with(const char *text, const char *end);
 /* Returns the width of a text in multiples of the font size. The font is DejaVu Sans; Helvetica and Arial are
  * narrower. */
 double psd_words_width(const char *text);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
-#include "engine/base/share.h"
 #include "engine/base/stack.h"
 #include "engine/base/view.h"
 #include "engine/result/columns.h"
@@ -103,7 +102,7 @@ static int use_scenario(const struct psd_run_options *options)
 	is_loaded = !status;
 
 	if (status == PSD_EFILE && access(options->arguments.operands[0], F_OK) &&
-	    psd_run_options_check_word(options->arguments.operands[0], &err))
+	    psd_command_table_check_word(&psd_run_options_table, options->arguments.operands[0], &err))
 		return complain(err.status, &err, false);
 	if (is_loaded)
 		status = psd_scenario_load_solver(&scenario, &err);
@@ -166,20 +165,6 @@ static int write_weights(const struct psd_run_options *options)
 	return EXIT_DONE;
 }
 
-static enum psd_status add_share(struct psd_text *text, const struct psd_run_options *options, struct psd_error *err)
-{
-	struct psd_text keys = {.bytes = NULL};
-	enum psd_status status;
-
-	psd_scenario_add_paths(&keys);
-	status = psd_command_table_add_share(text, &psd_run_options_table,
-					     &(struct psd_share){options->arguments.topic, PSD_VERSION, keys.bytes},
-					     err);
-	text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
-	psd_text_release(&keys);
-	return status;
-}
-
 static int print_about(const struct psd_run_options *options)
 {
 	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
@@ -188,9 +173,14 @@ static int print_about(const struct psd_run_options *options)
 	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_run_about)options->about) {
-	case PSD_RUN_ABOUT_HELP: psd_run_options_add_help(&text, options); break;
-	case PSD_RUN_ABOUT_OPTIONS: psd_run_options_add_reference(&text); break;
-	case PSD_RUN_ABOUT_SHARE: status = add_share(&text, options, &err); break;
+	case PSD_RUN_ABOUT_HELP:
+		psd_command_table_add_help(&text, &psd_run_options_table, options->arguments.command);
+		break;
+	case PSD_RUN_ABOUT_OPTIONS: psd_command_table_add_reference(&text, &psd_run_options_table); break;
+	case PSD_RUN_ABOUT_SHARE:
+		status = psd_scenario_add_share(&text, &psd_run_options_table, options->arguments.topic, PSD_VERSION,
+						&err);
+		break;
 	case PSD_RUN_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_RUN_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_RUN_ABOUT_VERSION: psd_text_add(&text, "psd-run " PSD_VERSION "\n"); break;
@@ -237,18 +227,7 @@ static void enlarge_stacks_of_threads(void)
 	pthread_attr_destroy(&attributes);
 }
 
-static void check_stack(int argc, char *argv[], char *environment[])
-{
-	static const char line[] = "psd-run: " PSD_STACK_IS_TOO_SMALL "\n";
-
-	(void)argc;
-	if (psd_stack_raise(argv, environment))
-		return;
-	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
-	_exit(EXIT_RUN_FAILED);
-}
-
-PSD_BEFORE_CONSTRUCTORS(check_stack);
+PSD_STACK_RAISE_FIRST("psd-run");
 
 int main(int argc, char *argv[])
 {

@@ -138,7 +138,7 @@ static void remark(const struct psd_run *run)
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
 	if (run->scenario->train.snapshot_iterations > 0 && !run->checkpoints.folder)
-		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded without --save", snapshot->path,
+		psd_console_say("psd-run: %s:%u:%u: 'snapshot' has no effect without --save", snapshot->path,
 				snapshot->line, snapshot->column);
 	if (psd_run_iterations(run) < psd_worker_warmed_up(1))
 		psd_console_say("psd-run: the first %" PRIu32

@@ -58,7 +58,7 @@ enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err)
 
 	if (checkpoints.folder)
 		PSD_TRY(psd_checkpoints_reserve(&checkpoints, err));
-	PSD_TRY(psd_run_options_plan_files(run->options, err));
+	PSD_TRY(psd_arguments_plan_files(&psd_run_options_table, run->options, err));
 	return log ? psd_run_log_check(log, err) : PSD_OK;
 }
 

@@ -34,8 +34,14 @@ static struct psd_worker_start start_of(const struct psd_run *run)
 
 uint32_t psd_run_iterations(const struct psd_run *run)
 {
-	return psd_run_choose_iterations(run->scenario, run->options->n_iterations, run->training_samples,
-					 psd_run_global_batch(run), start_of(run));
+	const struct psd_scenario *scenario = run->scenario;
+
+	if (run->options->n_iterations)
+		return (uint32_t)run->options->n_iterations;
+	if (!scenario->has_replay)
+		return psd_worker_iterations(&scenario->train, run->training_samples, psd_run_global_batch(run),
+					     start_of(run));
+	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
 }
 
 bool psd_run_is_done(const struct psd_run *run)
@@ -142,16 +148,6 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 }
 
 /* ---- the length ---- */
-
-uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
-				   uint64_t global_batch, struct psd_worker_start start)
-{
-	if (n_asked)
-		return (uint32_t)n_asked;
-	if (!scenario->has_replay)
-		return psd_worker_iterations(&scenario->train, training_samples, global_batch, start);
-	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
-}
 
 uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps)
 {

@@ -187,28 +187,8 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	return status;
 }
 
-enum psd_status psd_run_options_plan_files(const struct psd_run_options *options, struct psd_error *err)
-{
-	return psd_arguments_plan_files(&psd_run_options_table, options, err);
-}
-
-enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err)
-{
-	return psd_command_table_check_word(&psd_run_options_table, word, err);
-}
-
 void psd_run_options_release(struct psd_run_options *options)
 {
 	psd_arguments_release(&options->arguments);
 	*options = (struct psd_run_options){.about = PSD_RUN_ABOUT_NOTHING};
-}
-
-void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options)
-{
-	psd_command_table_add_help(text, &psd_run_options_table, options->arguments.command);
-}
-
-void psd_run_options_add_reference(struct psd_text *text)
-{
-	psd_command_table_add_reference(text, &psd_run_options_table);
 }

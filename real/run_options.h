@@ -77,18 +77,11 @@ extern const struct psd_command_table psd_run_options_table;
  * for the user. PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Registers the files that the options name, as inputs or as outputs, so that no output replaces an input. See
- * psd_arguments_plan_files(). */
-enum psd_status psd_run_options_plan_files(const struct psd_run_options *options, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks a first word of the command line that is not the name of a command; see psd_command_table_check_word(). */
-enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks the options of a process that joins hosts which were started elsewhere. at: position for the error; how:
  * quoted name of the option or program by which the process joins, for the error. PSD_EINVAL: an option is only for
  * clusters on this machine. */
 enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
 					     const char *how, struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);
-void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options);
-void psd_run_options_add_reference(struct psd_text *text);
 
 #endif

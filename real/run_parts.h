@@ -100,10 +100,6 @@ enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const 
  * not. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the number of the iteration at which the run ends. That is n_asked if it is not 0. Otherwise it is the end of
- * the training job, see psd_worker_iterations(); for a replay, the number of warm-up and measured iterations. Pure. */
-uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
-				   uint64_t global_batch, struct psd_worker_start start);
 /* For a replay of local SGD, in which workers exchange parameters every `steps` iterations: returns n_iterations,
  * rounded up to a multiple of `steps`. The first `steps` iterations are the warm-up. Pure. */
 uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);

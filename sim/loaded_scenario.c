@@ -82,8 +82,3 @@ const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_load
 {
 	return loaded->n_variants > 1 ? &loaded->variants[loaded->n_variants - 2] : loaded;
 }
-
-const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded)
-{
-	return loaded->has_published ? &loaded->published : NULL;
-}

@@ -32,7 +32,5 @@ enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, con
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
 /* Returns the last variant, this one if there is no other. */
 const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_loaded_scenario *loaded);
-/* Returns the published values; NULL: the scenario names none. */
-const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded);
 
 #endif

@@ -84,18 +84,6 @@ static void handle_ends(void)
 			signal(ends[i], SIG_IGN);
 }
 
-/* Opens /dev/null for closed standard streams: a file opened later must not become one of them, and output to a closed
- * one must fail. */
-static void fill_standard_streams(void)
-{
-	static const int modes[] = {O_WRONLY, O_RDONLY,
-				    O_WRONLY}; /* wrong direction for stdin and stdout, so that their use fails */
-
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
-			_exit(EXIT_RUN_FAILED);
-}
-
 /* errno of the first failed write to standard output; a FILE remembers only that it failed. */
 static int output_errno;
 
@@ -244,7 +232,7 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		.costed = &loaded->costed,
 		.variants = loaded->models,
 		.n_variants = loaded->n_variants,
-		.published = psd_loaded_scenario_published(loaded),
+		.published = loaded->has_published ? &loaded->published : NULL,
 		.system_name = options->system_name,
 		.shard = options->shard,
 		.shard_number = (unsigned)options->shard_number,
@@ -349,24 +337,24 @@ static enum psd_status write_csv_head(const struct psd_loaded_scenario *scenario
 	return psd_output_text(stdout, &text, err);
 }
 
-/* Runs the command for each scenario. If one fails, the others still run, and the exit status reports the failure. */
-static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
+/* Calls `use` for each scenario. If one fails, the others follow, unless stops is set, and the exit status reports the
+ * failure. */
+static int use_each(struct command *command, const struct psd_loaded_scenario *scenarios,
+		    enum psd_status (*use)(struct command *command, const struct psd_loaded_scenario *loaded,
+					   struct psd_error *err),
+		    bool stops)
 {
 	const struct psd_options *options = command->options;
+	const bool is_json = options->form == PSD_FORM_JSON;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
-	if (options->trace_path && open_trace(command, &scenarios[0].scenario, &err))
-		return complain(err.status, &err, true);
-	if (options->form == PSD_FORM_CSV &&
-	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
-		return complain(err.status, &err, false);
-	if (options->form == PSD_FORM_JSON)
+	if (is_json)
 		psd_json_begin(&command->json, NULL, '[');
-	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
+	for (unsigned i = 0; i < options->arguments.n_operands && !ferror(stdout) && !(stops && exit_status); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);
-		const enum psd_status status = run_one(command, &scenarios[i], &err);
+		const enum psd_status status = use(command, &scenarios[i], &err);
 
 		push_output();
 		if (command->signal_number)
@@ -374,12 +362,25 @@ static int run_all(struct command *command, const struct psd_loaded_scenario *sc
 		if (status)
 			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
 	}
-	if (options->form == PSD_FORM_JSON) {
+	if (is_json) {
 		fputc('\n', stdout);
 		psd_json_end(&command->json, ']');
 		fputc('\n', stdout);
 	}
 	return exit_status;
+}
+
+static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
+{
+	const struct psd_options *options = command->options;
+	struct psd_error err;
+
+	if (options->trace_path && open_trace(command, &scenarios[0].scenario, &err))
+		return complain(err.status, &err, true);
+	if (options->form == PSD_FORM_CSV &&
+	    write_csv_head(scenarios, options->arguments.n_operands, options->shard, &err))
+		return complain(err.status, &err, false);
+	return use_each(command, scenarios, run_one, false);
 }
 
 /* ---- the other commands ---- */
@@ -528,34 +529,6 @@ static enum psd_status answer(struct command *command, const struct psd_loaded_s
 	return write_all_answers(command, loaded, NULL, err);
 }
 
-static int answer_all(struct command *command, const struct psd_loaded_scenario *scenarios)
-{
-	const bool is_json = command->options->form == PSD_FORM_JSON;
-	int exit_status = EXIT_DONE;
-
-	if (is_json)
-		psd_json_begin(&command->json, NULL, '[');
-	for (unsigned i = 0; i < command->options->arguments.n_operands && !exit_status; i++) {
-		struct psd_error err;
-
-		if (i > 0 && !is_json)
-			fputs("\n\n", stdout);
-		const enum psd_status status = answer(command, &scenarios[i], &err);
-
-		push_output();
-		if (command->signal_number)
-			return end_by_signal(command->signal_number);
-		if (status)
-			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
-	}
-	if (is_json) {
-		fputc('\n', stdout);
-		psd_json_end(&command->json, ']');
-		fputc('\n', stdout);
-	}
-	return exit_status;
-}
-
 /* Writes a document of each variant. */
 static enum psd_status write_variants(const struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
@@ -594,7 +567,7 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 		return predicted;
 	}
 	if (options->arguments.command == PSD_SIM_ASK)
-		return answer_all(&command, scenarios);
+		return use_each(&command, scenarios, answer, true);
 	for (unsigned i = 0; i < options->arguments.n_operands; i++) {
 		if (i)
 			fputs(options->arguments.command == PSD_SIM_SHOW ? "---\n" : "\n\n", stdout);
@@ -612,7 +585,8 @@ static int complain_of_operand(enum psd_status status, const char *operand, cons
 {
 	struct psd_error word_err;
 
-	if (status == PSD_EFILE && access(operand, F_OK) && psd_options_check_word(operand, &word_err))
+	if (status == PSD_EFILE && access(operand, F_OK) &&
+	    psd_command_table_check_word(&psd_options_table, operand, &word_err))
 		return complain(word_err.status, &word_err, false);
 	return complain(status, err, true);
 }
@@ -655,8 +629,8 @@ static int tell(const struct psd_options *options)
 	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_about)options->about) {
-	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
-	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
+	case PSD_ABOUT_HELP: psd_command_table_add_help(&text, &psd_options_table, options->arguments.command); break;
+	case PSD_ABOUT_OPTIONS: psd_command_table_add_reference(&text, &psd_options_table); break;
 	case PSD_ABOUT_SHARE: status = psd_options_add_share(&text, options, PSD_VERSION, &err); break;
 	case PSD_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
@@ -846,18 +820,7 @@ static int use(int argc, char *argv[])
 	return exit_status;
 }
 
-static void check_stack(int argc, char *argv[], char *environment[])
-{
-	static const char line[] = "psd-sim: " PSD_STACK_IS_TOO_SMALL "\n";
-
-	(void)argc;
-	if (psd_stack_raise(argv, environment))
-		return;
-	(void)!write(STDERR_FILENO, line, sizeof(line) - 1);
-	_exit(EXIT_RUN_FAILED);
-}
-
-PSD_BEFORE_CONSTRUCTORS(check_stack);
+PSD_STACK_RAISE_FIRST("psd-sim");
 
 int main(int argc, char *argv[])
 {
@@ -865,7 +828,8 @@ int main(int argc, char *argv[])
 	struct psd_error err;
 	int exit_status;
 
-	fill_standard_streams();
+	if (!psd_output_fill_streams())
+		_exit(EXIT_RUN_FAILED);
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
 	signal(SIGPIPE, SIG_IGN);	/* a closed pipe makes a write fail, and does not end the program */

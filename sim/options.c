@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/share.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
@@ -149,7 +148,7 @@ static const struct psd_hint hints[] = {
 	{NULL, NULL},
 };
 
-static const struct psd_command_table table = {
+const struct psd_command_table psd_options_table = {
 	.program = "psd-sim",
 	.commands = commands,
 	.n_commands = sizeof(commands) / sizeof(commands[0]),
@@ -223,7 +222,7 @@ static enum psd_status check_import(struct psd_options *options, struct psd_erro
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
-	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
+	enum psd_status status = psd_arguments_read(&parsed.arguments, &psd_options_table, &parsed, argc, argv, err);
 
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
@@ -241,11 +240,6 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 	else
 		*options = parsed;
 	return status;
-}
-
-enum psd_status psd_options_check_word(const char *word, struct psd_error *err)
-{
-	return psd_command_table_check_word(&table, word, err);
 }
 
 enum psd_status psd_options_name_scenario(struct psd_options *options, const char *path, struct psd_error *err)
@@ -266,32 +260,16 @@ void psd_options_release(struct psd_options *options)
 	*options = (struct psd_options){.about = PSD_ABOUT_NOTHING};
 }
 
-void psd_options_add_help(struct psd_text *text, const struct psd_options *options)
-{
-	psd_command_table_add_help(text, &table, options->arguments.command);
-}
-
-void psd_options_add_reference(struct psd_text *text)
-{
-	psd_command_table_add_reference(text, &table);
-}
-
 enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,
 				      struct psd_error *err)
 {
 	const char *kind = options->arguments.topic;
-	struct psd_text keys = {.bytes = NULL};
-	enum psd_status status = PSD_OK;
 
-	if (kind && !strcmp(kind, "scenario")) {
+	if (kind && !strcmp(kind, "scenario"))
 		psd_scenario_add_manual(text, version);
-	} else if (kind && !strcmp(kind, "schema")) {
+	else if (kind && !strcmp(kind, "schema"))
 		psd_scenario_add_json_schema(text);
-	} else {
-		psd_scenario_add_paths(&keys);
-		status = psd_command_table_add_share(text, &table, &(struct psd_share){kind, version, keys.bytes}, err);
-		text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
-		psd_text_release(&keys);
-	}
-	return status;
+	else
+		return psd_scenario_add_share(text, &psd_options_table, kind, version, err);
+	return PSD_OK;
 }

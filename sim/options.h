@@ -74,22 +74,18 @@ struct psd_options {
 	struct psd_arguments arguments; /* further arguments; arguments.command is an enum psd_sim_command */
 };
 
+/* Commands and options of psd-sim. */
+extern const struct psd_command_table psd_options_table;
+
 /* Reads psd-sim's command line into *options, which psd_options_release() releases. If an option asks for a text about
  * psd-sim (enum psd_about), the other arguments are not checked. PSD_EINVAL: wrong usage; the text is a line for the
  * user. PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the first word of the command line if it is not a command, since it may be a misspelt command; see
- * psd_command_table_check_word(). */
-enum psd_status psd_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 /* Makes a prediction of the scenario at `path`, which is copied, of the command that named it. PSD_ENOMEM. */
 enum psd_status psd_options_name_scenario(struct psd_options *options, const char *path,
 					  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
-/* Appends the text of --help to `text`. */
-void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
-/* Appends the reference of all commands and options, in Markdown, to `text`. */
-void psd_options_add_reference(struct psd_text *text);
 /* Appends the file that is installed beside the program and whose kind the option --share names. version: version of
  * psd-sim. PSD_EINVAL: there is no such kind. */
 enum psd_status psd_options_add_share(struct psd_text *text, const struct psd_options *options, const char *version,

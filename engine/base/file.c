@@ -323,3 +323,10 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 	*length = skip_byte_order_mark(read, read_length);
 	return PSD_OK;
 }
+
+const char *psd_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

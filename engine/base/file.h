@@ -39,5 +39,7 @@ enum psd_status psd_file_read_bytes(char **bytes, size_t *length, size_t most, c
 /* Reads `length` bytes of a regular file, from byte `offset` on. PSD_EFILE: it cannot be read, or ends before. */
 enum psd_status psd_file_read_part(void *bytes, size_t length, uint64_t offset, const char *path,
 				   struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the path without its folders. */
+const char *psd_file_name(const char *path);
 
 #endif

@@ -407,6 +407,16 @@ bool psd_output_is_terminal(void)
 	return isatty(STDOUT_FILENO);
 }
 
+bool psd_output_fill_streams(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+			return false;
+	return true;
+}
+
 int psd_output_terminal_width(void)
 {
 	struct winsize size;

@@ -40,6 +40,9 @@ void psd_outputs_discard(void);
 /* Moves the file to its path now; text that is written later is added to it there. The caller closes the file by
  * psd_output_discard(), which does not remove it then. Returns false on failure; errno has the reason. */
 bool psd_output_show(FILE *out);
+/* Opens /dev/null for closed standard streams, in a direction in which their use fails, so that no file that is opened
+ * later becomes one of them. Returns false if that is not possible. */
+bool psd_output_fill_streams(void) PSD_MUST_CHECK;
 bool psd_output_is_terminal(void);
 /* Returns the number of characters in a line of the terminal on standard output; 80 if standard output is not a
  * terminal or its width is not known. */

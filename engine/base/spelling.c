@@ -108,3 +108,11 @@ const char *psd_spelling_nearest(const char *text, const char *const names[])
 	}
 	return best ? best : contained(text, names);
 }
+
+bool psd_spelling_is_one_of(const char *text, const char *const list[])
+{
+	for (; *list; list++)
+		if (!strcmp(text, *list))
+			return true;
+	return false;
+}

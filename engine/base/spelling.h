@@ -12,5 +12,7 @@ bool psd_spelling_find(const char *text, const char *const names[], unsigned *in
  * never more than half of it. Otherwise returns the longest name of three characters or more that `text` contains.
  * NULL: no name is near. */
 const char *psd_spelling_nearest(const char *text, const char *const names[]);
+/* True if the list, NULL-terminated, has the text itself. */
+bool psd_spelling_is_one_of(const char *text, const char *const list[]);
 
 #endif

@@ -11,18 +11,26 @@
  * this size, and threads must be created with this stack size. */
 enum { PSD_STACK_LEAST_BYTES = 8 << 20 };
 
-/* Makes function(argc, argv, environment) run before the constructors of libraries, which may need more stack than the
- * limit allows. To be used once, in the file with main(). */
-#define PSD_BEFORE_CONSTRUCTORS(function)                                                                              \
-	__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(int, char *[],       \
-												  char *[]) = function
-
 /* Raises the limit on the process's stack to PSD_STACK_LEAST_BYTES, or to the hard limit if that is lower. Returns
- * false if this is too little for constructors of libraries: then the program must end with PSD_STACK_IS_TOO_SMALL.
- * argv, environment: arguments of the process, both NULL-terminated. */
+ * false if this is too little for constructors of libraries. argv, environment: arguments of the process, both
+ * NULL-terminated. */
 bool psd_stack_raise(char *argv[], char *environment[]) PSD_MUST_CHECK;
-/* Message of a program that ends because psd_stack_raise() returned false. */
-#define PSD_STACK_IS_TOO_SMALL "the limit of the stack leaves less than 18 kB: raise it with 'ulimit -s 8192'"
+/* Makes the program call psd_stack_raise() before the constructors of libraries run, and end with status 1 and a line
+ * on standard error if it returns false. To be used once, in the file with main(), which includes unistd.h. */
+#define PSD_STACK_RAISE_FIRST(program)                                                                                 \
+	static void raise_stack(int argc, char *argv[], char *environment[])                                           \
+	{                                                                                                              \
+		static const char line[] = program ": the limit of the stack leaves less than 18 kB: raise it with "   \
+						   "'ulimit -s 8192'\n";                                               \
+                                                                                                                       \
+		(void)argc;                                                                                            \
+		if (psd_stack_raise(argv, environment))                                                                \
+			return;                                                                                        \
+		(void)!write(STDERR_FILENO, line, sizeof(line) - 1);                                                   \
+		_exit(1);                                                                                              \
+	}                                                                                                              \
+	__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(                     \
+		int, char *[], char *[]) = raise_stack
 /* True if the limit on the process's stack is below PSD_STACK_LEAST_BYTES. */
 bool psd_stack_is_small(void);
 /* Calls work(argc, argv) on a stack of at least PSD_STACK_LEAST_BYTES bytes, and sets *result to its result. is_small:

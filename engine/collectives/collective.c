@@ -35,6 +35,16 @@ unsigned psd_members_nodes(struct psd_members members)
 	return (members.n - 1) / members.per_node + 1;
 }
 
+struct psd_members psd_members_leaders(struct psd_members members)
+{
+	return (struct psd_members){psd_members_nodes(members), 1};
+}
+
+unsigned psd_members_on_node(struct psd_members members)
+{
+	return members.n < members.per_node ? members.n : members.per_node;
+}
+
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const unsigned per_switch =

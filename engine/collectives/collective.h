@@ -140,7 +140,7 @@ struct psd_collective {
 	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
 	/* Returns the seconds from the begin of the first message to the end of the last, if no other data move,
 	 * all members begin together and all nodes have equal links. NaN: out of memory. transfer_sec: result of
-	 * psd_cost_transfer_sec(), the time of the bytes on the busiest link. NULL: psd_step_times_sec()
+	 * psd_cost_loads_sec(), the time of the bytes on the busiest link. NULL: psd_step_times_sec()
 	 * computes it. */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
@@ -235,6 +235,20 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the number of nodes on which the members are. */
 unsigned psd_members_nodes(struct psd_members members);
+/* Returns the group of the first members of each node. */
+struct psd_members psd_members_leaders(struct psd_members members);
+/* Returns the number of members on a full node. */
+unsigned psd_members_on_node(struct psd_members members);
+/* Returns the number of levels of a binary tree with n members, >= 1. */
+static inline unsigned psd_tree_levels(unsigned n)
+{
+	unsigned levels = 0;
+
+	while (1u << levels < n)
+		levels++;
+	return levels;
+}
+
 /* Returns the number of the payload's members behind one PCIe switch of a node; 0: nodes have no such switches. */
 unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Returns the number of the payload's members in one rack; 0: the network has no racks. */

@@ -57,15 +57,6 @@ static unsigned parent_rank(unsigned n, struct edge edge)
 	return rank_of(n, (struct edge){edge.tree, parent_of(n, edge.position)});
 }
 
-static unsigned n_levels(unsigned n)
-{
-	unsigned levels = 0;
-
-	while (1u << levels < n)
-		levels++;
-	return levels;
-}
-
 static unsigned level_of(unsigned n, unsigned position)
 {
 	unsigned level = 0;
@@ -79,7 +70,7 @@ static unsigned level_of(unsigned n, unsigned position)
  * end. */
 static unsigned children_in_tree(unsigned n, unsigned tree, unsigned position, struct edge children[])
 {
-	const unsigned height = position == 0 ? 1u << n_levels(n) : low_bit(position);
+	const unsigned height = position == 0 ? 1u << psd_tree_levels(n) : low_bit(position);
 	unsigned n_children = 0, behind = height / 2;
 
 	if (position > 0 && height > 1)
@@ -157,7 +148,7 @@ static unsigned mirrored_turn(unsigned n, unsigned position)
  * the second, with a child in both; an even child there decides the others of the first tree. */
 static unsigned moved_turn(unsigned n, struct edge edge)
 {
-	const unsigned last = (n - 1) / 2, top = 1u << (n_levels(n) - 1);
+	const unsigned last = (n - 1) / 2, top = 1u << (psd_tree_levels(n) - 1);
 	const unsigned flip = (n - 1) % 4 == 0 ? paired_with_next(top / 2, last) ^ odd_bits(n - 1) ^ 1 : 0;
 	const bool is_leaf = edge.position % 2 == 1;
 
@@ -191,7 +182,7 @@ static unsigned n_chunks(uint64_t elements, unsigned n)
 /* Returns the number of steps in one direction, upwards or downwards. */
 static unsigned n_one_way(uint64_t elements, unsigned n)
 {
-	return 2 * (n_chunks(elements, n) + n_levels(n) - 1);
+	return 2 * (n_chunks(elements, n) + psd_tree_levels(n) - 1);
 }
 
 static unsigned steps(uint64_t elements, struct psd_members members)
@@ -203,7 +194,7 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 static bool carries(uint64_t elements, unsigned n, struct edge edge, unsigned number, unsigned *chunk)
 {
 	const unsigned one_way = n_one_way(elements, n), level = level_of(n, edge.position);
-	const unsigned before = number < one_way ? n_levels(n) - level : level - 1;
+	const unsigned before = number < one_way ? psd_tree_levels(n) - level : level - 1;
 	const unsigned turn = number % one_way / 2;
 
 	*chunk = turn - before;

@@ -70,13 +70,6 @@ unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 
 /* ---- racks ---- */
 
-unsigned psd_layout_server_rack(unsigned s, unsigned servers, unsigned worker_racks, const uint64_t *servers_in,
-				unsigned n_servers_in)
-{
-	return n_servers_in > 0 ? (unsigned)servers_in[s % n_servers_in]
-				: (unsigned)((uint64_t)s * worker_racks / servers);
-}
-
 unsigned psd_layout_worker_racks(const struct psd_layout *layout)
 {
 	return (layout->nodes - 1) / layout->nodes_per_rack + 1;
@@ -93,10 +86,12 @@ unsigned psd_layout_racks(const struct psd_layout *layout)
 
 unsigned psd_layout_rack(const struct psd_layout *layout, unsigned node)
 {
+	const unsigned s = node - layout->nodes; /* number of a separate server */
+
 	if (node < layout->nodes)
 		return node / layout->nodes_per_rack;
-	return psd_layout_server_rack(node - layout->nodes, layout->shards, psd_layout_worker_racks(layout),
-				      layout->servers_in, layout->n_servers_in);
+	return layout->n_servers_in > 0 ? (unsigned)layout->servers_in[s % layout->n_servers_in]
+					: (unsigned)((uint64_t)s * psd_layout_worker_racks(layout) / layout->shards);
 }
 
 /* ---- distances ---- */

@@ -60,10 +60,6 @@ unsigned psd_layout_nodes(const struct psd_layout *layout);
  * the node of a separate server. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
 
-/* Returns the rack of separate server `s` of `servers`, if the workers' nodes fill worker_racks racks. The rack is
- * servers_in[s % n_servers_in]. If n_servers_in is 0, servers are spread evenly over the racks of workers. */
-unsigned psd_layout_server_rack(unsigned s, unsigned servers, unsigned worker_racks, const uint64_t *servers_in,
-				unsigned n_servers_in);
 /* Returns the number of racks that have workers. Only for layouts with racks, as the next two functions. */
 unsigned psd_layout_worker_racks(const struct psd_layout *layout);
 /* Returns the number of all racks, including racks of servers alone and empty racks. */

@@ -27,16 +27,6 @@ bool psd_nccl_takes_trees(uint64_t elements, struct psd_members members)
 	return n_nodes == 2 || elements <= (uint64_t)TREE_ELEMENTS * members.n;
 }
 
-static struct psd_members leaders_of(struct psd_members members)
-{
-	return (struct psd_members){psd_members_nodes(members), 1};
-}
-
-static unsigned on_full_node(struct psd_members members)
-{
-	return members.n < members.per_node ? members.n : members.per_node;
-}
-
 static unsigned n_chunks(uint64_t elements)
 {
 	const uint64_t chunks = elements / SMALLEST_CHUNK;
@@ -49,7 +39,7 @@ static unsigned n_chunks(uint64_t elements)
 /* Number of steps from the end of a chain to its leader: chunk c leaves the last member in step c. */
 static unsigned chain_steps(uint64_t elements, struct psd_members members)
 {
-	const unsigned g = on_full_node(members);
+	const unsigned g = psd_members_on_node(members);
 
 	return g > 1 ? n_chunks(elements) + g - 2 : 0;
 }
@@ -58,7 +48,7 @@ static unsigned chain_steps(uint64_t elements, struct psd_members members)
 static bool carries(uint64_t elements, struct psd_members members, unsigned position, unsigned number, bool is_up,
 		    struct psd_range *chunk)
 {
-	const unsigned before = is_up ? on_full_node(members) - 1 - position : position - 1;
+	const unsigned before = is_up ? psd_members_on_node(members) - 1 - position : position - 1;
 	const unsigned C = n_chunks(elements);
 
 	if (number < before || number - before >= C)
@@ -88,14 +78,14 @@ static struct psd_step along_chain(uint64_t elements, struct psd_members members
 
 static unsigned chained_steps(uint64_t elements, struct psd_members members, const struct psd_collective *between)
 {
-	return 2 * chain_steps(elements, members) + between->steps(elements, leaders_of(members));
+	return 2 * chain_steps(elements, members) + between->steps(elements, psd_members_leaders(members));
 }
 
 static struct psd_step chained_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned number,
 				    const struct psd_collective *between)
 {
 	const unsigned n_inside = chain_steps(elements, members), g = members.per_node;
-	const unsigned n_between = between->steps(elements, leaders_of(members));
+	const unsigned n_between = between->steps(elements, psd_members_leaders(members));
 
 	if (number < n_inside)
 		return along_chain(elements, members, rank, number, true);
@@ -103,7 +93,7 @@ static struct psd_step chained_step(uint64_t elements, struct psd_members member
 		return along_chain(elements, members, rank, number - n_inside - n_between, false);
 	if (rank % g != 0)
 		return (struct psd_step){.to = rank, .from = rank};
-	struct psd_step step = between->step(elements, leaders_of(members), rank / g, number - n_inside);
+	struct psd_step step = between->step(elements, psd_members_leaders(members), rank / g, number - n_inside);
 	step.to *= g;
 	step.from *= g;
 	return step;
@@ -122,7 +112,7 @@ static bool chained_flow(uint64_t elements, struct psd_members members, unsigned
 	if (i < 2)
 		return true;
 	if (position > 0 || !psd_payload_rank_flow(&(struct psd_payload){.collective = between, .elements = elements},
-						   leaders_of(members), rank / g, i - 2, flow))
+						   psd_members_leaders(members), rank / g, i - 2, flow))
 		return false;
 	flow->to *= g;
 	flow->from *= g;
@@ -137,7 +127,7 @@ static double chain_sec(const struct psd_payload *payload, struct psd_members me
 	double sec = 0.0;
 
 	*last_sec = 0.0;
-	for (unsigned p = 1; p < on_full_node(members); p++) {
+	for (unsigned p = 1; p < psd_members_on_node(members); p++) {
 		const enum psd_reach reach = psd_members_reach(members, links, p - 1, p);
 		const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
 
@@ -148,15 +138,6 @@ static double chain_sec(const struct psd_payload *payload, struct psd_members me
 }
 
 /* ---- nccl ---- */
-
-static unsigned n_levels(unsigned n)
-{
-	unsigned levels = 0;
-
-	while (1u << levels < n)
-		levels++;
-	return levels;
-}
 
 static unsigned steps(uint64_t elements, struct psd_members members)
 {
@@ -180,7 +161,7 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 static unsigned hops(uint64_t elements, struct psd_members members)
 {
 	return psd_nccl_takes_trees(elements, members)
-		       ? 2 * (n_levels(psd_members_nodes(members)) + on_full_node(members) - 1)
+		       ? 2 * (psd_tree_levels(psd_members_nodes(members)) + psd_members_on_node(members) - 1)
 		       : psd_ring.steps(elements, members);
 }
 
@@ -196,7 +177,7 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	double last_sec;
 	const double inside_sec = chain_sec(payload, members, links, &last_sec);
 
-	return transfer_sec + 2.0 * (inside_sec + n_levels(psd_members_nodes(members)) * far_sec);
+	return transfer_sec + 2.0 * (inside_sec + psd_tree_levels(psd_members_nodes(members)) * far_sec);
 }
 
 const struct psd_collective psd_nccl = {
@@ -232,14 +213,14 @@ static bool two_level_flow(uint64_t elements, struct psd_members members, unsign
 
 static unsigned two_level_hops(uint64_t elements, struct psd_members members)
 {
-	return 2 * (on_full_node(members) - 1) + psd_ring.steps(elements, leaders_of(members));
+	return 2 * (psd_members_on_node(members) - 1) + psd_ring.steps(elements, psd_members_leaders(members));
 }
 
 static double two_level_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 				  const struct psd_links *links)
 {
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
-	const struct psd_members leaders = leaders_of(members);
+	const struct psd_members leaders = psd_members_leaders(members);
 	const double ring_transfer_sec =
 		psd_links_busy_sec(links, PSD_REACH_FAR, 2.0 * (leaders.n - 1.0) / leaders.n * payload_bits);
 	struct psd_links between = *links;

@@ -6,19 +6,9 @@
 
 #include "engine/collectives/ring.h"
 
-static struct psd_members leaders_of(struct psd_members members)
-{
-	return (struct psd_members){psd_members_nodes(members), 1};
-}
-
-static unsigned workers_on_full_node(struct psd_members members)
-{
-	return members.n < members.per_node ? members.n : members.per_node;
-}
-
 static unsigned steps(uint64_t elements, struct psd_members members)
 {
-	return 2 * (workers_on_full_node(members) - 1) + psd_ring.steps(elements, leaders_of(members));
+	return 2 * (psd_members_on_node(members) - 1) + psd_ring.steps(elements, psd_members_leaders(members));
 }
 
 /* Returns the step of a rank in which a leader and the worker `after` positions behind it on the node exchange. */
@@ -45,7 +35,7 @@ static struct psd_step between_leaders(uint64_t elements, struct psd_members mem
 
 	if (rank % g != 0)
 		return step;
-	step = psd_ring.step(elements, leaders_of(members), rank / g, number);
+	step = psd_ring.step(elements, psd_members_leaders(members), rank / g, number);
 	step.to *= g;
 	step.from *= g;
 	return step;
@@ -53,8 +43,8 @@ static struct psd_step between_leaders(uint64_t elements, struct psd_members mem
 
 static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
-	const unsigned n_inside = workers_on_full_node(members) - 1;
-	const unsigned n_between = psd_ring.steps(elements, leaders_of(members));
+	const unsigned n_inside = psd_members_on_node(members) - 1;
+	const unsigned n_between = psd_ring.steps(elements, psd_members_leaders(members));
 
 	if (number < n_inside)
 		return inside(elements, members, rank, number + 1, true);
@@ -75,7 +65,7 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 		return i == 0;
 	if (i > 0)
 		return i < n_here;
-	psd_ring.flow(elements, leaders_of(members), rank / g, 0, flow);
+	psd_ring.flow(elements, psd_members_leaders(members), rank / g, 0, flow);
 	flow->to *= g;
 	flow->from *= g;
 	return true;
@@ -87,8 +77,8 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 			const struct psd_links *links)
 {
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
-	const struct psd_members leaders = leaders_of(members);
-	const unsigned n_inside = workers_on_full_node(members) - 1;
+	const struct psd_members leaders = psd_members_leaders(members);
+	const unsigned n_inside = psd_members_on_node(members) - 1;
 	const double ring_bits = 2.0 * (leaders.n - 1.0) / leaders.n * payload_bits;
 	const double ring_transfer_sec = psd_links_busy_sec(links, PSD_REACH_FAR, ring_bits);
 	struct psd_links between = *links;

@@ -196,14 +196,6 @@ static struct psd_loads loads_at(const struct psd_payload *payload, const struct
 	return psd_cost_loads(payload, layout, isfinite(rates->local_bps));
 }
 
-double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			     const struct psd_rates *rates)
-{
-	const struct psd_loads loads = loads_at(payload, layout, rates);
-
-	return psd_cost_loads_sec(&loads, layout, rates);
-}
-
 static bool class_holds(const struct psd_collective_class *class, uint64_t bytes, unsigned workers)
 {
 	return (!class->up_to_bytes || bytes <= class->up_to_bytes) &&
@@ -380,15 +372,6 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_lo
 			  const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	return delay_sec_of(payload, loads, layout, rates, psd_cost_loads_sec(loads, layout, rates), true);
-}
-
-void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
-			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec)
-{
-	const struct psd_loads loads = loads_at(payload, layout, rates);
-
-	*transfer_sec = psd_cost_loads_sec(&loads, layout, rates);
-	*delay_sec = psd_cost_delay_sec(payload, &loads, layout, rates);
 }
 
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,

@@ -93,30 +93,24 @@ double psd_cost_traffic_sec(struct psd_traffic traffic, double out_bps, double i
  * them need no time and are not counted. Pure. */
 struct psd_loads psd_cost_loads(const struct psd_payload *payload, const struct psd_layout *layout,
 				bool has_local_rate);
-/* Returns psd_cost_transfer_sec() of the payload with these loads. */
+/* Returns the seconds of one transfer with these loads if all nodes begin together and nothing else is sent: bytes of
+ * the busiest port divided by its rate. Ports are links of nodes and workers, uplinks of switches inside nodes and, if
+ * the collective sends all at once, uplinks of racks. Latencies and waits between steps are not included. Exact on
+ * switches that do not block. */
 double psd_cost_loads_sec(const struct psd_loads *loads, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* Returns the seconds of one transfer if all nodes begin together and nothing else is sent: bytes of the busiest port
- * divided by its rate. Ports are links of nodes and workers, uplinks of switches inside nodes and, if the collective
- * sends all at once, uplinks of racks. Latencies and waits between steps are not included. Exact on switches that do
- * not block. */
-double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			     const struct psd_rates *rates);
-/* Returns the seconds of a stepwise transfer in addition to psd_cost_transfer_sec(), without latencies. They are the
+/* Returns the seconds of a stepwise transfer in addition to psd_cost_loads_sec(), without latencies. They are the
  * time to agree, and the costs of the transfer's size class: call_sec, step_sec for each step, and the slowdown of the
  * link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* Computes the seconds of a stepwise transfer in two parts. *transfer_sec: as psd_cost_transfer_sec(). *delay_sec: the
- * costs of its size class, and latencies and waits of its steps; NaN: out of memory. Valid only if all members begin
- * together and all nodes have equal links, so not with stragglers. */
-void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
-			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
-/* Returns *delay_sec of psd_cost_collective() for the payload with these loads. */
+/* Returns the seconds of a stepwise transfer in addition to psd_cost_loads_sec(): the costs of its size class, and
+ * latencies and waits of its steps; NaN: out of memory. Valid only if all members begin together and all nodes have
+ * equal links, so not with stragglers. */
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_loads *loads,
 			  const struct psd_layout *layout, const struct psd_rates *rates);
 /* Returns the seconds that a stepwise transfer takes after its flows have ended, for a simulation of flows instead of
- * steps. The flows themselves may take longer than psd_cost_transfer_sec() behind switches of nodes and between racks;
+ * steps. The flows themselves may take longer than psd_cost_loads_sec() behind switches of nodes and between racks;
  * the delay is then less. */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);

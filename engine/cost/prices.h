@@ -11,8 +11,8 @@ struct psd_price {
 	struct psd_payload payload;
 	struct psd_loads loads;
 	bool has_sec;	     /* transfer_sec and delay_sec are those of the present rates */
-	double transfer_sec; /* seconds of the bytes, psd_cost_transfer_sec() */
-	/* seconds in addition to transfer_sec, from psd_cost_collective(); 0 unless the transfer is stepwise */
+	double transfer_sec; /* seconds of the bytes, psd_cost_loads_sec() */
+	/* seconds in addition to transfer_sec, from psd_cost_delay_sec(); 0 unless the transfer is stepwise */
 	double delay_sec;
 	uint64_t node_bytes; /* bytes sent plus received by the busiest node; valid if has_node_bytes */
 	bool has_node_bytes;

@@ -77,14 +77,6 @@ static void join(const char *const words[], char *text, size_t room)
 		length += (size_t)snprintf(text + length, room - length, "%s%s", i ? ", " : "", words[i]);
 }
 
-static bool is_known(const char *key, const char *const known[])
-{
-	for (; *known; known++)
-		if (!strcmp(key, *known))
-			return true;
-	return false;
-}
-
 bool psd_node_is_set(const struct psd_node *node)
 {
 	return node->at.path && !strncmp(node->at.path, "--set ", strlen("--set "));
@@ -108,7 +100,7 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 	for (const struct psd_node *child = mapping->first; child; child = child->next) {
 		const char *nearest;
 
-		if (is_known(child->key, known))
+		if (psd_spelling_is_one_of(child->key, known))
 			continue;
 		if (isdigit((unsigned char)*child->key))
 			return psd_error_set(err, PSD_EINVAL, child->key_at,

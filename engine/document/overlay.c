@@ -216,8 +216,8 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 	return add_entry(setting, node, &last, text, end);
 }
 
-enum psd_status psd_overlay_set_at(const struct psd_node **root, const char *text, const struct psd_place *at,
-				   struct psd_arena *arena, struct psd_error *err)
+enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, const struct psd_place *at,
+				struct psd_arena *arena, struct psd_error *err)
 {
 	struct setting setting = {.arena = arena, .err = err};
 	struct psd_node *top, *node;
@@ -234,10 +234,4 @@ enum psd_status psd_overlay_set_at(const struct psd_node **root, const char *tex
 	PSD_TRY(is_removal ? remove_key(&setting, node) : become_value(node, &setting));
 	*root = top;
 	return PSD_OK;
-}
-
-enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
-				struct psd_error *err)
-{
-	return psd_overlay_set_at(root, text, NULL, arena, err);
 }

@@ -3,15 +3,11 @@
 #include <stdlib.h>
 
 #include "engine/base/grow.h"
+#include "engine/estimate/estimate_parts.h"
 
 static const struct psd_layout *layout_of(const struct psd_classes *classes)
 {
 	return &classes->program->plan->layout;
-}
-
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 }
 
 size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach)
@@ -223,7 +219,7 @@ static enum psd_status find_groups(struct psd_classes *classes, struct psd_error
 			continue;
 		struct psd_group *grown = realloc(classes->groups, (g + 1) * sizeof(*grown));
 		if (grown == NULL)
-			return out_of_memory(err);
+			return psd_estimate_out_of_memory(err);
 		classes->groups = grown;
 		classes->groups[classes->n_groups++] = *group;
 	}
@@ -310,18 +306,18 @@ enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_p
 	classes->is_root = calloc(n_hosts, sizeof(*classes->is_root));
 	classes->class_of = calloc(n_hosts, sizeof(*classes->class_of));
 	if (classes->is_root == NULL || classes->class_of == NULL)
-		return out_of_memory(err);
+		return psd_estimate_out_of_memory(err);
 	find_roots(program, classes->is_root);
 	if (find_groups(classes, err))
 		return err->status;
 	if (!find_racks(classes))
-		return out_of_memory(err);
+		return psd_estimate_out_of_memory(err);
 	for (unsigned h = 0; h < n_hosts; h++)
 		if (!add_to_class(classes, h))
-			return out_of_memory(err);
+			return psd_estimate_out_of_memory(err);
 	classes->peers = calloc(psd_classes_n_paths(classes), sizeof(*classes->peers));
 	if (classes->peers == NULL)
-		return out_of_memory(err);
+		return psd_estimate_out_of_memory(err);
 	find_peers(classes);
 	find_firsts(classes);
 	return PSD_OK;

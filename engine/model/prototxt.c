@@ -10,6 +10,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/file.h"
 #include "engine/base/names.h"
+#include "engine/base/spelling.h"
 #include "engine/base/text.h"
 #include "engine/document/document.h"
 #include "engine/document/text_format.h"
@@ -210,14 +211,6 @@ static enum psd_status name_layer(struct reader *reader, const struct psd_node *
 	return PSD_OK;
 }
 
-static bool is_one_of(const char *type, const char *const names[])
-{
-	for (; *names; names++)
-		if (!strcmp(type, *names))
-			return true;
-	return false;
-}
-
 /* Layers that training does not need. */
 static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", "ArgMax", "ARGMAX", NULL};
 
@@ -249,7 +242,7 @@ static enum psd_status is_read(const struct psd_node *layer, bool is_test, bool 
 	for (const struct psd_node *next = layer->next; next && !*is && !is_overwritten; next = next->next) {
 		bool chosen = false;
 
-		if (!is_layer(next) || next->kind != PSD_NODE_MAPPING || is_one_of(type_of(next), ignored))
+		if (!is_layer(next) || next->kind != PSD_NODE_MAPPING || psd_spelling_is_one_of(type_of(next), ignored))
 			continue;
 		PSD_TRY(is_chosen(next, is_test, &chosen, err));
 		*is = chosen && has_blob(next, "bottom", top->text);
@@ -267,7 +260,7 @@ static enum psd_status find_type(const struct reader *reader, const struct psd_n
 	bool is_inner = true;
 
 	*type = psd_caffe_find_type(type_of(layer));
-	if (is_one_of(type_of(layer), softmaxes))
+	if (psd_spelling_is_one_of(type_of(layer), softmaxes))
 		PSD_TRY(is_read(layer, reader->is_test, &is_inner, err));
 	if (!is_inner)
 		*type = reader->has_loss ? NULL : psd_caffe_find_type("SoftmaxWithLoss");
@@ -329,7 +322,7 @@ static enum psd_status add_layer(struct reader *reader, const struct psd_node *l
 	if (!type_node)
 		return psd_error_set(reader->err, PSD_EINVAL, layer->at, "a layer must have a 'type'");
 	PSD_TRY(psd_node_text(type_node, &type_name, reader->err));
-	if (is_one_of(type_name, ignored))
+	if (psd_spelling_is_one_of(type_name, ignored))
 		return PSD_OK;
 	PSD_TRY(name_layer(reader, layer, type_name, &spec, numbered));
 	if (psd_caffe_find_data_type(type_name))
@@ -430,7 +423,8 @@ static enum psd_status collect_tops(struct reader *reader, const struct psd_node
 		const struct psd_caffe_type *type;
 		bool chosen = false;
 
-		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING || is_one_of(type_of(layer), ignored))
+		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING ||
+		    psd_spelling_is_one_of(type_of(layer), ignored))
 			continue;
 		PSD_TRY(is_chosen(layer, reader->is_test, &chosen, reader->err));
 		type = psd_caffe_find_type(type_of(layer));

@@ -23,6 +23,15 @@ enum psd_status psd_caffe_single(const struct psd_node *message, const char *key
 	return PSD_OK;
 }
 
+unsigned psd_caffe_count_fields(const struct psd_node *message, const char *key)
+{
+	unsigned n = 0;
+
+	for (const struct psd_node *child = message ? message->first : NULL; child; child = child->next)
+		n += !strcmp(child->key, key);
+	return n;
+}
+
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err)
 {

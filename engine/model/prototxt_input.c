@@ -60,15 +60,6 @@ static enum psd_status read_size(const struct psd_node *message, struct psd_shap
 	return PSD_OK;
 }
 
-static unsigned count(const struct psd_node *message, const char *key)
-{
-	unsigned n = 0;
-
-	for (const struct psd_node *child = message ? message->first : NULL; child; child = child->next)
-		n += !strcmp(child->key, key);
-	return n;
-}
-
 /* True if the data base is MNIST's by its name: its images are grey. */
 static bool is_of_digits(const struct psd_node *message)
 {
@@ -137,7 +128,7 @@ static enum psd_status read_image_size(const struct psd_node *layer, const struc
 	if (!read.height || !read.width)
 		return PSD_OK;
 	*shape = read;
-	if (!is_gray && is_color && !channels && count(transform, "mean_value") != 3)
+	if (!is_gray && is_color && !channels && psd_caffe_count_fields(transform, "mean_value") != 3)
 		psd_text_add(outside->remarks,
 			     "channels: the input has %u, which the file does not say (key model.input)\n",
 			     read.channels);

@@ -22,15 +22,6 @@ static enum psd_status read_count(const struct other *other, const char *key, ui
 	return psd_caffe_read_count(other->message, key, 0, PSD_LAYER_SIDE_MAX, count, other->err);
 }
 
-static unsigned count_fields(const struct psd_node *message, const char *key)
-{
-	unsigned n = 0;
-
-	for (const struct psd_node *child = message ? message->first : NULL; child; child = child->next)
-		n += !strcmp(child->key, key);
-	return n;
-}
-
 static enum psd_status refuse(const struct other *other, const char *needs)
 {
 	return psd_error_set(other->err, PSD_EINVAL, other->spec->at, "layer '%.80s' needs %s", other->spec->name,
@@ -59,9 +50,9 @@ static enum psd_status crop(struct other *other)
  * more prior for a largest size. */
 static enum psd_status prior_box(struct other *other)
 {
-	const unsigned n_least = count_fields(other->message, "min_size"),
-		       n_most = count_fields(other->message, "max_size");
-	const unsigned n_ratios = count_fields(other->message, "aspect_ratio");
+	const unsigned n_least = psd_caffe_count_fields(other->message, "min_size"),
+		       n_most = psd_caffe_count_fields(other->message, "max_size");
+	const unsigned n_ratios = psd_caffe_count_fields(other->message, "aspect_ratio");
 	bool flips = true;
 	uint64_t priors;
 

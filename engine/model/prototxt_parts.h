@@ -17,6 +17,8 @@
  * occurs twice. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the number of fields with that key; 0 if the message is NULL. */
+unsigned psd_caffe_count_fields(const struct psd_node *message, const char *key);
 /* Read the message's field `key`: a whole number from lowest to highest, or a flag. These functions and the next two
  * leave their outputs unchanged if the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
@@ -111,8 +113,8 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 
 /* ---- types that only a prediction needs (prototxt_other.c) ---- */
 
-/* Replaces *root by a tree without those fields of other programs derived from Caffe (forks) that change neither shapes
- * nor work. A remark names these fields. */
+/* Replaces *root by a tree without fields that only other programs derived from Caffe (forks) have, if these fields
+ * change neither shapes nor work. A remark names the fields. */
 enum psd_status psd_caffe_drop_harmless(const struct psd_node **root, struct psd_arena *arena, struct psd_text *remarks,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* True if this Caffe layer type is one that only a prediction needs. *takes_labels: bottoms (inputs) of the type may be

@@ -339,7 +339,7 @@ static enum psd_status apply_settings(const struct psd_node **root, const char *
 {
 	for (; settings && *settings; settings++) {
 		PSD_TRY(psd_scenario_check_setting(*settings, err));
-		PSD_TRY(psd_overlay_set(root, *settings, arena, err));
+		PSD_TRY(psd_overlay_set(root, *settings, NULL, arena, err));
 	}
 	return PSD_OK;
 }

@@ -72,7 +72,7 @@ enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE
  * / slowdown_ratio), and in each step the latency of the network and of the host. */
 struct psd_collective_class {
 	uint64_t up_to_bytes; /* largest message, bytes; 0: no bound */
-	uint64_t chunk_bytes; /* largest message, divided by the number of workers; 0: no bound */
+	uint64_t chunk_bytes; /* largest chunk: the message's bytes divided by the number of workers; 0: no bound */
 	unsigned workers;     /* largest number of workers of the collective; 0: no bound */
 	double call_sec;
 	double step_sec;
@@ -267,7 +267,8 @@ struct psd_system {
 	enum psd_priority priority;
 	enum psd_unit unit;
 	unsigned servers; /* number of separate server nodes; 0: one shard on every worker node */
-	/* smallest size of the part of a slice (psd_plan_slice()) that one shard receives */
+	/* Key `pair`: smallest part of a tensor that a worker sends to one shard. Slices (psd_plan_slice()) are at least
+	 * as large as these parts for all shards. */
 	uint64_t pair_bytes;
 	/* smallest size of a bucket of tensors; 0: each exchange has a single layer or tensor */
 	uint64_t fuse_bytes;
@@ -444,8 +445,11 @@ void psd_scenario_add_manual(struct psd_text *text, const char *version);
 void psd_scenario_add_json_schema(struct psd_text *text);
 /* Appends the explanation of the key with that path, and its values, in one line without Markdown. */
 void psd_scenario_add_meaning(struct psd_text *text, const char *path);
-/* Appends the paths of all keys that have plain values, with blanks between them. */
-void psd_scenario_add_paths(struct psd_text *text);
+struct psd_command_table;
+/* Appends a file that is installed beside a program, see psd_command_table_add_share(). A completion file completes
+ * the paths of all keys that have plain values. PSD_EINVAL: there is no such kind. */
+enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_command_table *table, const char *kind,
+				       const char *version, struct psd_error *err) PSD_MUST_CHECK;
 /* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
  * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
  * psd_train_load_solver(). */

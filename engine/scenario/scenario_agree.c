@@ -1,4 +1,4 @@
-/* Causes come first: the method comes before the costs that only it heeds, the cluster's host before a system's that
+/* Causes come first: the method comes before the costs that only it uses, the cluster's host before a system's that
  * inherits from it. */
 #include "engine/scenario/scenario_agree.h"
 

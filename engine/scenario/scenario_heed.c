@@ -43,7 +43,7 @@ static bool is_text(const struct psd_schema_spot *spot, const char *text)
 	return !strcmp(*(const char *const *)((const char *)spot->base + spot->key->offset), text);
 }
 
-/* The file sets a key here that is not heeded. *goes_on: keys below may be unheeded, too. */
+/* The file sets a key here that is not used. *goes_on: keys below may be unused, too. */
 static bool is_unheeded(const struct psd_schema_spot *spot, unsigned uses, bool *goes_on)
 {
 	const bool is_said = spot->node && psd_schema_is_changed(spot->base, spot->section, spot->key);
@@ -66,12 +66,12 @@ static bool visit_refused(const struct psd_schema_spot *spot)
 	psd_scenario_write_users(spot->uses, users);
 	if (spot->key->fallback)
 		search->status = psd_error_set(search->err, PSD_EINVAL, spot->node->at,
-					       "'%s' is '%.80s', heeded only by %s: must be '%s' here", spot->key->name,
+					       "'%s' is '%.80s', used only by %s: must be '%s' here", spot->key->name,
 					       spot->node->text, users, spot->key->fallback);
 	else
 		search->status =
 			psd_error_set(search->err, PSD_EINVAL, spot->node->key_at,
-				      "'%s' is heeded only by %s: must be left out here", spot->key->name, users);
+				      "'%s' is used only by %s: must be left out here", spot->key->name, users);
 	return false;
 }
 
@@ -84,7 +84,7 @@ static bool visit_unheeded(const struct psd_schema_spot *spot)
 		char users[PSD_USERS_TEXT_MAX];
 
 		if (!search->has_line)
-			psd_text_add(search->text, "heeded only by %s:", psd_scenario_write_users(spot->uses, users));
+			psd_text_add(search->text, "used only by %s:", psd_scenario_write_users(spot->uses, users));
 		psd_text_add(search->text, " '%s'", spot->path);
 		search->has_line = true;
 	}
@@ -107,7 +107,7 @@ enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, e
 
 	if (scenario->n_swept && !(executor & PSD_BY_SIM))
 		return psd_error_set(err, PSD_EINVAL, scenario->swept[0].values->at,
-				     "'%s' in 'sweep' is heeded only by psd-sim: must be left out here",
+				     "'%s' in 'sweep' is used only by psd-sim: must be left out here",
 				     scenario->swept[0].path);
 	psd_schema_walk(&psd_scenario_root, scenario, scenario->root, visit_refused, &search);
 	return search.status;

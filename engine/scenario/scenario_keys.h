@@ -1,12 +1,12 @@
 /* Tables of a scenario's keys, one for each section, with a row for each key. A row has all that is known about the
- * key: its name, type, default, help text, and the programs that heed it. */
+ * key: its name, type, default, help text, and the programs that use it. */
 #ifndef PSD_SCENARIO_KEYS_H
 #define PSD_SCENARIO_KEYS_H
 
 #include "engine/document/schema.h"
 #include "engine/scenario/scenario.h"
 
-/* Executors that heed a key, which means that they use its value. Bits of psd_key.uses. */
+/* Executors that use the value of a key. Bits of psd_key.uses. */
 enum psd_use {
 	PSD_BY_SIMULATION = 1,
 	PSD_BY_ESTIMATE = 32,

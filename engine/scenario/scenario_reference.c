@@ -108,7 +108,7 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 
 	add_head(&head, spot, "");
 	add_meaning(&meaning, spot);
-	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
+	psd_text_add(&use, "used by %s%s%s", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE && (spot->uses & PSD_BY_ALL) != PSD_BY_ALL
 			     ? ", and by psd-run if it chooses methods by predicted time"
 			     : "",
@@ -143,7 +143,7 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 	if (how->is_markdown)
 		psd_text_add(
 			text,
-			"| key | value | if not given | heeded by | hosts | meaning |\n|---|---|---|---|---|---|\n");
+			"| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	return psd_reference_check(text, how, "key", err);
 }
@@ -222,7 +222,15 @@ static bool add_path(const struct psd_schema_spot *spot)
 	return true;
 }
 
-void psd_scenario_add_paths(struct psd_text *text)
+enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_command_table *table, const char *kind,
+				       const char *version, struct psd_error *err)
 {
-	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_path, text);
+	struct psd_text keys = {.bytes = NULL};
+	enum psd_status status;
+
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_path, &keys);
+	status = psd_command_table_add_share(text, table, &(struct psd_share){kind, version, keys.bytes}, err);
+	text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
+	psd_text_release(&keys);
+	return status;
 }

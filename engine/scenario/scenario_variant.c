@@ -380,7 +380,7 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 	if (snprintf(setting, sizeof(setting), "%s=%s", swept->path, value->text) >= (int)sizeof(setting))
 		return psd_error_set(collector->err, PSD_EINVAL, value->at, "the value is too long");
 	PSD_TRY(psd_scenario_check_setting(setting, collector->err));
-	PSD_TRY(psd_overlay_set_at(root, setting, &value->at, collector->arena, collector->err));
+	PSD_TRY(psd_overlay_set(root, setting, &value->at, collector->arena, collector->err));
 	swept->text = value->text;
 	swept->has_number = key && psd_schema_read_number(key, value, &swept->number);
 	if (key)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/sort.h"
 #include "engine/document/schema.h"
 #include "engine/scenario/scenario_keys.h"
 
@@ -127,13 +128,6 @@ const struct psd_stack_point *psd_stack_point(const struct psd_stack_row *stack,
 	return NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double left = *(const double *)a, right = *(const double *)b;
-
-	return (left > right) - (left < right);
-}
-
 /* Quantile of n sorted values, between neighbours in proportion. */
 static double quantile(const double sorted[], unsigned n, double ratio)
 {
@@ -159,8 +153,8 @@ struct psd_stack_record psd_stack_record(const struct psd_stack_row *stack)
 	}
 	if (record.n_checked == 0)
 		return record;
-	qsort(ratios, record.n_checked, sizeof(ratios[0]), by_value);
-	qsort(errors, record.n_checked, sizeof(errors[0]), by_value);
+	psd_sort_doubles(ratios, record.n_checked);
+	psd_sort_doubles(errors, record.n_checked);
 	record.median_ratio = quantile(errors, record.n_checked, 0.5);
 	record.worst_ratio = errors[record.n_checked - 1];
 	record.has_band = record.n_checked >= LEAST_OF_BAND;

@@ -89,20 +89,10 @@ void psd_console_let_signals_end(bool has_line)
 
 /* ---- streams ---- */
 
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail. */
-static void fill_standard_streams(void)
-{
-	/* stdin is write-only and stdout read-only, so that their use fails */
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
-
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
-			_exit(1);
-}
-
 void psd_console_open(void)
 {
-	fill_standard_streams();
+	if (!psd_output_fill_streams())
+		_exit(1);
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
 	signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
 	signal(SIGCHLD, SIG_DFL); /* some parents ignore it, and then no process can be waited for */

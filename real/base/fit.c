@@ -4,16 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_value(const void *left, const void *right)
-{
-	const double one = *(const double *)left, other = *(const double *)right;
-
-	return (one > other) - (one < other);
-}
+#include "engine/base/sort.h"
 
 void psd_fit_sort(double values[], unsigned n)
 {
-	qsort(values, n, sizeof(*values), by_value);
+	psd_sort_doubles(values, n);
 }
 
 /* The quantile of sorted values. */

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "engine/base/file.h"
 #include "engine/base/grid.h"
 #include "engine/base/output.h"
 #include "engine/base/units.h"
@@ -148,13 +149,6 @@ static void add_path(struct psd_text *path, const struct psd_calibration *calibr
 
 	psd_text_add_bytes(path, output_path, endings[file] && has_tail ? length - tail : length);
 	psd_text_add(path, "%s", endings[file] ? endings[file] : "");
-}
-
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 struct paths {
@@ -377,7 +371,7 @@ static void add_scenario(struct psd_text *text, const struct psd_calibration *ca
 		*scenario = *calibration->options->costed->scenario;
 		psd_schema_walk(&psd_scenario_root, scenario, NULL, make_absolute, &paths);
 		fit(scenario, calibration);
-		scenario->profile_path = file_name(profile_path.bytes);
+		scenario->profile_path = psd_file_name(profile_path.bytes);
 		add_origin(text, calibration);
 		add_fits(text, calibration);
 		add_used_points(text, calibration);

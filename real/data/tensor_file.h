@@ -155,7 +155,7 @@ void psd_tensor_file_close(struct psd_tensor_file *file);
 
 /* ---- for the writer and the tests ---- */
 
-/* Opens a tensor file that is mapped already, otherwise as psd_tensor_file_open(). It takes ownership of *mapping, even
+/* Does the same as psd_tensor_file_open() for a file that is mapped already. It takes ownership of *mapping, even
  * on failure. */
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
 					    struct psd_error *err) PSD_MUST_CHECK;

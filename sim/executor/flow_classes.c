@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/random.h"
 
 /* Kinds are 64-bit hash values of all that is known of a flow or link. */
 struct flow {
@@ -38,14 +39,6 @@ struct work {
 	uint32_t *first_of_kind; /* link that stands for each class of links */
 };
 
-static uint64_t mixed(uint64_t value)
-{
-	value += 0x9e3779b97f4a7c15U;
-	value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9U;
-	value = (value ^ value >> 27) * 0x94d049bb133111ebU;
-	return value ^ value >> 31;
-}
-
 /* Returns the class of a kind, a new one if it has none; PSD_MOST_FLOW_CLASSES if there are too many. */
 static unsigned class_of(struct kinds *kinds, uint64_t kind)
 {
@@ -69,14 +62,6 @@ static void clear(struct kinds *kinds)
 	kinds->n = 0;
 }
 
-static double link_bps(const struct work *work, uint32_t link)
-{
-	const unsigned n_nodes = work->platform->nodes + work->platform->servers;
-	const bool is_of_node = work->ratios && link < psd_platform_node_link(n_nodes, 0);
-
-	return psd_platform_link_bps(work->platform, link) * (is_of_node ? work->ratios[link / 2] : 1.0);
-}
-
 static bool add_flow(struct work *work, unsigned from, unsigned to, uint64_t bytes)
 {
 	unsigned links[PSD_ROUTE_LINKS];
@@ -86,7 +71,7 @@ static bool add_flow(struct work *work, unsigned from, unsigned to, uint64_t byt
 	if (!flows)
 		return false;
 	work->flows = flows;
-	flows[work->n_flows++] = (struct flow){bytes, mixed(bytes), work->n_links, n_links};
+	flows[work->n_flows++] = (struct flow){bytes, psd_random_mix(bytes), work->n_links, n_links};
 	for (unsigned i = 0; i < n_links; i++) {
 		uint32_t *grown = psd_grown(work->links, work->n_links, &work->link_room, sizeof(*grown));
 
@@ -117,11 +102,11 @@ static bool add_flows(struct work *work, const struct psd_payload *payload, cons
 static void start_kinds(struct work *work)
 {
 	for (uint32_t i = 0; i < work->n_links; i++) {
-		const double bps = link_bps(work, work->links[i]);
+		const double bps = psd_platform_slowed_bps(work->platform, work->ratios, work->links[i]);
 		uint64_t bits;
 
 		memcpy(&bits, &bps, sizeof(bits));
-		work->link_kinds[work->links[i]] = mixed(bits) | 1;
+		work->link_kinds[work->links[i]] = psd_random_mix(bits) | 1;
 	}
 }
 
@@ -137,19 +122,20 @@ static bool refine(struct work *work)
 		uint64_t sum = 0;
 
 		for (uint32_t i = 0; i < flow->n_links; i++)
-			sum += mixed(work->link_kinds[work->links[flow->first_link + i]]);
-		flow->kind = mixed(flow->kind ^ mixed(sum));
+			sum += psd_random_mix(work->link_kinds[work->links[flow->first_link + i]]);
+		flow->kind = psd_random_mix(flow->kind ^ psd_random_mix(sum));
 		if (class_of(&work->flow_kinds, flow->kind) == PSD_MOST_FLOW_CLASSES)
 			return false;
 		for (uint32_t i = 0; i < flow->n_links; i++)
-			work->link_sums[work->links[flow->first_link + i]] += mixed(flow->kind);
+			work->link_sums[work->links[flow->first_link + i]] += psd_random_mix(flow->kind);
 	}
 	for (uint32_t i = 0; i < work->n_links; i++) {
 		const uint32_t link = work->links[i];
 
 		if (work->link_sums[link] == 0)
 			continue; /* done already */
-		work->link_kinds[link] = mixed(work->link_kinds[link] ^ mixed(work->link_sums[link])) | 1;
+		work->link_kinds[link] =
+			psd_random_mix(work->link_kinds[link] ^ psd_random_mix(work->link_sums[link])) | 1;
 		work->link_sums[link] = 0;
 		if (class_of(&work->link_kind_set, work->link_kinds[link]) == PSD_MOST_FLOW_CLASSES)
 			return false;
@@ -236,7 +222,8 @@ static bool fill(struct psd_flow_classes *classes, struct work *work)
 		const unsigned of_link = link_class(work, work->links[i]);
 
 		if (classes->link_bps[of_link] == 0.0) {
-			classes->link_bps[of_link] = link_bps(work, work->links[i]);
+			classes->link_bps[of_link] =
+				psd_platform_slowed_bps(work->platform, work->ratios, work->links[i]);
 			work->first_of_kind[of_link] = work->links[i];
 		}
 	}

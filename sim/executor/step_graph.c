@@ -56,14 +56,6 @@ static unsigned rank_of(const struct graph *graph, unsigned host)
 	return psd_group_rank(graph->group, host);
 }
 
-static double bps_of(const struct graph *graph, unsigned link)
-{
-	const unsigned n_nodes = graph->platform->nodes + graph->platform->servers;
-	const bool is_of_node = graph->ratios && link < psd_platform_node_link(n_nodes, 0);
-
-	return psd_platform_link_bps(graph->platform, link) * (is_of_node ? graph->ratios[link / 2] : 1.0);
-}
-
 static struct hop hop_to(const struct graph *graph, unsigned from, unsigned to)
 {
 	unsigned links[PSD_ROUTE_LINKS];
@@ -71,7 +63,7 @@ static struct hop hop_to(const struct graph *graph, unsigned from, unsigned to)
 	double least_bps = INFINITY;
 
 	for (unsigned i = 0; i < n_links; i++)
-		least_bps = fmin(least_bps, bps_of(graph, links[i]));
+		least_bps = fmin(least_bps, psd_platform_slowed_bps(graph->platform, graph->ratios, links[i]));
 	return (struct hop){to, 8.0 / least_bps, psd_platform_latency_sec(graph->platform, from, to)};
 }
 

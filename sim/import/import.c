@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/sort.h"
 #include "sim/import/shapes.h"
 
 /* A step of this many medians or more is in the tail. */
@@ -11,19 +12,12 @@
 /* Rate of linear layers where nothing tells of it. */
 #define ASSUMED_GEMM_FLOPS 1e12
 
-static int compare_numbers(const void *left, const void *right)
-{
-	const double one = *(const double *)left, other = *(const double *)right;
-
-	return (one > other) - (one < other);
-}
-
 /* Sorts the values. */
 static double median_of(double *values, uint32_t n)
 {
 	if (!n)
 		return 0;
-	qsort(values, n, sizeof(*values), compare_numbers);
+	psd_sort_doubles(values, n);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

@@ -58,7 +58,8 @@ struct psd_import {
 	double gemm_flops_per_sec;
 	const char *gemm_source;
 	double sure_ratio; /* share of all kernel time that surely belongs to a layer or a role */
-	/* share of all kernel time that is counted for the layer of the operator before it */
+	/* share of all kernel time whose kernels count for the layer of the operator before them: their own layer is not
+	 * known */
 	double near_ratio;
 	double loose_ratio; /* share of all kernel time that is counted for no layer and no role */
 	unsigned n_steps;   /* number of training steps in which the device computes */

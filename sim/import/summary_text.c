@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/base/grid.h"
 #include "engine/base/units.h"
 #include "sim/import/import.h"
@@ -96,19 +97,12 @@ static void add_scenario(struct psd_text *text, const struct psd_import *import)
 	psd_text_add(text, "}}\n");
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 void psd_import_add_summary(struct psd_text *text, const struct psd_import *import)
 {
 	const struct psd_trace *trace = &import->trace;
 	char events[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add_plain(text, base_name(import->settings.trace_path));
+	psd_text_add_plain(text, psd_file_name(import->settings.trace_path));
 	psd_text_add(text, ": %u steps, %s events, ", import->n_steps, psd_units_write_count(trace->n_events, events));
 	if (!import->places.has_kernels)
 		psd_text_add(text, "no kernels, so that operators are timed");

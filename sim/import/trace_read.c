@@ -5,6 +5,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/spelling.h"
 #include "engine/base/text.h"
 #include "engine/base/units.h"
 #include "sim/import/gzip.h"
@@ -160,14 +161,6 @@ static const char *string_of(const struct reader *reader, uint32_t number)
 	return psd_trace_string(reader->trace, number);
 }
 
-static bool is_one_of(const char *text, const char *const names[])
-{
-	for (; *names; names++)
-		if (!strcmp(text, *names))
-			return true;
-	return false;
-}
-
 static const char *name_of(const struct reader *reader)
 {
 	return reader->name.length ? reader->name.bytes : "";
@@ -312,19 +305,19 @@ static int keep_event(struct reader *reader)
 						  (struct psd_place){.path = reader->path, .line = reader->line},
 						  "'dur' of the event '%.80s' is %g, must be 0 or more",
 						  name_of(reader), event->dur));
-	if (is_one_of(cat, ops))
+	if (psd_spelling_is_one_of(cat, ops))
 		return keep_op(reader, false);
-	if (is_one_of(cat, ranges))
+	if (psd_spelling_is_one_of(cat, ranges))
 		return keep_op(reader, true);
 	if (!strcmp(cat, "python_function"))
 		return strncmp(name_of(reader), "nn.Module: ", 11) != 0 || keep_op(reader, true);
-	if (is_one_of(cat, launches))
+	if (psd_spelling_is_one_of(cat, launches))
 		return !event->correlation || keep_launch(reader);
-	if (is_one_of(cat, kernels))
+	if (psd_spelling_is_one_of(cat, kernels))
 		return keep_kernel(reader, PSD_TRACE_KERNEL);
-	if (is_one_of(cat, copies))
+	if (psd_spelling_is_one_of(cat, copies))
 		return keep_kernel(reader, PSD_TRACE_COPY);
-	return !is_one_of(cat, sets) || keep_kernel(reader, PSD_TRACE_SET);
+	return !psd_spelling_is_one_of(cat, sets) || keep_kernel(reader, PSD_TRACE_SET);
 }
 
 /* ---- values ---- */

@@ -124,6 +124,13 @@ double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 	return platform->nodes_per_rack * platform->link_bps / platform->oversubscription_ratio / spines(platform);
 }
 
+double psd_platform_slowed_bps(const struct psd_platform *platform, const double *ratios, unsigned link)
+{
+	const bool is_of_node = ratios && link < psd_platform_node_link(platform->nodes + platform->servers, 0);
+
+	return psd_platform_link_bps(platform, link) * (is_of_node ? ratios[link / 2] : 1.0);
+}
+
 double psd_platform_latency_sec(const struct psd_platform *platform, unsigned from, unsigned to)
 {
 	if (from == to)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/base/units.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/stack.h"
@@ -70,13 +71,6 @@ static void write_model(FILE *out, const struct psd_report *report)
 	fputs(" per worker\n", out);
 }
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void add_compute(struct psd_text *sentence, const struct psd_workload *workload, const struct psd_costs *costs)
 {
 	static const char *const words[PSD_COSTS_SOURCES] = {
@@ -92,7 +86,7 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 		     psd_units_write_number(samples_per_sec, number));
 	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
-		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
+		     workload->profile_path ? psd_file_name(workload->profile_path) : workload->device_name);
 	if (workload->samples_per_sec > 0.0)
 		psd_text_add(sentence, ", scaled to %s images/s",
 			     psd_units_write_number(workload->samples_per_sec, number));
@@ -115,7 +109,7 @@ static void add_computes(struct psd_text *sentence, const struct workloads *work
 		psd_text_add(sentence, "several devices");
 	else
 		psd_text_add(sentence, "%s",
-			     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
+			     workload->profile_path ? psd_file_name(workload->profile_path) : workload->device_name);
 }
 
 static void write_compute(FILE *out, const struct psd_report *report)
@@ -189,7 +183,7 @@ static void add_network(struct psd_text *sentence, const struct psd_scenario *sc
 	if (scenario->n_sweep_bandwidths < 2 && bandwidth_bps > 0.0)
 		psd_text_add(sentence, ", %s", psd_units_write_rate(bandwidth_bps, rate));
 	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
-		psd_text_add(sentence, ", SimGrid platform %s", file_name(network->platform_path));
+		psd_text_add(sentence, ", SimGrid platform %s", psd_file_name(network->platform_path));
 		return;
 	}
 	psd_text_add(sentence, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));

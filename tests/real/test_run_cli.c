@@ -155,7 +155,7 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 		{"--quiet --trace /no/such/t.json", "/no/such/t.json: cannot be written: No such file"},
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
 		{"--quiet --set model.precision=mixed",
-		 "--set model.precision: 'precision' is 'mixed', heeded only by psd-sim: must be 'fp32' here"},
+		 "--set model.precision: 'precision' is 'mixed', used only by psd-sim: must be 'fp32' here"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
 	};
 
@@ -556,7 +556,7 @@ FOLDER_TEST(run_cli, a_snapshot_that_is_not_written_is_said, make_tiny())
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	done = run(tiny(&folder, "").text, "2>&1 >/dev/null");
 	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded without --save\n"), "%s",
+	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' has no effect without --save\n"), "%s",
 			   done.text);
 	free(done.text);
 }
@@ -581,7 +581,7 @@ FOLDER_TEST(run_cli, keys_without_effect_are_named, make_tiny())
 		struct run done;
 
 		snprintf(options, sizeof(options), "--iterations 1 --set %s", unheeded[i].setting);
-		snprintf(line, sizeof(line), "psd-run: heeded only by %s", unheeded[i].words);
+		snprintf(line, sizeof(line), "psd-run: used only by %s", unheeded[i].words);
 		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
 		cr_expect_eq(done.exit_status, 0);
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);

@@ -9,23 +9,6 @@
 
 /* ---- inputs ---- */
 
-static unsigned n_axes(const struct psd_onnx_value *value)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? value->n_dims : value->view.n_axes;
-}
-
-static uint64_t dim(const struct psd_onnx_value *value, unsigned axis)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? value->dims[axis] : psd_onnx_view_dim(&value->view, axis);
-}
-
-/* Appends an axis of an input. */
-static bool add_of(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? psd_onnx_out_add(out, value->dims[axis])
-						: psd_onnx_out_add_of(out, &value->view, axis);
-}
-
 static bool has_batch(const struct psd_onnx_value *value, unsigned axis)
 {
 	return value->kind == PSD_ONNX_DATA && psd_onnx_view_has_batch(&value->view, axis);
@@ -59,9 +42,10 @@ static bool fits(struct psd_onnx *onnx, unsigned from_right, uint64_t size)
 {
 	for (unsigned i = 0; i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
-		const unsigned n = n_axes(value);
+		const unsigned n = psd_onnx_axes_of(value);
 
-		if (from_right <= n && dim(value, n - from_right) != 1 && dim(value, n - from_right) != size)
+		if (from_right <= n && psd_onnx_dim_of(value, n - from_right) != 1 &&
+		    psd_onnx_dim_of(value, n - from_right) != size)
 			return false;
 	}
 	return true;
@@ -73,7 +57,7 @@ static bool broadcast(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < onnx->node->n_input; i++)
-		n = n_axes(psd_onnx_input(onnx, i)) > n ? n_axes(psd_onnx_input(onnx, i)) : n;
+		n = psd_onnx_axes_of(psd_onnx_input(onnx, i)) > n ? psd_onnx_axes_of(psd_onnx_input(onnx, i)) : n;
 	for (unsigned right = n; right > 0; right--) {
 		const struct psd_onnx_value *best = NULL;
 		unsigned axis = 0;
@@ -81,15 +65,16 @@ static bool broadcast(struct psd_onnx *onnx, struct psd_onnx_out *out)
 		for (unsigned i = 0; i < onnx->node->n_input; i++) {
 			const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
 
-			if (right > n_axes(value) || (best && has_batch(best, axis)))
+			if (right > psd_onnx_axes_of(value) || (best && has_batch(best, axis)))
 				continue;
-			if (best && dim(value, n_axes(value) - right) <= dim(best, axis) &&
-			    !has_batch(value, n_axes(value) - right))
+			if (best &&
+			    psd_onnx_dim_of(value, psd_onnx_axes_of(value) - right) <= psd_onnx_dim_of(best, axis) &&
+			    !has_batch(value, psd_onnx_axes_of(value) - right))
 				continue;
 			best = value;
-			axis = n_axes(value) - right;
+			axis = psd_onnx_axes_of(value) - right;
 		}
-		if (!best || !fits(onnx, right, dim(best, axis)) || !add_of(out, best, axis))
+		if (!best || !fits(onnx, right, psd_onnx_dim_of(best, axis)) || !psd_onnx_out_add_axis(out, best, axis))
 			return false;
 	}
 	return true;
@@ -100,7 +85,7 @@ static bool same(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const struct psd_onnx_value *data = first_data(onnx);
 
 	for (unsigned a = 0; a < data->view.n_axes; a++)
-		if (!add_of(out, data, a))
+		if (!psd_onnx_out_add_axis(out, data, a))
 			return false;
 	return true;
 }
@@ -115,6 +100,14 @@ static bool instance_norm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    psd_onnx_is_filled(onnx, psd_onnx_input(onnx, 2), 0))
 		out->has_parameters = false;
 	return same(onnx, out);
+}
+
+/* A layer copies the values, so that a view of the copy can do what no view of the input can. */
+static bool copy(struct psd_onnx *onnx, struct psd_onnx_out *out)
+{
+	out->is_copy = true;
+	out->has_parameters = false;
+	return psd_onnx_input(onnx, 0)->kind == PSD_ONNX_DATA && same(onnx, out);
 }
 
 static bool batch_norm(struct psd_onnx *onnx, struct psd_onnx_out *out)
@@ -169,7 +162,7 @@ static bool read_window(struct psd_onnx *onnx, const struct psd_onnx_value *weig
 		window->before[s] = pads[s];
 		window->after[s] = pads[s + n];
 		if (weight)
-			window->kernel[s] = (int64_t)dim(weight, s + 2);
+			window->kernel[s] = (int64_t)psd_onnx_dim_of(weight, s + 2);
 		if (window->stride[s] < 1 || pads[s] < 0 || pads[s + n] < 0)
 			return false;
 	}
@@ -184,7 +177,7 @@ static bool slide(struct psd_onnx *onnx, struct psd_onnx_out *out, const struct 
 	const struct psd_onnx_value *data = first_data(onnx);
 
 	for (unsigned s = 0; s < window->n; s++) {
-		const int64_t side = (int64_t)dim(data, s + 2), stride = window->stride[s];
+		const int64_t side = (int64_t)psd_onnx_dim_of(data, s + 2), stride = window->stride[s];
 		const int64_t room = side + window->before[s] + window->after[s] -
 				     (window->dilation[s] * (window->kernel[s] - 1) + 1);
 		const int64_t positions = window->is_same ? (side + stride - 1) / stride
@@ -212,13 +205,14 @@ static bool conv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	struct window window;
 
 	out->is_map = true;
-	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 || groups < 1 ||
-	    groups > PSD_LAYER_CHANNELS_MAX || dim(weight, 1) * (uint64_t)groups != dim(data, 1) ||
-	    !read_window(onnx, weight, &window) || !add_of(out, data, 0) || !psd_onnx_out_add(out, dim(weight, 0)) ||
-	    !slide(onnx, out, &window))
+	if (data->kind != PSD_ONNX_DATA || psd_onnx_axes_of(weight) != data->view.n_axes || data->view.n_axes < 3 ||
+	    groups < 1 || groups > PSD_LAYER_CHANNELS_MAX ||
+	    psd_onnx_dim_of(weight, 1) * (uint64_t)groups != psd_onnx_dim_of(data, 1) ||
+	    !read_window(onnx, weight, &window) || !psd_onnx_out_add_axis(out, data, 0) ||
+	    !psd_onnx_out_add(out, psd_onnx_dim_of(weight, 0)) || !slide(onnx, out, &window))
 		return false;
 	out->is_product = true;
-	out->flops = psd_saturated_mul(2 * dim(weight, 1),
+	out->flops = psd_saturated_mul(2 * psd_onnx_dim_of(weight, 1),
 				       psd_saturated_mul(psd_onnx_out_values(out), product(window.kernel, window.n)));
 	return true;
 }
@@ -232,13 +226,14 @@ static bool deconv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	uint64_t values = 1;
 
 	out->is_map = true;
-	if (data->kind != PSD_ONNX_DATA || n_axes(weight) != data->view.n_axes || data->view.n_axes < 3 || groups < 1 ||
-	    groups > PSD_LAYER_CHANNELS_MAX || dim(weight, 0) != dim(data, 1) || !read_window(onnx, weight, &window) ||
-	    !read_sides(onnx, "output_padding", window.n, 0, more) || !add_of(out, data, 0) ||
-	    !psd_onnx_out_add(out, dim(weight, 1) * (uint64_t)groups))
+	if (data->kind != PSD_ONNX_DATA || psd_onnx_axes_of(weight) != data->view.n_axes || data->view.n_axes < 3 ||
+	    groups < 1 || groups > PSD_LAYER_CHANNELS_MAX || psd_onnx_dim_of(weight, 0) != psd_onnx_dim_of(data, 1) ||
+	    !read_window(onnx, weight, &window) || !read_sides(onnx, "output_padding", window.n, 0, more) ||
+	    !psd_onnx_out_add_axis(out, data, 0) ||
+	    !psd_onnx_out_add(out, psd_onnx_dim_of(weight, 1) * (uint64_t)groups))
 		return false;
 	for (unsigned s = 0; s < window.n; s++) {
-		const int64_t side = (int64_t)dim(data, s + 2);
+		const int64_t side = (int64_t)psd_onnx_dim_of(data, s + 2);
 		const int64_t whole = window.is_same ? side * window.stride[s]
 						     : window.stride[s] * (side - 1) + more[s] +
 							       window.dilation[s] * (window.kernel[s] - 1) + 1 -
@@ -250,7 +245,8 @@ static bool deconv(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	for (unsigned a = 1; a < data->view.n_axes; a++)
 		values = psd_saturated_mul(values, psd_onnx_view_values(&data->view, a));
 	out->is_product = true;
-	out->flops = psd_saturated_mul(2 * dim(weight, 1), psd_saturated_mul(values, product(window.kernel, window.n)));
+	out->flops = psd_saturated_mul(2 * psd_onnx_dim_of(weight, 1),
+				       psd_saturated_mul(values, product(window.kernel, window.n)));
 	return true;
 }
 
@@ -260,8 +256,8 @@ static bool pool(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	struct window window;
 
 	out->is_map = true;
-	if (data->view.n_axes < 3 || !read_window(onnx, NULL, &window) || !add_of(out, data, 0) ||
-	    !add_of(out, data, 1) || !slide(onnx, out, &window))
+	if (data->view.n_axes < 3 || !read_window(onnx, NULL, &window) || !psd_onnx_out_add_axis(out, data, 0) ||
+	    !psd_onnx_out_add_axis(out, data, 1) || !slide(onnx, out, &window))
 		return false;
 	out->flops = psd_saturated_mul(psd_onnx_out_values(out), product(window.kernel, window.n));
 	return true;
@@ -273,7 +269,7 @@ static bool global_pool(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 	out->is_map = true;
 	for (unsigned a = 0; a < data->view.n_axes; a++)
-		if (a < 2 ? !add_of(out, data, a) : !psd_onnx_out_add(out, 1))
+		if (a < 2 ? !psd_onnx_out_add_axis(out, data, a) : !psd_onnx_out_add(out, 1))
 			return false;
 	return true;
 }
@@ -297,9 +293,9 @@ static bool resize(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	if (n && n != data->view.n_axes)
 		return false;
 	for (unsigned a = 0; a < data->view.n_axes; a++) {
-		const double side = n ? (double)sizes[a] : (double)dim(data, a) * scales->numbers[a];
+		const double side = n ? (double)sizes[a] : (double)psd_onnx_dim_of(data, a) * scales->numbers[a];
 
-		if (has_batch(data, a) ? !add_of(out, data, a)
+		if (has_batch(data, a) ? !psd_onnx_out_add_axis(out, data, a)
 				       : !(side >= 1 && side < PSD_LAYER_CHANNELS_MAX) ||
 						 !psd_onnx_out_add(out, (uint64_t)(side + 1e-6)))
 			return false;
@@ -358,11 +354,12 @@ static bool gemm(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const unsigned is_left_turned = psd_onnx_integer(onnx, "transA", 0) != 0;
 	const unsigned is_right_turned = psd_onnx_integer(onnx, "transB", 0) != 0;
 
-	if (n_axes(left) != 2 || n_axes(right) != 2 || dim(left, !is_left_turned) != dim(right, is_right_turned) ||
-	    !add_of(out, left, is_left_turned) || !add_of(out, right, !is_right_turned))
+	if (psd_onnx_axes_of(left) != 2 || psd_onnx_axes_of(right) != 2 ||
+	    psd_onnx_dim_of(left, !is_left_turned) != psd_onnx_dim_of(right, is_right_turned) ||
+	    !psd_onnx_out_add_axis(out, left, is_left_turned) || !psd_onnx_out_add_axis(out, right, !is_right_turned))
 		return false;
 	out->is_product = true;
-	out->flops = psd_saturated_mul(2 * dim(left, !is_left_turned), psd_onnx_out_values(out));
+	out->flops = psd_saturated_mul(2 * psd_onnx_dim_of(left, !is_left_turned), psd_onnx_out_values(out));
 	return true;
 }
 
@@ -371,17 +368,17 @@ static bool attention(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *queries = psd_onnx_input(onnx, 0), *keys = psd_onnx_input(onnx, 1),
 				    *values = psd_onnx_input(onnx, 2);
-	const unsigned n = n_axes(queries);
+	const unsigned n = psd_onnx_axes_of(queries);
 
-	if (n < 3 || n > 4 || n_axes(keys) != n || n_axes(values) != n)
+	if (n < 3 || n > 4 || psd_onnx_axes_of(keys) != n || psd_onnx_axes_of(values) != n)
 		return false;
 	for (unsigned a = 0; a + 1 < n; a++)
-		if (!add_of(out, queries, a))
+		if (!psd_onnx_out_add_axis(out, queries, a))
 			return false;
-	if (!psd_onnx_out_add(out, n == 4 ? dim(values, 3) : dim(queries, 2)))
+	if (!psd_onnx_out_add(out, n == 4 ? psd_onnx_dim_of(values, 3) : psd_onnx_dim_of(queries, 2)))
 		return false;
 	out->is_product = true;
-	out->flops = psd_saturated_mul(4 * dim(keys, n - 2), psd_onnx_out_values(out));
+	out->flops = psd_saturated_mul(4 * psd_onnx_dim_of(keys, n - 2), psd_onnx_out_values(out));
 	return true;
 }
 
@@ -393,10 +390,11 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const int64_t hidden = psd_onnx_integer(onnx, "hidden_size", 0);
 	uint64_t weights;
 
-	if (n_axes(data) != 3 || n_axes(weight) != 3 || hidden < 1 || hidden > PSD_LAYER_CHANNELS_MAX ||
-	    dim(weight, 2) != dim(data, 2) || dim(weight, 1) != gates * (uint64_t)hidden ||
-	    psd_onnx_integer(onnx, "layout", 0) || !add_of(out, data, 0) || !psd_onnx_out_add(out, dim(weight, 0)) ||
-	    !add_of(out, data, 1) || !psd_onnx_out_add(out, (uint64_t)hidden))
+	if (psd_onnx_axes_of(data) != 3 || psd_onnx_axes_of(weight) != 3 || hidden < 1 ||
+	    hidden > PSD_LAYER_CHANNELS_MAX || psd_onnx_dim_of(weight, 2) != psd_onnx_dim_of(data, 2) ||
+	    psd_onnx_dim_of(weight, 1) != gates * (uint64_t)hidden || psd_onnx_integer(onnx, "layout", 0) ||
+	    !psd_onnx_out_add_axis(out, data, 0) || !psd_onnx_out_add(out, psd_onnx_dim_of(weight, 0)) ||
+	    !psd_onnx_out_add_axis(out, data, 1) || !psd_onnx_out_add(out, (uint64_t)hidden))
 		return false;
 	out->is_recurrent = true;
 	out->no_parameters = 1u << 4;	 /* lengths of the sequences */
@@ -404,9 +402,10 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 		if (!psd_onnx_is_parameter(psd_onnx_input(onnx, i)) ||
 		    psd_onnx_is_filled(onnx, psd_onnx_input(onnx, i), 0))
 			out->no_parameters |= 1u << i;
-	weights = psd_saturated_mul(gates * (uint64_t)hidden, dim(data, 2) + (uint64_t)hidden);
+	weights = psd_saturated_mul(gates * (uint64_t)hidden, psd_onnx_dim_of(data, 2) + (uint64_t)hidden);
 	out->is_product = true;
-	out->flops = psd_saturated_mul(2 * dim(weight, 0), psd_saturated_mul(dim(data, 0), weights));
+	out->flops =
+		psd_saturated_mul(2 * psd_onnx_dim_of(weight, 0), psd_saturated_mul(psd_onnx_dim_of(data, 0), weights));
 	return true;
 }
 
@@ -434,7 +433,7 @@ static bool reduce(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 		if (is && has_batch(data, a))
 			return false;
-		if (is ? keeps && !psd_onnx_out_add(out, 1) : !add_of(out, data, a))
+		if (is ? keeps && !psd_onnx_out_add(out, 1) : !psd_onnx_out_add_axis(out, data, a))
 			return false;
 	}
 	out->has_parameters = false;
@@ -447,13 +446,13 @@ static bool gather(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const struct psd_onnx_value *from = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
 	unsigned axis;
 
-	if (!read_axis(onnx, psd_onnx_integer(onnx, "axis", 0), n_axes(from), &axis) || has_batch(from, axis))
+	if (!read_axis(onnx, psd_onnx_integer(onnx, "axis", 0), psd_onnx_axes_of(from), &axis) || has_batch(from, axis))
 		return false;
-	for (unsigned a = 0; a < n_axes(from); a++) {
-		if (a != axis && !add_of(out, from, a))
+	for (unsigned a = 0; a < psd_onnx_axes_of(from); a++) {
+		if (a != axis && !psd_onnx_out_add_axis(out, from, a))
 			return false;
-		for (unsigned i = 0; a == axis && i < n_axes(indices); i++)
-			if (!add_of(out, indices, i))
+		for (unsigned i = 0; a == axis && i < psd_onnx_axes_of(indices); i++)
+			if (!psd_onnx_out_add_axis(out, indices, i))
 				return false;
 	}
 	out->no_parameters = 1u << 1;
@@ -465,16 +464,17 @@ static bool gather(struct psd_onnx *onnx, struct psd_onnx_out *out)
 static bool gather_nd(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *from = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
-	const unsigned n = n_axes(indices);
-	const uint64_t depth = n ? dim(indices, n - 1) : 0;
+	const unsigned n = psd_onnx_axes_of(indices);
+	const uint64_t depth = n ? psd_onnx_dim_of(indices, n - 1) : 0;
 
-	if (!depth || depth > n_axes(from) || psd_onnx_integer(onnx, "batch_dims", 0))
+	if (!depth || depth > psd_onnx_axes_of(from) || psd_onnx_integer(onnx, "batch_dims", 0))
 		return false;
 	for (unsigned a = 0; a + 1 < n; a++)
-		if (!add_of(out, indices, a))
+		if (!psd_onnx_out_add_axis(out, indices, a))
 			return false;
-	for (unsigned a = 0; a < n_axes(from); a++)
-		if (a < depth ? has_batch(from, a) && dim(from, a) > 1 : !add_of(out, from, a))
+	for (unsigned a = 0; a < psd_onnx_axes_of(from); a++)
+		if (a < depth ? has_batch(from, a) && psd_onnx_dim_of(from, a) > 1
+			      : !psd_onnx_out_add_axis(out, from, a))
 			return false;
 	out->no_parameters = 1u << 1;
 	out->reads_output = true;
@@ -496,7 +496,7 @@ static bool slice(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    (n_named && n_named != n) || (n_steps && n_steps != n))
 		return false;
 	for (unsigned a = 0; a < data->view.n_axes; a++)
-		sizes[a] = dim(data, a);
+		sizes[a] = psd_onnx_dim_of(data, a);
 	for (unsigned i = 0; i < n; i++) {
 		const int64_t step = n_steps ? steps[i] : 1;
 		int64_t first, end;
@@ -504,15 +504,15 @@ static bool slice(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 		if (step < 1 || !read_axis(onnx, n_named ? axes[i] : i, data->view.n_axes, &axis))
 			return false;
-		first = psd_onnx_clamp(starts[i], (int64_t)dim(data, axis));
-		end = psd_onnx_clamp(ends[i], (int64_t)dim(data, axis));
+		first = psd_onnx_clamp(starts[i], (int64_t)psd_onnx_dim_of(data, axis));
+		end = psd_onnx_clamp(ends[i], (int64_t)psd_onnx_dim_of(data, axis));
 		if (end <= first)
 			return false;
 		sizes[axis] = (uint64_t)((end - first - 1) / step + 1);
 	}
 	for (unsigned a = 0; a < data->view.n_axes; a++)
-		if (sizes[a] == dim(data, a) ? !add_of(out, data, a)
-					     : has_batch(data, a) || !psd_onnx_out_add(out, sizes[a]))
+		if (sizes[a] == psd_onnx_dim_of(data, a) ? !psd_onnx_out_add_axis(out, data, a)
+							 : has_batch(data, a) || !psd_onnx_out_add(out, sizes[a]))
 			return false;
 	out->has_parameters = false;
 	return true;
@@ -553,13 +553,13 @@ static bool einsum(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	for (unsigned i = 0; i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *value = psd_onnx_input(onnx, i);
 
-		if (!read_term(&at, end, term) || strlen(term) != n_axes(value) ||
+		if (!read_term(&at, end, term) || strlen(term) != psd_onnx_axes_of(value) ||
 		    (i + 1 < onnx->node->n_input && (at == end || *at++ != ',')))
 			return false;
-		for (unsigned a = 0; a < n_axes(value); a++) {
+		for (unsigned a = 0; a < psd_onnx_axes_of(value); a++) {
 			const unsigned char name = (unsigned char)term[a];
 
-			if (of[name] && dim(of[name], axes[name]) != dim(value, a))
+			if (of[name] && psd_onnx_dim_of(of[name], axes[name]) != psd_onnx_dim_of(value, a))
 				return false;
 			if (of[name] && (has_batch(of[name], axes[name]) || !has_batch(value, a)))
 				continue;
@@ -573,13 +573,14 @@ static bool einsum(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	if (!read_term(&at, end, term) || at != end)
 		return false;
 	for (const char *name = term; *name; name++)
-		if (!of[(unsigned char)*name] || !add_of(out, of[(unsigned char)*name], axes[(unsigned char)*name]))
+		if (!of[(unsigned char)*name] ||
+		    !psd_onnx_out_add_axis(out, of[(unsigned char)*name], axes[(unsigned char)*name]))
 			return false;
 	for (unsigned name = 0; name < LETTERS; name++)
 		if (of[name])
 			work = psd_saturated_mul(work, of[name]->kind == PSD_ONNX_DATA
 							       ? psd_onnx_view_values(&of[name]->view, axes[name])
-							       : dim(of[name], axes[name]));
+							       : psd_onnx_dim_of(of[name], axes[name]));
 	out->is_product = true;
 	out->flops = work;
 	return true;
@@ -596,13 +597,13 @@ static bool concat(struct psd_onnx *onnx, struct psd_onnx_out *out)
 		uint64_t size = 0;
 
 		for (unsigned i = 0; i < onnx->node->n_input; i++) {
-			if (n_axes(psd_onnx_input(onnx, i)) != data->view.n_axes)
+			if (psd_onnx_axes_of(psd_onnx_input(onnx, i)) != data->view.n_axes)
 				return false;
-			if (a != axis && dim(psd_onnx_input(onnx, i), a) != dim(data, a))
+			if (a != axis && psd_onnx_dim_of(psd_onnx_input(onnx, i), a) != psd_onnx_dim_of(data, a))
 				return false;
-			size += dim(psd_onnx_input(onnx, i), a);
+			size += psd_onnx_dim_of(psd_onnx_input(onnx, i), a);
 		}
-		if (a == axis ? !psd_onnx_out_add(out, size) : !add_of(out, data, a))
+		if (a == axis ? !psd_onnx_out_add(out, size) : !psd_onnx_out_add_axis(out, data, a))
 			return false;
 	}
 	return true;
@@ -623,48 +624,14 @@ static bool pad(struct psd_onnx *onnx, struct psd_onnx_out *out)
 		if (pads[i] < -(int64_t)PSD_LAYER_CHANNELS_MAX || pads[i] > (int64_t)PSD_LAYER_CHANNELS_MAX)
 			return false;
 	for (unsigned a = 0; a < data->view.n_axes; a++) {
-		const int64_t more = pads[a] + pads[a + data->view.n_axes], side = (int64_t)dim(data, a) + more;
+		const int64_t more = pads[a] + pads[a + data->view.n_axes],
+			      side = (int64_t)psd_onnx_dim_of(data, a) + more;
 
-		if (more == 0 ? !add_of(out, data, a)
+		if (more == 0 ? !psd_onnx_out_add_axis(out, data, a)
 			      : has_batch(data, a) || side < 1 || side > PSD_LAYER_CHANNELS_MAX ||
 					!psd_onnx_out_add(out, (uint64_t)side))
 			return false;
 	}
-	return true;
-}
-
-/* Dims as numbers in input 1: of all axes (Reshape), or of axes that are as long as 1 (Expand). */
-static bool reshape(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const bool is_expand = !strcmp(onnx->node->op_type, "Expand");
-	int64_t dims[PSD_ONNX_AXES_MAX];
-	uint64_t all = 1, known = 1;
-	unsigned n;
-
-	out->has_parameters = false;
-	if (data->kind != PSD_ONNX_DATA || !read_list(onnx, "shape", 1, dims, PSD_ONNX_AXES_MAX, &n) || !n)
-		return false;
-	for (unsigned a = 0; a < data->view.n_axes; a++)
-		all = psd_saturated_mul(all, dim(data, a));
-	for (unsigned a = 0; a < n; a++) {
-		if (dims[a] == 0 && !is_expand && a < data->view.n_axes)
-			dims[a] = (int64_t)dim(data, a);
-		known = dims[a] > 0 ? psd_saturated_mul(known, (uint64_t)dims[a]) : known;
-	}
-	for (unsigned a = 0; a < n; a++) {
-		const unsigned missing = n > data->view.n_axes ? n - data->view.n_axes : 0;
-		const unsigned own = is_expand ? a - missing : a;
-		const uint64_t size = dims[a] > 0 ? (uint64_t)dims[a] : known ? all / known : 0;
-		const bool is_there = own < data->view.n_axes && (!is_expand || a >= missing);
-
-		if (is_there && (dim(data, own) == size || (is_expand && size == 1)) ? !add_of(out, data, own)
-										     : !psd_onnx_out_add(out, size))
-			return false;
-	}
-	for (unsigned a = 0; a < data->view.n_axes; a++) /* the batch stays an axis */
-		if (has_batch(data, a) && dim(data, a) > 1 && (a >= out->n || out->axes[a].of != &data->view))
-			return false;
 	return true;
 }
 
@@ -678,46 +645,12 @@ static bool tile(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    n != data->view.n_axes)
 		return false;
 	for (unsigned a = 0; a < n; a++)
-		if (repeats[a] == 1
-			    ? !add_of(out, data, a)
-			    : has_batch(data, a) || repeats[a] < 1 || repeats[a] > PSD_LAYER_CHANNELS_MAX ||
-				      !psd_onnx_out_add(out, psd_saturated_mul(dim(data, a), (uint64_t)repeats[a])))
+		if (repeats[a] == 1 ? !psd_onnx_out_add_axis(out, data, a)
+				    : has_batch(data, a) || repeats[a] < 1 || repeats[a] > PSD_LAYER_CHANNELS_MAX ||
+					      !psd_onnx_out_add(out, psd_saturated_mul(psd_onnx_dim_of(data, a),
+										       (uint64_t)repeats[a])))
 			return false;
 	return true;
-}
-
-static bool transpose(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = first_data(onnx);
-	int64_t order[PSD_ONNX_AXES_MAX];
-	unsigned n;
-
-	if (!read_list(onnx, "perm", 0, order, PSD_ONNX_AXES_MAX, &n) || (n && n != data->view.n_axes))
-		return false;
-	for (unsigned a = 0; a < data->view.n_axes; a++) {
-		unsigned axis = data->view.n_axes - 1 - a;
-
-		if ((n && !read_axis(onnx, order[a], n, &axis)) || !add_of(out, data, axis))
-			return false;
-	}
-	return true;
-}
-
-/* Blocks of positions become channels, or the other way. */
-static bool blocks(struct psd_onnx *onnx, struct psd_onnx_out *out)
-{
-	const struct psd_onnx_value *data = first_data(onnx);
-	const int64_t block = psd_onnx_integer(onnx, "blocksize", 0);
-	const bool is_up = !strcmp(onnx->node->op_type, "DepthToSpace");
-	uint64_t b;
-
-	out->is_map = true;
-	if (data->view.n_axes != 4 || block < 1 || block > 4096)
-		return false;
-	b = (uint64_t)block;
-	return add_of(out, data, 0) && psd_onnx_out_add(out, is_up ? dim(data, 1) / (b * b) : dim(data, 1) * b * b) &&
-	       psd_onnx_out_add(out, is_up ? dim(data, 2) * b : dim(data, 2) / b) &&
-	       psd_onnx_out_add(out, is_up ? dim(data, 3) * b : dim(data, 3) / b);
 }
 
 static bool like_indices(struct psd_onnx *onnx, struct psd_onnx_out *out)
@@ -725,8 +658,8 @@ static bool like_indices(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const struct psd_onnx_value *indices = psd_onnx_input(onnx, 1);
 
 	out->reads_output = true;
-	for (unsigned a = 0; a < n_axes(indices); a++)
-		if (!add_of(out, indices, a))
+	for (unsigned a = 0; a < psd_onnx_axes_of(indices); a++)
+		if (!psd_onnx_out_add_axis(out, indices, a))
 			return false;
 	return true;
 }
@@ -742,7 +675,7 @@ static bool top(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	    !read_axis(onnx, psd_onnx_integer(onnx, "axis", -1), data->view.n_axes, &axis) || has_batch(data, axis))
 		return false;
 	for (unsigned a = 0; a < data->view.n_axes; a++)
-		if (a == axis ? !psd_onnx_out_add(out, (uint64_t)k[0]) : !add_of(out, data, a))
+		if (a == axis ? !psd_onnx_out_add(out, (uint64_t)k[0]) : !psd_onnx_out_add_axis(out, data, a))
 			return false;
 	return true;
 }
@@ -767,6 +700,7 @@ static const struct family {
 	{same, 5, " Softmax LogSoftmax LpNormalization MeanVarianceNormalization LRN RotaryEmbedding "},
 	{same, 8, " GroupNormalization LayerNormalization RMSNormalization SimplifiedLayerNormalization "},
 	{same, 0, " Identity ReverseSequence Scatter ScatterElements ScatterND RandomNormalLike RandomUniformLike "},
+	{copy, 0, " Reshape Expand Transpose DepthToSpace SpaceToDepth "},
 	{instance_norm, 8, " InstanceNormalization "},
 	{batch_norm, 4, " BatchNormalization "},
 	{where, 1, " Where "},
@@ -789,10 +723,7 @@ static const struct family {
 	{like_indices, 0, " GatherElements "},
 	{concat, 0, " Concat "},
 	{pad, 0, " Pad "},
-	{reshape, 0, " Reshape Expand "},
 	{tile, 0, " Tile "},
-	{transpose, 0, " Transpose "},
-	{blocks, 0, " DepthToSpace SpaceToDepth "},
 	{top, 0, " TopK "},
 	{psd_onnx_out_non_zero, 0, " NonZero "},
 	{psd_onnx_out_chosen, 0, " Compress Unique "},

@@ -31,7 +31,8 @@ bool psd_onnx_is_listed(const struct psd_onnx *onnx, const char *name, enum psd_
 	return name && psd_names_find(&onnx->listed, name, &found) && found == (unsigned)kind;
 }
 
-unsigned psd_onnx_identity_of(const struct psd_onnx *onnx, const struct psd_onnx_value *value)
+/* Number of the value that names a parameter: its alias or the file's tensor. 0: it has no name. */
+static unsigned identity_of(const struct psd_onnx *onnx, const struct psd_onnx_value *value)
 {
 	const Onnx__Tensor *tensor = value->origin ? value->origin : value->derived_from;
 
@@ -80,12 +81,12 @@ bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_valu
 		write_key(onnx, value, key);
 		return psd_names_find(&onnx->modules, key, &number);
 	}
-	return onnx->is_counted[psd_onnx_identity_of(onnx, value)] && (onnx->has_aliases || !is_vector(value));
+	return onnx->is_counted[identity_of(onnx, value)] && (onnx->has_aliases || !is_vector(value));
 }
 
 enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_onnx_value *value)
 {
-	const unsigned identity = psd_onnx_identity_of(onnx, value);
+	const unsigned identity = identity_of(onnx, value);
 	char key[PSD_GRAPH_NAME_MAX + 40];
 	const char *kept;
 
@@ -244,7 +245,8 @@ static void mark_scripted(struct psd_onnx *onnx)
 	}
 }
 
-bool psd_onnx_is_made_name(const char *name)
+/* True if the exporter chose the tensor's name, so the tensor is not simply a module's. */
+static bool is_made_name(const char *name)
 {
 	const char *dot = name ? strrchr(name, '.') : NULL;
 
@@ -419,7 +421,7 @@ static enum psd_status mark_bias(struct psd_onnx *onnx, struct psd_onnx_value *v
 	psd_onnx_source_close(&source);
 	if (status)
 		return status;
-	if (numbers == ARE_EQUAL && !psd_onnx_is_made_name(value->origin->name))
+	if (numbers == ARE_EQUAL && !is_made_name(value->origin->name))
 		return PSD_OK; /* a parameter that begins with one number */
 	value->is_fixed = numbers != VARIOUS;
 	onnx->n_equal_tables += numbers == ARE_EQUAL && written.length > 1;

@@ -24,6 +24,22 @@ bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *v
 	return true;
 }
 
+unsigned psd_onnx_axes_of(const struct psd_onnx_value *value)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? value->n_dims : value->view.n_axes;
+}
+
+uint64_t psd_onnx_dim_of(const struct psd_onnx_value *value, unsigned axis)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? value->dims[axis] : psd_onnx_view_dim(&value->view, axis);
+}
+
+bool psd_onnx_out_add_axis(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis)
+{
+	return value->kind == PSD_ONNX_CONSTANT ? psd_onnx_out_add(out, value->dims[axis])
+						: psd_onnx_out_add_of(out, &value->view, axis);
+}
+
 /* Values of the axis in one sample. */
 static uint64_t values_of(const struct psd_onnx_out_axis *axis)
 {
@@ -289,6 +305,18 @@ static void put_outputs(const struct psd_onnx *onnx, const struct psd_onnx_out *
 	}
 }
 
+/* Converts the node with the copy in place of its first input. */
+static enum psd_status view_copy(struct psd_onnx *onnx, const struct psd_onnx_value *copy)
+{
+	const struct psd_onnx_value original = *psd_onnx_input(onnx, 0);
+	enum psd_status status;
+
+	*psd_onnx_input(onnx, 0) = *copy;
+	status = psd_onnx_convert(onnx);
+	*psd_onnx_input(onnx, 0) = original;
+	return status;
+}
+
 bool psd_onnx_allows_other(const struct psd_onnx *onnx)
 {
 	return onnx->choices && onnx->choices->allows_other;
@@ -324,6 +352,8 @@ enum psd_status psd_onnx_try_other(struct psd_onnx *onnx, bool *is_done)
 		return PSD_OK;
 	out.flops = out.is_lifted && !out.is_product ? 0 : out.flops;
 	PSD_TRY(psd_onnx_put_other(onnx, &out, data, n_data, &result, is_done));
+	if (*is_done && out.is_copy)
+		return view_copy(onnx, &result);
 	if (*is_done)
 		put_outputs(onnx, &out, &result);
 	return PSD_OK;

@@ -26,7 +26,8 @@ struct psd_onnx_out {
 	unsigned no_parameters; /* bit i: input i does not count as a parameter */
 	/* the layer reads one value for each value that it writes, as if it looked up rows of a table */
 	bool reads_output;
-	bool is_map; /* the output is a map: its axes after the second are spatial */
+	bool is_copy; /* the output is a copy of the first input, for the node to view */
+	bool is_map;  /* the output is a map: its axes after the second are spatial */
 	bool is_recurrent;
 	bool is_product; /* a product of matrices or a convolution */
 };
@@ -35,6 +36,10 @@ struct psd_onnx_out {
  * many axes, or the size is 0. */
 bool psd_onnx_out_add(struct psd_onnx_out *out, uint64_t size);
 bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *view, unsigned axis);
+/* Number of axes and size of an axis of a constant or of data, and a copy of its axis that is appended to the output. */
+unsigned psd_onnx_axes_of(const struct psd_onnx_value *value);
+uint64_t psd_onnx_dim_of(const struct psd_onnx_value *value, unsigned axis);
+bool psd_onnx_out_add_axis(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis);
 uint64_t psd_onnx_out_values(const struct psd_onnx_out *out); /* number of values of one sample */
 /* Sets *out to the output of a matrix product over the last two axes; other axes are broadcast. False: the shapes of
  * the views do not fit. */

@@ -298,16 +298,12 @@ enum psd_onnx_listed { PSD_ONNX_LISTED_PARAMETER = 1, PSD_ONNX_LISTED_BUFFER, PS
 /* Reads the exporter's list of parameters. For a prediction it also marks initializers that PyTorch does not train,
  * and tables that an exporter wrote out. */
 enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx) PSD_MUST_CHECK;
-/* Number of the value that names a parameter: its alias or the file's tensor. 0: it has no name. */
-unsigned psd_onnx_identity_of(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 /* True if a prediction counts this very parameter already, in another layer. Vectors are never known to be one. */
 bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 /* Records that a layer has the parameter. */
 enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
 /* true if the exporter lists the name as being of that kind */
 bool psd_onnx_is_listed(const struct psd_onnx *onnx, const char *name, enum psd_onnx_listed kind);
-/* True if the exporter chose the tensor's name, so the tensor is not simply a module's. */
-bool psd_onnx_is_made_name(const char *name);
 
 /* ---- constant folding (fold.c) ---- */
 

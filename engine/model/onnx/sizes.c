@@ -10,29 +10,13 @@
 /* FLOPs of one value between four neighbours: two interpolations along one axis and one along the other, 3 each. */
 enum { SAMPLE_FLOPS = 9 };
 
-static unsigned n_axes(const struct psd_onnx_value *value)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? value->n_dims : value->view.n_axes;
-}
-
-static uint64_t dim(const struct psd_onnx_value *value, unsigned axis)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? value->dims[axis] : psd_onnx_view_dim(&value->view, axis);
-}
-
-static bool add_of(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis)
-{
-	return value->kind == PSD_ONNX_CONSTANT ? psd_onnx_out_add(out, value->dims[axis])
-						: psd_onnx_out_add_of(out, &value->view, axis);
-}
-
 /* All values, with those of the batch. */
 static uint64_t elements(const struct psd_onnx_value *value)
 {
 	uint64_t all = 1;
 
-	for (unsigned a = 0; a < n_axes(value); a++)
-		all = psd_saturated_mul(all, dim(value, a));
+	for (unsigned a = 0; a < psd_onnx_axes_of(value); a++)
+		all = psd_saturated_mul(all, psd_onnx_dim_of(value, a));
 	return all;
 }
 
@@ -40,7 +24,7 @@ static uint64_t elements(const struct psd_onnx_value *value)
 static bool has_samples(const struct psd_onnx_value *value)
 {
 	for (unsigned a = 0; value->kind == PSD_ONNX_DATA && a < value->view.n_axes; a++)
-		if (psd_onnx_view_has_batch(&value->view, a) && dim(value, a) > 1)
+		if (psd_onnx_view_has_batch(&value->view, a) && psd_onnx_dim_of(value, a) > 1)
 			return true;
 	return false;
 }
@@ -72,7 +56,8 @@ bool psd_onnx_out_non_zero(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	if (has_samples(data))
 		return false;
 	note_bound(onnx);
-	return psd_onnx_out_add(out, n_axes(data) ? n_axes(data) : 1) && psd_onnx_out_add(out, elements(data));
+	return psd_onnx_out_add(out, psd_onnx_axes_of(data) ? psd_onnx_axes_of(data) : 1) &&
+	       psd_onnx_out_add(out, elements(data));
 }
 
 /* Values that a condition chooses, or that differ from each other. */
@@ -86,8 +71,8 @@ bool psd_onnx_out_chosen(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	note_bound(onnx);
 	if (!psd_onnx_attribute(onnx->node, "axis"))
 		return psd_onnx_out_add(out, elements(data));
-	for (unsigned a = 0; a < n_axes(data); a++)
-		if (!add_of(out, data, a))
+	for (unsigned a = 0; a < psd_onnx_axes_of(data); a++)
+		if (!psd_onnx_out_add_axis(out, data, a))
 			return false;
 	return true;
 }
@@ -101,14 +86,15 @@ bool psd_onnx_out_suppression(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	uint64_t n, classes;
 
 	out->has_parameters = false;
-	if (n_axes(boxes) != 3 || n_axes(scores) != 3 || has_samples(boxes) || has_samples(scores) ||
+	if (psd_onnx_axes_of(boxes) != 3 || psd_onnx_axes_of(scores) != 3 || has_samples(boxes) ||
+	    has_samples(scores) ||
 	    (psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT && !read_numbers(onnx, 2, most, 1)))
 		return false;
-	n = dim(boxes, 1);
-	classes = dim(scores, 0) * dim(scores, 1);
+	n = psd_onnx_dim_of(boxes, 1);
+	classes = psd_onnx_dim_of(scores, 0) * psd_onnx_dim_of(scores, 1);
 	n = most[0] > 0 && (uint64_t)most[0] < n ? (uint64_t)most[0] : n;
 	note_bound(onnx);
-	out->flops = psd_saturated_mul(16 * classes, psd_saturated_mul(n, dim(boxes, 1)));
+	out->flops = psd_saturated_mul(16 * classes, psd_saturated_mul(n, psd_onnx_dim_of(boxes, 1)));
 	return psd_onnx_out_add(out, psd_saturated_mul(n, classes)) && psd_onnx_out_add(out, 3);
 }
 
@@ -124,9 +110,9 @@ bool psd_onnx_out_regions(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 	out->is_map = true;
 	out->has_parameters = false;
-	if (n_axes(maps) != 4 || n_axes(regions) != 2 || has_samples(maps) ||
+	if (psd_onnx_axes_of(maps) != 4 || psd_onnx_axes_of(regions) != 2 || has_samples(maps) ||
 	    (!is_align && (psd_onnx_integers(onnx, "pooled_shape", 0, sides, 2, &n) || n != 2)) || !is_size(sides[0]) ||
-	    !is_size(sides[1]) || !add_of(out, regions, 0) || !add_of(out, maps, 1) ||
+	    !is_size(sides[1]) || !psd_onnx_out_add_axis(out, regions, 0) || !psd_onnx_out_add_axis(out, maps, 1) ||
 	    !psd_onnx_out_add(out, (uint64_t)sides[0]) || !psd_onnx_out_add(out, (uint64_t)sides[1]))
 		return false;
 	out->flops = psd_saturated_mul(SAMPLE_FLOPS * samples, psd_onnx_out_values(out));
@@ -137,14 +123,15 @@ bool psd_onnx_out_regions(struct psd_onnx *onnx, struct psd_onnx_out *out)
 bool psd_onnx_out_grid(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *maps = psd_onnx_input(onnx, 0), *grid = psd_onnx_input(onnx, 1);
-	const unsigned n = n_axes(maps);
+	const unsigned n = psd_onnx_axes_of(maps);
 
 	out->is_map = true;
 	out->has_parameters = false;
-	if (n < 3 || n_axes(grid) != n || !add_of(out, maps, 0) || !add_of(out, maps, 1))
+	if (n < 3 || psd_onnx_axes_of(grid) != n || !psd_onnx_out_add_axis(out, maps, 0) ||
+	    !psd_onnx_out_add_axis(out, maps, 1))
 		return false;
 	for (unsigned a = 1; a + 1 < n; a++)
-		if (!psd_onnx_out_add(out, dim(grid, a)))
+		if (!psd_onnx_out_add(out, psd_onnx_dim_of(grid, a)))
 			return false;
 	out->flops = psd_saturated_mul(SAMPLE_FLOPS, psd_onnx_out_values(out));
 	return true;
@@ -159,13 +146,14 @@ bool psd_onnx_out_columns(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 	out->is_map = true;
 	out->has_parameters = false;
-	if (n_axes(data) != 3 || !read_numbers(onnx, 1, sides, 2) || !read_numbers(onnx, 2, block, 2) ||
+	if (psd_onnx_axes_of(data) != 3 || !read_numbers(onnx, 1, sides, 2) || !read_numbers(onnx, 2, block, 2) ||
 	    !is_size(sides[0]) || !is_size(sides[1]) || !is_size(block[0]) || !is_size(block[1]))
 		return false;
 	values = (uint64_t)block[0] * (uint64_t)block[1];
-	out->flops = psd_saturated_mul(dim(data, 1), dim(data, 2));
-	return dim(data, 1) % values == 0 && add_of(out, data, 0) && psd_onnx_out_add(out, dim(data, 1) / values) &&
-	       psd_onnx_out_add(out, (uint64_t)sides[0]) && psd_onnx_out_add(out, (uint64_t)sides[1]);
+	out->flops = psd_saturated_mul(psd_onnx_dim_of(data, 1), psd_onnx_dim_of(data, 2));
+	return psd_onnx_dim_of(data, 1) % values == 0 && psd_onnx_out_add_axis(out, data, 0) &&
+	       psd_onnx_out_add(out, psd_onnx_dim_of(data, 1) / values) && psd_onnx_out_add(out, (uint64_t)sides[0]) &&
+	       psd_onnx_out_add(out, (uint64_t)sides[1]);
 }
 
 /* A further axis, in which one position has another value. */
@@ -177,10 +165,11 @@ bool psd_onnx_out_one_hot(struct psd_onnx *onnx, struct psd_onnx_out *out)
 
 	out->has_parameters = false;
 	if (!read_numbers(onnx, 1, depth, 1) || !is_size(depth[0]) ||
-	    psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), n_axes(indices) + 1, &axis))
+	    psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), psd_onnx_axes_of(indices) + 1, &axis))
 		return false;
-	for (unsigned a = 0; a <= n_axes(indices); a++)
-		if (a == axis ? !psd_onnx_out_add(out, (uint64_t)depth[0]) : !add_of(out, indices, a - (a > axis)))
+	for (unsigned a = 0; a <= psd_onnx_axes_of(indices); a++)
+		if (a == axis ? !psd_onnx_out_add(out, (uint64_t)depth[0])
+			      : !psd_onnx_out_add_axis(out, indices, a - (a > axis)))
 			return false;
 	return true;
 }

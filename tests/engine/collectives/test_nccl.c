@@ -5,6 +5,7 @@
 
 #include "engine/collectives/nccl.h"
 #include "engine/cost/cost.h"
+#include "tests/engine/cost/cost_helper.h"
 
 #define NEAR_RATIO 0.02
 
@@ -19,7 +20,7 @@ static double sec_of(const struct psd_collective *collective)
 	const struct psd_payload payload = {.collective = collective, .elements = 1 << 24, .value_bytes = 4};
 	double transfer_sec, delay_sec;
 
-	psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+	cost_of_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
 	return transfer_sec + delay_sec;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/cost/cost.h"
+#include "tests/engine/cost/cost_helper.h"
 
 static const double relative_tolerance = 1e-12;
 
@@ -233,7 +234,7 @@ static void expect_busiest_port(unsigned workers, unsigned workers_per_node, uns
 			const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
 			const struct psd_payload payload = {
 				.collective = patterns[p], .elements = 27720, .value_bytes = 4, .root = root};
-			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
+			const double actual_sec = cost_of_transfer_sec(&payload, &layout, &rates);
 			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
 			cr_expect_float_eq(actual_sec, expected_sec, 1e-9 * expected_sec,
 					   "%s, %u workers, %u a node, %u servers, root %u, %g b/s inside: "
@@ -274,7 +275,7 @@ static double all_sec(const struct psd_payload *payload, const struct psd_layout
 {
 	double transfer_sec, delay_sec;
 
-	psd_cost_collective(payload, layout, rates, &transfer_sec, &delay_sec);
+	cost_of_collective(payload, layout, rates, &transfer_sec, &delay_sec);
 	return transfer_sec + delay_sec;
 }
 
@@ -314,7 +315,7 @@ Test(cost, a_stack_and_a_collective_do_not_slow_each_other)
 						    .n_collective_classes = 1};
 		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 
-		expect_near(psd_cost_transfer_sec(&payload, &layout, &rates) +
+		expect_near(cost_of_transfer_sec(&payload, &layout, &rates) +
 				    psd_cost_class_sec(&payload, &layout, &rates),
 			    bits / expected_bps[i], "seconds of the bytes");
 	}
@@ -353,9 +354,9 @@ static double of_two_racks_sec(const struct psd_collective *collective, enum psd
 
 	layout.nodes_per_rack = 2;
 	if (is_at_once)
-		transfer_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
+		transfer_sec = cost_of_transfer_sec(&payload, &layout, &rates);
 	else
-		psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+		cost_of_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
 	return transfer_sec + delay_sec;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/cost/cost.h"
+#include "tests/engine/cost/cost_helper.h"
 
 enum { LEAST_KIB = 32, MOST_KIB = 512 * 1024 };
 
@@ -27,7 +28,7 @@ static double predicted_sec(const struct psd_scenario *scenario, const struct po
 	cr_assert_eq(psd_scenario_find_system(scenario, point->algorithm, &system, &err), PSD_OK, "%s", err.text);
 	const struct psd_rates rates = psd_rates_make(&scenario->systems[system].host, &scenario->network,
 						      scenario->network.bandwidth_bps, 1, 1e12);
-	psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+	cost_of_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
 	return transfer_sec + delay_sec;
 }
 

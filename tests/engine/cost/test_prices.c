@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "engine/cost/prices.h"
+#include "tests/engine/cost/cost_helper.h"
 
 static const struct psd_host_costs host = {.collective = {{.call_sec = 1e-3, .slowdown_ratio = 2.0}},
 					   .n_collective_classes = 1};
@@ -22,7 +23,7 @@ Test(prices, are_what_the_cost_functions_say)
 				double transfer_sec, delay_sec;
 
 				cr_assert_not_null(price);
-				psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+				cost_of_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
 				cr_expect_eq(price->transfer_sec, transfer_sec);
 				cr_expect_eq(price->delay_sec, delay_sec);
 			}
@@ -59,7 +60,7 @@ Test(prices, differ_between_groups)
 	payload.group = (struct psd_group){0, 4, 3};
 	const struct psd_price *between = psd_prices_of(&prices, &payload, &layout, &rates);
 	cr_assert_not_null(between);
-	cr_expect_eq(between->transfer_sec, psd_cost_transfer_sec(&payload, &layout, &rates));
+	cr_expect_eq(between->transfer_sec, cost_of_transfer_sec(&payload, &layout, &rates));
 	cr_expect_neq(between->transfer_sec, inside_sec);
 	psd_prices_release(&prices);
 }

@@ -51,7 +51,7 @@ static void expect_refused(const char *rest, enum psd_use executor, const char *
 static bool check_row(const struct psd_schema_spot *spot)
 {
 	cr_expect(spot->key->help && *spot->key->help, "'%s' has no words", spot->path);
-	cr_expect(spot->uses & PSD_BY_ALL, "'%s' is heeded by nobody", spot->path);
+	cr_expect(spot->uses & PSD_BY_ALL, "'%s' is used by nobody", spot->path);
 	return true;
 }
 
@@ -61,17 +61,17 @@ TEST_ROW(heed, every_row_has_words_and_something_that_heeds_it,
 Test(heed, a_default_value_is_not_reported)
 {
 	expect_told(PLAIN "baseline: compute\n", PSD_BY_SIMULATION, "");
-	expect_told(PLAIN "baseline: compute\n", PSD_BY_RUN, "heeded only by psd-sim and replays: 'systems.host'\n");
+	expect_told(PLAIN "baseline: compute\n", PSD_BY_RUN, "used only by psd-sim and replays: 'systems.host'\n");
 }
 
 Test(heed, a_report_names_the_systems_that_heed_the_key)
 {
 	expect_told(PLAIN "baseline: A\niterations: 3\npublished: p.csv\n", PSD_BY_RUN,
-		    "heeded only by psd-sim's simulation and replays: 'iterations'\nheeded only by psd-sim: 'baseline' "
-		    "'published'\nheeded only by psd-sim and replays: 'systems.host'\n");
-	expect_told(PLAIN "baseline: A\niterations: 3\n", PSD_BY_REPLAY, "heeded only by psd-sim: 'baseline'\n");
+		    "used only by psd-sim's simulation and replays: 'iterations'\nused only by psd-sim: 'baseline' "
+		    "'published'\nused only by psd-sim and replays: 'systems.host'\n");
+	expect_told(PLAIN "baseline: A\niterations: 3\n", PSD_BY_REPLAY, "used only by psd-sim: 'baseline'\n");
 	expect_told(PLAIN "train: {iterations: 3, learning_rate: {base: 1}}\n", PSD_BY_REPLAY,
-		    "heeded only by training: 'train'\n");
+		    "used only by training: 'train'\n");
 }
 
 /* A user who names a GPU might believe that it computes; a run has the processor anyway. */
@@ -90,7 +90,7 @@ Test(heed, a_device_that_does_not_compute_is_reported)
 	cr_expect_null(told.bytes, "%s", told.bytes);
 	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN, PSD_BY_ALL);
 	cr_assert_not_null(told.bytes);
-	cr_expect_str_eq(told.bytes, "heeded only by psd-sim and replays: 'compute.device'\n");
+	cr_expect_str_eq(told.bytes, "used only by psd-sim and replays: 'compute.device'\n");
 	psd_text_release(&told);
 	psd_scenario_release(&scenario);
 }
@@ -108,7 +108,7 @@ Test(heed, costs_are_heeded_where_a_system_chooses_by_seconds)
 	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), settings, &err), PSD_OK, "%s",
 		     err.text);
 	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN, PSD_BY_ALL);
-	cr_expect_str_eq(told.bytes, "heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
+	cr_expect_str_eq(told.bytes, "used only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_text_release(&told);
 	psd_scenario_release(&scenario);
 }
@@ -117,12 +117,12 @@ Test(heed, a_key_that_would_change_a_run_is_refused_with_its_place)
 {
 	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
 		       "nodes_per_rack: 2}\n",
-		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim: must be 'star' here");
+		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', used only by psd-sim: must be 'star' here");
 	expect_refused("cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
-		       "a.yaml:8:13: 'platform' is heeded only by psd-sim's simulation: must be left out here");
+		       "a.yaml:8:13: 'platform' is used only by psd-sim's simulation: must be left out here");
 	expect_refused(
 		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
-		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is heeded only by psd-sim's simulation: must be left out here");
+		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is used only by psd-sim's simulation: must be left out here");
 }
 
 /* ---- the reference ---- */

@@ -133,6 +133,11 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		{"{nodes: 1..1000}", "'1..1000' has more than 256 values"},
 		{"{node: [1]}", "unknown key 'node' in 'sweep', did you mean 'nodes'?"},
 		{"{model.batch_per_worker: 1..100, iterations: 1..100}", "more than 4096 combinations"},
+		{"{sweep.nodes: [1, 2]}", "a.yaml:5:9: 'sweep' cannot sweep itself"},
+		{"{model.batch_per_worker: []}", "'model.batch_per_worker' has 0 values, must have 1 to 256"},
+		{"{model.batch_per_worker: [[1, 2]]}", "must be a list of plain values such as [A, B]"},
+		{"{nodes: 1..8*-2}", "'1..8*-2' is not a range"},
+		{"{bandwidth: 0Gbps..8Gbps*2}", "'0Gbps..8Gbps*2' is not a range"},
 		{"{systems.C.sync: [ps]}", "'systems' has 2 entries (0 to 1), there is no entry 'C'"},
 	};
 	struct psd_error err;
@@ -159,7 +164,7 @@ Test(variant, only_predictions_sweep_other_keys)
 
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_SIMULATION, &err), PSD_OK);
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_RUN, &err), PSD_EINVAL);
-	cr_expect(strstr(err.text, "a.yaml:5:33: 'model.batch_per_worker' in 'sweep' is heeded only by psd-sim"), "%s",
+	cr_expect(strstr(err.text, "a.yaml:5:33: 'model.batch_per_worker' in 'sweep' is used only by psd-sim"), "%s",
 		  err.text);
 	psd_scenario_release(&scenario);
 }

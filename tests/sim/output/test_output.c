@@ -775,8 +775,8 @@ FIXTURE_TEST(estimate_says_what_it_ignores)
 	expect_notes(&fixture->report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	fixture->report.costed = &(struct psd_costed_model){.scenario = &disturbed};
-	expect_notes(&fixture->report, "note: heeded only by psd-sim's simulation: 'cluster.slow'\n"
-				       "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
+	expect_notes(&fixture->report, "note: used only by psd-sim's simulation: 'cluster.slow'\n"
+				       "note: used only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_scenario_release(&disturbed);
 }
 

@@ -154,6 +154,14 @@ Test(onnx_constants, operators_compute_as_ONNX_says)
 		 "f)\n"
 		 "j: i64[] = 0\nc = Gather(h, j)",
 		 3},
+		/* 1 2 1 2 1 2, twice: the last but one */
+		{"a: i64[1,2] = 1 2\nr: i64[2] = 2 3\nt = Tile(a, r)\nf: i64[1] = -1\nh = Reshape(t, f)\nj: i64[] = 9\n"
+		 "c = Gather(h, j)",
+		 2},
+		/* the row at 1 */
+		{"m: f32[2,2] = 1 2 3 4\ni: i64[1,1] = 1\ng = GatherND(m, i)\nf: i64[1] = -1\nh = Reshape(g, f)\n"
+		 "j: i64[] = 0\nc = Gather(h, j)",
+		 3},
 		{"a: f32[1] = 4\ne: i64[2] = 2 2\nb = Expand(a, e)\nf: i64[1] = -1\nh = Reshape(b, f)\nj: i64[] = 3\n"
 		 "c = Gather(h, j)",
 		 4},

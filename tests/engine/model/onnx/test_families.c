@@ -48,6 +48,8 @@ static void check_row(const struct row *row)
 #define MAPS "input x f32[b,4,6,5]\n"
 /* 6 rows of 4 */
 #define ROWS "input x i64[b,6]\nt: f32[9,4]\ne = Gather(t, x)\n"
+/* products of each row with each */
+#define SCORES ROWS "u = Transpose(e) perm=[0,2,1]\nq = MatMul(e, u)\n"
 /* the rows, as recurrent operators read them: positions, samples, values */
 #define STEPS ROWS "u = Transpose(e) perm=[1,0,2]\n"
 
@@ -60,6 +62,10 @@ Test(onnx_families, functions_of_each_value)
 		   {MAPS "r = Relu(x)\ny = Mean(x, r)\n", 4, 6, 5, 120, 0},
 		   /* the values that a condition chooses from are no parameters */
 		   {MAPS "z: f32[4,6,5]\nr = Relu(x)\nm = Greater(x, r)\ny = Where(m, x, z)\n", 4, 6, 5, 120, 0},
+		   /* more positions than a layer has: two of 40,000 are channels */
+		   {"input x f32[b,4]\nk: i64[3] = -1 1 4\nr = Reshape(x, k)\nn: i64[3] = 1 80000 4\nv = Expand(r, n)\n"
+		    "y = Asin(v)\n",
+		    2 * 4, 40000, 1, 80000 * 4, 0},
 		   /* a map of means is broadcast, the smaller input is first */
 		   {MAPS "g = ReduceL1(x) axes=[2,3]\ny = BitwiseAnd(g, x)\n", 4, 6, 5, 120, 0});
 }
@@ -71,6 +77,7 @@ Test(onnx_families, windows)
 		   /* 6 / 2 and 5 / 2 rounded up, whatever the window */
 		   {MAPS "y = LpPool(x) kernel_shape=[3,3] strides=[2,2] auto_pad=\"SAME_UPPER\"\n", 4, 3, 3, 36 * 9,
 		    0},
+		   {MAPS "y = GlobalLpPool(x)\n", 4, 1, 1, 0, 0},
 		   /* two values with one between them span three: 6 - 2 and 5 - 2 */
 		   {MAPS "y = MaxPool(x) kernel_shape=[2,2] dilations=[2,2]\n", 4, 4, 3, 48 * 4, 0},
 		   /* two groups: an output of 54 reads 2 channels of 3 x 3 */
@@ -96,7 +103,9 @@ Test(onnx_families, larger_maps)
 
 Test(onnx_families, products)
 {
-	CHECK_ROWS(/* scores of 6 rows with 3 from 4 values, and as many for the sums */
+	CHECK_ROWS({"input x f32[b,4]\nw: f32[4,3]\ny = Gemm(x, w) alpha=0.5\n", 3, 1, 1, 2 * 3 * 4, 3 * 4},
+		   {"input x f32[b,4]\nr = Relu(x)\ny = Gemm(x, r) transB=1\n", 1, 1, 1, 2 * 4, 0},
+		   /* scores of 6 rows with 3 from 4 values, and as many for the sums */
 		   {"opset 23\n" ROWS "k: i64[3] = 0 3 8\nw: f32[8,4]\nr = Reshape(e, k)\nv = MatMul(r, w)\n"
 		    "y = Attention(e, v, v) q_num_heads=2 kv_num_heads=2\n",
 		    4, 6, 1, 2 * 6 * 3 * 4 + 2 * 6 * 3 * 4, 0},
@@ -112,6 +121,9 @@ Test(onnx_families, recurrent_operators)
 		    2 * 6 * 15 * 9, 15 * 9 + 30},
 		   {STEPS "w: f32[1,5,4]\nr: f32[1,5,5]\ny = RNN(u, w, r) hidden_size=5\n", 6, 5, 1, 2 * 6 * 5 * 9,
 		    5 * 9},
+		   /* the state after the last step */
+		   {STEPS "w: f32[1,15,4]\nr: f32[1,15,5]\nv, h = GRU(u, w, r) hidden_size=5\ny = Asin(h)\n", 5, 1, 1,
+		    5, 0},
 		   /* both directions, and first states that are learned */
 		   {STEPS "w: f32[2,20,4]\nr: f32[2,20,5]\nh: f32[2,1,5]\n"
 			  "y = LSTM(u, w, r, , , h) hidden_size=5 direction=\"bidirectional\"\n",
@@ -128,6 +140,25 @@ Test(onnx_families, parts_of_values)
 		   {MAPS "k: i64[1] = 2\nv, i = TopK(x, k) axis=1\n", 2, 6, 5, 0, 0},
 		   /* channels 0 and 3, from a list that is not in order */
 		   {MAPS "i: i64[2] = 3 0\ny = Gather(x, i) axis=1\n", 2, 6, 5, 0, 0});
+}
+
+/* Values of which no view has the wanted order, and scores, are copied; the copy is viewed. */
+Test(onnx_families, copies)
+{
+	CHECK_ROWS(
+		{SCORES "y = Transpose(q) perm=[0,2,1]\n", 6, 6, 1, 0, 0},
+		{SCORES "k: i64[2] = 0 36\nr = Reshape(q, k)\ny = Asin(r)\n", 36, 1, 1, 36, 0},
+		{SCORES "k: i64[4] = 1 3 6 6\nr = Expand(q, k)\ny = Asin(r)\n", 3, 6, 6, 3 * 36, 0},
+		{SCORES "y = Concat(q, q) axis=2\n", 12, 6, 1, 0, 0},
+		/* with constants, which are learned */
+		{MAPS "k: f32[1,2,6,5]\ny = Concat(x, k) axis=1\n", 6, 6, 5, 0, 2 * 6 * 5},
+		/* 4 channels, which are last, do not end where 5 groups of 24 do */
+		{MAPS "t = Transpose(x) perm=[0,2,3,1]\nk: i64[4] = 0 5 4 6\nr = Reshape(t, k)\ny = Asin(r)\n", 5, 4, 6,
+		 120, 0},
+		/* 6 rows are 2 of 3, not 3 of 2 */
+		{"input x f32[b,8,2,4,3]\nt = Transpose(x) perm=[0,1,2,4,3]\nk: i64[4] = 0 8 6 4\nr = Reshape(t, k)\n"
+		 "s = SpaceToDepth(r) blocksize=2\ny = Asin(s)\n",
+		 32, 3, 2, 192, 0});
 }
 
 /* Sizes and scales that other nodes compute from constants. */
@@ -170,6 +201,13 @@ Test(onnx_families, wrong_shapes_and_numbers_are_refused)
 		ROWS "y = Einsum(e, e)\n",
 		MAPS "p: i64[3] = 1 1 1\ny = Pad(x, p)\n",
 		MAPS "p: i64[8] = 0 0 0 -3 0 0 0 -2\ny = Pad(x, p) mode=\"edge\"\n",
+		MAPS "a: i64[2] = 1 2\nr: i64[2] = 2 2\nk = Tile(a, r)\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\nr: i64[1] = -2\nk = Tile(a, r)\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\nr: i64[] = 0\nk = CumSum(a, r) reverse=1\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\ni: i64[1,1] = 2\nk = GatherND(a, i)\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\ni: i64[1,2] = 0 1\nk = GatherND(a, i)\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\ni: i64[1,1] = 1\nu: i64[2] = 3 4\nk = ScatterND(a, i, u)\ny = Reshape(x, k)\n",
+		MAPS "a: i64[2] = 1 2\ni: i64[1,2] = 0 1\nu: i64[1] = 3\nk = ScatterND(a, i, u)\ny = Reshape(x, k)\n",
 		MAPS "r: i64[3] = 1 1 2\ny = Tile(x, r)\n",
 		MAPS "k: i64[1] = 0\nv, i = TopK(x, k)\n",
 		MAPS "y = SpaceToDepth(x) blocksize=0\n",
@@ -181,6 +219,12 @@ Test(onnx_families, wrong_shapes_and_numbers_are_refused)
 		MAPS "i: i64[1,5] = 0 1 0 3 2\ny = GatherND(x, i)\n",
 		MAPS "i: i64[2,2] = 0 1 0 3\ny = GatherND(x, i) batch_dims=1\n",
 		MAPS "s: i64[2] = 2 -1\ny = Reshape(x, s)\nz = Erf(y)\n",
+		MAPS "s: i64[4] = 0 0 2 2\ny = Reshape(x, s)\n",
+		MAPS "k: f32[1,2,6,4]\ny = Concat(x, k) axis=1\n",
+		MAPS "k: f32[2,6,5]\ny = Concat(x, k) axis=1\n",
+		"input x f32[b,4]\nw: f32[3,3]\ny = Gemm(x, w) alpha=0.5\n",
+		MAPS "s: f32[3,1,1]\ny = Mod(x, s)\n",
+		MAPS "r: i64[4] = 1 0 1 1\ny = Tile(x, r)\n",
 		MAPS "k: i64[5] = 2 1 4 6 5\nu = Expand(x, k)\ny = Erf(u)\n",
 	};
 
