@@ -229,6 +229,9 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
+	expect_complaint("plan --system Nobody " QUICKSTART, 2, "has no system 'Nobody'");
+	expect_complaint("--set systems.PS.sync=allreduce " QUICKSTART, 2, "; did you mean ring?\n");
+	expect_complaint("--set model.precision=FP16 " QUICKSTART, 2, "; did you mean mixed?\n");
 	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
 	expect_complaint(
 		"--set nodes=8 " QUICKSTART, 2,
@@ -620,6 +623,26 @@ Test(cli, a_path_that_stands_for_a_title_passes_as_one)
 /* 64 kB were a segmentation fault without a word. */
 Test(cli, a_small_stack_is_replaced)
 {
+/* In a folder without models. */
+Test(cli, describe_names_an_installed_model)
+{
+	struct run told = run_command("cd tests/golden && ../../build/psd-sim describe resnet50 2>&1");
+
+	cr_expect_eq(told.exit_status, 2);
+	cr_expect_not_null(strstr(told.text, ", did you mean '/"), "%s", told.text);
+	cr_expect_not_null(strstr(told.text, "/scenarios/models/resnet50.yaml'?\n"), "%s", told.text);
+	free(told.text);
+}
+
+Test(cli, quickstart_lists_titles_without_quotes)
+{
+	struct run list = run("quickstart", "");
+
+	cr_expect_eq(list.exit_status, 0);
+	cr_expect_null(strchr(list.text, '"'), "%s", list.text);
+	free(list.text);
+}
+
 	static const char *const arguments[] = {
 		"--quiet --csv --set compute.jitter=2% --set sweep.nodes=2 scenarios/quickstart.yaml",
 		"plan --set sweep.nodes=2 scenarios/quickstart.yaml"};
