@@ -666,7 +666,9 @@ static int load_and_use(const struct psd_options *options)
 
 static int tell(const struct psd_options *options)
 {
-	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
+	const struct psd_reference how = {.is_markdown = options->is_markdown,
+					  .topic = options->arguments.topic,
+					  .width = psd_output_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 	enum psd_status status = PSD_OK;

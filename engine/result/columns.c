@@ -533,17 +533,26 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 	psd_text_release(&head);
 }
 
-enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how, struct psd_error *err)
+static void add_explained(struct psd_text *text, const struct psd_reference *how)
 {
-	if (how->is_markdown)
-		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
 	for (const struct column *column = columns; column < columns + SWEPT_COLUMNS; column++) {
-		if (!psd_reference_has(how, column->name))
+		if (!psd_reference_has(how, column->name, column->meaning))
 			continue;
 		if (how->is_markdown)
 			psd_text_add(text, "| `%s` | %s | %s |\n", column->name, column->unit, column->meaning);
 		else
 			add_entry(text, how, column);
 	}
+}
+
+enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how, struct psd_error *err)
+{
+	struct psd_reference in_texts;
+
+	if (how->is_markdown)
+		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
+	add_explained(text, how);
+	if (psd_reference_searches_texts(text, how, &in_texts))
+		add_explained(text, &in_texts);
 	return psd_reference_check(text, how, "column", err);
 }
