@@ -222,11 +222,29 @@ static enum psd_status check_import(struct psd_options *options, struct psd_erro
 	return options->model_path || options->graph_path ? PSD_OK : name_graph(options, err);
 }
 
+/* The second list would replace the first one. */
+static enum psd_status check_sweeps(const struct psd_arguments *arguments, struct psd_error *err)
+{
+	for (unsigned i = 0; i < arguments->n_settings; i++)
+		for (unsigned j = 0; j < i && !strncmp(arguments->settings[i], "--sweep ", 8); j++) {
+			const size_t length = strcspn(arguments->settings[i], "=");
+
+			if (!strncmp(arguments->settings[i], arguments->settings[j], length + 1))
+				return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+						     "'--sweep %.*s' is given twice, must have all values in one list",
+						     (int)(length - strlen("--sweep sweep. ")),
+						     arguments->settings[i] + strlen("--sweep sweep. "));
+		}
+	return PSD_OK;
+}
+
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
 
+	if (!status)
+		status = check_sweeps(&parsed.arguments, err);
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
 	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)

@@ -36,6 +36,8 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{QUICKSTART " --jobs", "'--jobs' needs a value"},
 		{"--system PS --system Ring " QUICKSTART, "'--system' is given twice, must be given once"},
 		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
+		{"--sweep seed=1 --sweep nodes=2 --sweep seed=3 " QUICKSTART,
+		 "'--sweep seed' is given twice, must have all values in one list"},
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
@@ -229,6 +231,14 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
+	expect_complaint("--sweep bandwidth=1,2 " QUICKSTART, 2,
+			 "--sweep bandwidth: 'bandwidth' is '1', must be a rate");
+	expect_complaint("--sweep nodes=1-16 " QUICKSTART, 2, "'1-16' is not a range, did you mean 1..16?");
+	expect_complaint("--sweep cluster.network.latency=1us..1ms " QUICKSTART, 2,
+			 "--sweep cluster.network.latency: '1us..1ms' has no step, must be such as 1us..1ms*2");
+	expect_complaint("--sweep 'cluster.servers_in=[0],[4]' " QUICKSTART, 2,
+			 "'[0],[4]' has brackets within brackets");
+	expect_complaint("--sweep fuse=1MiB,auto " QUICKSTART, 2, "a sweep of systems.NAME.fuse takes auto, too");
 	expect_complaint("plan --system Nobody " QUICKSTART, 2, "has no system 'Nobody'");
 	expect_complaint("--set systems.PS.sync=allreduce " QUICKSTART, 2, "; did you mean ring?\n");
 	expect_complaint("--set model.precision=FP16 " QUICKSTART, 2, "; did you mean mixed?\n");
