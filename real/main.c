@@ -167,7 +167,9 @@ static int write_weights(const struct psd_run_options *options)
 
 static int print_about(const struct psd_run_options *options)
 {
-	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
+	const struct psd_reference how = {.is_markdown = options->is_markdown,
+					  .topic = options->arguments.topic,
+					  .width = psd_output_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 	enum psd_status status = PSD_OK;

@@ -140,10 +140,12 @@ static bool add_entry(const struct found *found)
 		return true;
 	if (line_of(bytes, "systems:")) {
 		const char *title = line_of(bytes, "title:");
-		const int title_length = title ? (int)strcspn(title, "\n") : 0;
+		const bool is_quoted = title && (*title == '"' || *title == '\'');
+		const char ends[] = {is_quoted ? *title : '\n', '\n', '\0'};
 
-		psd_text_add(text, "%-*.*s  %.*s\n", NAME_WIDTH, (int)found->name_length, found->name, title_length,
-			     title ? title : "");
+		title = title ? title + is_quoted : "";
+		psd_text_add(text, "%-*.*s  %.*s\n", NAME_WIDTH, (int)found->name_length, found->name,
+			     (int)strcspn(title, ends), title);
 	}
 	free(bytes);
 	return true;

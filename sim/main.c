@@ -413,6 +413,8 @@ static enum psd_status write_plans(const struct psd_options *options, const stru
 
 	if (options->system_name)
 		status = psd_scenario_find_system(scenario, options->system_name, &only, err);
+	if (status)
+		return status;
 	psd_grid_write_text(stdout, scenario->title);
 	fputc('\n', stdout);
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
@@ -449,6 +451,19 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 	return status;
 }
 
+/* Names the installed model in the error about a file that is missing. */
+static void offer_model(const char *operand, struct psd_error *err)
+{
+	const size_t length = strlen(err->text);
+	struct psd_text path = {.bytes = NULL};
+	struct psd_error ignored;
+
+	if (err->status == PSD_EFILE && access(operand, F_OK) && !strstr(err->text, "did you mean") &&
+	    !psd_installed_find_model(&path, operand, &ignored))
+		snprintf(err->text + length, sizeof(err->text) - length, ", did you mean '%s'?", path.bytes);
+	psd_text_release(&path);
+}
+
 static int describe(const struct psd_arguments *arguments)
 {
 	struct psd_scenario scenario; /* has settings alone */
@@ -461,8 +476,10 @@ static int describe(const struct psd_arguments *arguments)
 	scenario.choices.allows_other = true;
 	status = psd_graph_load_as(&graph, arguments->operands[0], &scenario.choices, &err);
 	psd_scenario_release(&scenario);
-	if (status)
+	if (status) {
+		offer_model(arguments->operands[0], &err);
 		return complain(status, &err, true);
+	}
 	psd_describe(stdout, &graph);
 	psd_graph_release(&graph);
 	return EXIT_DONE;
@@ -623,7 +640,9 @@ static int load_and_use(const struct psd_options *options)
 
 static int tell(const struct psd_options *options)
 {
-	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
+	const struct psd_reference how = {.is_markdown = options->is_markdown,
+					  .topic = options->arguments.topic,
+					  .width = psd_output_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 	enum psd_status status = PSD_OK;

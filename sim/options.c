@@ -122,10 +122,12 @@ static const struct psd_option option_list[] = {
 	{OPTION("-o", "FILE", "copy the scenario to FILE instead, with whole paths"), .kind = PSD_OPTION_TEXT,
 	 .file = PSD_OPTION_WRITES, AT(init.output_path), .commands = OF(QUICKSTART)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(PREDICT)},
-	{OPTION("--keys", "[KEY]", "explain keys of a scenario: all, or those below KEY"),
-	 .more = "KEY is a part of a path, such as `train.data`", ABOUT(KEYS), .commands = OF(PREDICT)},
+	{OPTION("--keys", "[KEY]", "explain keys of a scenario: all, or those like KEY"),
+	 .more = "KEY is a part of a path, such as `train.data`; else a word of the explanations", ABOUT(KEYS),
+	 .commands = OF(PREDICT)},
 	{OPTION("--columns", "[NAME]", "explain columns of --csv: all, or those like NAME"),
-	 .more = "NAME is the beginning of a column\'s name", ABOUT(COLUMNS), .commands = OF(PREDICT)},
+	 .more = "NAME is the beginning of a column\'s name; else a word of the explanations", ABOUT(COLUMNS),
+	 .commands = OF(PREDICT)},
 	{OPTION("--options", NULL, NULL), ABOUT(OPTIONS), .commands = OF(PREDICT)},
 	{OPTION("--share", "[KIND]", NULL), ABOUT(SHARE), .commands = OF(PREDICT)},
 	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(PREDICT)},
@@ -219,11 +221,29 @@ static enum psd_status check_import(struct psd_options *options, struct psd_erro
 	return options->model_path || options->graph_path ? PSD_OK : name_graph(options, err);
 }
 
+/* The second list would replace the first one. */
+static enum psd_status check_sweeps(const struct psd_arguments *arguments, struct psd_error *err)
+{
+	for (unsigned i = 0; i < arguments->n_settings; i++)
+		for (unsigned j = 0; j < i && !strncmp(arguments->settings[i], "--sweep ", 8); j++) {
+			const size_t length = strcspn(arguments->settings[i], "=");
+
+			if (!strncmp(arguments->settings[i], arguments->settings[j], length + 1))
+				return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+						     "'--sweep %.*s' is given twice, must have all values in one list",
+						     (int)(length - strlen("--sweep sweep. ")),
+						     arguments->settings[i] + strlen("--sweep sweep. "));
+		}
+	return PSD_OK;
+}
+
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &psd_options_table, &parsed, argc, argv, err);
 
+	if (!status)
+		status = check_sweeps(&parsed.arguments, err);
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
 	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)

@@ -94,7 +94,7 @@ static const char *value_of(const char *setting)
 
 static enum psd_status take_prefixed(const struct reader *reader, const struct psd_option *option, const char *value)
 {
-	const size_t room = strlen(option->prefix) + strlen(value) + sizeof("[]");
+	const size_t room = strlen(option->name) + strlen(option->prefix) + strlen(value) + sizeof("  []");
 	const char *equals = strchr(value, '=');
 	const bool in_brackets = option->is_list && equals && equals[1] != '[';
 	char *setting = psd_arena_take(&reader->arguments->made, room);
@@ -105,9 +105,10 @@ static enum psd_status take_prefixed(const struct reader *reader, const struct p
 	if (!setting)
 		return psd_out_of_memory(reader->err);
 	if (in_brackets)
-		snprintf(setting, room, "%s%.*s=[%s]", option->prefix, (int)(equals - value), value, equals + 1);
+		snprintf(setting, room, "%s %s %.*s=[%s]", option->name, option->prefix, (int)(equals - value), value,
+			 equals + 1);
 	else
-		snprintf(setting, room, "%s%s", option->prefix, value);
+		snprintf(setting, room, "%s %s %s", option->name, option->prefix, value);
 	reader->arguments->settings[reader->arguments->n_settings++] = setting;
 	return PSD_OK;
 }

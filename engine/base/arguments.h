@@ -47,8 +47,10 @@ struct psd_option {
 	/* For PSD_OPTION_SETTING: settings that the words accepted as the option's value mean, NULL-terminated. For
 	 * `--fidelity flow` the setting is "fidelity=flow". NULL: the value itself is a setting. */
 	const char *const *settings;
-	const char *prefix; /* beginning of the settings that the option makes: "model.input."; NULL: none */
-	bool is_list;	    /* with prefix: the value is put into brackets, KEY=A,B becomes KEY=[A,B] */
+	/* beginning of the keys that the option sets: "model.input.". Its setting is "--option model.input. key=value".
+	 * NULL: none */
+	const char *prefix;
+	bool is_list; /* with prefix: the value is put into brackets, KEY=A,B becomes KEY=[A,B] */
 	/* Help text. NULL: the help does not list the option, because only scripts of this repository use it. */
 	const char *help;
 	/* Further sentences, which the reference has and --help leaves out; NULL: none. */

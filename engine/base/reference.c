@@ -1,13 +1,16 @@
+#define _GNU_SOURCE 1
 #include "engine/base/reference.h"
 
 #include <string.h>
 
 enum { INDENT = 4 };
 
-bool psd_reference_has(const struct psd_reference *reference, const char *name)
+bool psd_reference_has(const struct psd_reference *reference, const char *name, const char *meaning)
 {
 	const size_t length = reference->topic ? strlen(reference->topic) : 0;
 
+	if (reference->is_in_texts)
+		return length > 0 && strcasestr(meaning, reference->topic);
 	while (strncmp(name, length ? reference->topic : "", length) != 0) {
 		name = strchr(name, '.');
 		if (!name)
@@ -15,6 +18,14 @@ bool psd_reference_has(const struct psd_reference *reference, const char *name)
 		name++;
 	}
 	return true;
+}
+
+bool psd_reference_searches_texts(const struct psd_text *text, const struct psd_reference *reference,
+				  struct psd_reference *in_texts)
+{
+	*in_texts = *reference;
+	in_texts->is_in_texts = true;
+	return text->length == 0 && !text->is_out_of_memory && reference->topic;
 }
 
 static void add_lines(struct psd_text *text, const char *words, int indent, int width)
@@ -45,6 +56,6 @@ enum psd_status psd_reference_check(const struct psd_text *text, const struct ps
 {
 	if (text->length || text->is_out_of_memory)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no %s begins with '%.80s', and no part of one does", kind,
-			     reference->topic ? reference->topic : "");
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no %s begins with '%.80s' or is explained with that word",
+			     kind, reference->topic ? reference->topic : "");
 }

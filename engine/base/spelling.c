@@ -90,10 +90,33 @@ static const char *contained(const char *text, const char *const names[])
 	return best;
 }
 
+/* Words of other software, without case and separators, and the names that do the same. */
+static const struct {
+	const char *word, *name;
+} others[] = {
+	{"allreduce", "ring"},	   {"ddp", "ring"},	    {"horovod", "ring"},  {"hierarchical", "two-level"},
+	{"parameterserver", "ps"}, {"tree", "double-tree"}, {"amp", "mixed"},	  {"fp16", "mixed"},
+	{"float16", "mixed"},	   {"half", "mixed"},	    {"bfloat16", "bf16"}, {"float32", "fp32"},
+};
+
+/* The name of the list that does what another program calls `text`; NULL: none. */
+static const char *called_otherwise(const char *text, const char *const names[])
+{
+	char plain[NAME_MAX_BYTES + 1];
+
+	if (!make_plain(text, plain))
+		return NULL;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		for (unsigned n = 0; !strcmp(plain, others[i].word) && names[n]; n++)
+			if (!strcmp(names[n], others[i].name))
+				return names[n];
+	return NULL;
+}
+
 const char *psd_spelling_nearest(const char *text, const char *const names[])
 {
-	unsigned best_distance = ~0u;
-	const char *best = NULL;
+	const char *best = called_otherwise(text, names);
+	unsigned best_distance = best ? 0 : ~0u;
 
 	if (strlen(text) > NAME_MAX_BYTES)
 		return NULL;

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
+
 enum { MAX_STEPS = 32 }; /* the most levels of a document */
 
 struct setting {
-	struct psd_place at; /* "--set key.path", no line */
+	struct psd_place at; /* "--set key.path" or "--sweep key.path", no line */
 	const char *steps[MAX_STEPS];
 	unsigned n_steps;
 	const char *value;
@@ -33,27 +35,48 @@ static enum psd_status split_path(struct setting *setting, char *path)
 	return PSD_OK;
 }
 
-/* at: place of the new nodes; NULL: "--set key.path". */
+/* A setting that another option than --set made begins with its name and with the beginning of the path, a blank behind
+ * each. Sets the lengths of both, 0 without them; returns the rest. */
+static const char *skip_option(const char *text, size_t *option_length, size_t *prefix_length)
+{
+	const char *rest;
+
+	*option_length = *prefix_length = 0;
+	if (strncmp(text, "--", 2) != 0)
+		return text;
+	*option_length = strcspn(text, " ");
+	rest = text + *option_length + strspn(text + *option_length, " ");
+	*prefix_length = strcspn(rest, " ");
+	return rest + *prefix_length + strspn(rest + *prefix_length, " ");
+}
+
+/* at: place of the new nodes; NULL: the option, a blank and the key as it was given. */
 static enum psd_status take_apart(struct setting *setting, const char *text, const struct psd_place *at)
 {
-	static const char prefix[] = "--set ";
-	const char *equals = strchr(text, '=');
-	char *path, *shown;
-	size_t length;
+	size_t option_length, prefix_length;
+	const char *rest = skip_option(text, &option_length, &prefix_length), *equals = strchr(rest, '=');
+	struct psd_text path = {.bytes = NULL}, shown = {.bytes = NULL};
+	char *path_copy = NULL, *shown_copy = NULL;
 
 	if (!equals)
 		return psd_error_set(setting->err, PSD_EINVAL, (struct psd_place){.path = "--set"},
 				     "'%.80s' has no '=', must be key.path=value", text);
-	length = (size_t)(equals - text);
-	path = psd_arena_copy(setting->arena, text, length);
-	shown = psd_arena_take(setting->arena, sizeof(prefix) + length);
-	setting->value = psd_arena_copy(setting->arena, equals + 1, strlen(equals + 1));
-	if (!path || !shown || !setting->value)
+	psd_text_add(&shown, "%.*s ", option_length ? (int)option_length : 5, option_length ? text : "--set");
+	psd_text_add_bytes(&shown, rest, (size_t)(equals - rest));
+	if (prefix_length)
+		psd_text_add_bytes(&path, rest - 1 - prefix_length, prefix_length);
+	psd_text_add_bytes(&path, rest, (size_t)(equals - rest));
+	if (!path.is_out_of_memory && !shown.is_out_of_memory) {
+		path_copy = psd_arena_copy(setting->arena, path.bytes ? path.bytes : "", path.length);
+		shown_copy = psd_arena_copy(setting->arena, shown.bytes, shown.length);
+		setting->value = psd_arena_copy(setting->arena, equals + 1, strlen(equals + 1));
+	}
+	psd_text_release(&path);
+	psd_text_release(&shown);
+	if (!path_copy || !shown_copy || !setting->value)
 		return psd_out_of_memory(setting->err);
-	memcpy(shown, prefix, sizeof(prefix) - 1);
-	memcpy(shown + sizeof(prefix) - 1, text, length);
-	setting->at = at ? *at : (struct psd_place){.path = shown};
-	return split_path(setting, path);
+	setting->at = at ? *at : (struct psd_place){.path = shown_copy};
+	return split_path(setting, path_copy);
 }
 
 /* True if the step names the child: by its key, or in a list by its position or its own `name`. */
@@ -189,6 +212,7 @@ static enum psd_status add_entry(const struct setting *setting, struct psd_node 
 		return psd_out_of_memory(setting->err);
 	entry->kind = PSD_NODE_SCALAR;
 	entry->at = setting->at;
+	entry->key = setting->steps[setting->n_steps - 1]; /* for messages */
 	entry->text = psd_arena_copy(setting->arena, first, end > first ? (size_t)(end - first) : 0);
 	if (!entry->text)
 		return psd_out_of_memory(setting->err);
@@ -211,6 +235,10 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 		return PSD_OK;
 	node->kind = PSD_NODE_SEQUENCE;
 	node->text = NULL;
+	if (strcspn(text + 1, "[]") + 2 < (size_t)(end - text))
+		return psd_error_set(
+			setting->err, PSD_EINVAL, setting->at,
+			"'%.80s' has brackets within brackets, must be a list of plain values such as [A, B]", text);
 	for (text++, end--; (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
 		PSD_TRY(add_entry(setting, node, &last, text, comma));
 	return add_entry(setting, node, &last, text, end);

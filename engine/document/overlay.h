@@ -8,7 +8,10 @@
 #include "engine/base/error.h"
 #include "engine/document/document.h"
 
-/* Replaces *root by a tree in which the node at the path of `setting` ("key.path=value") has that value: a scalar, or
+/* A setting is "key.path=value". One that another option than --set made is "--option prefix. key=value": its path is
+ * prefix.key, and messages name "--option key".
+ *
+ * Replaces *root by a tree in which the node at the path of `setting` ("key.path=value") has that value: a scalar, or
  * a list of scalars ("[1, 2]"). A number in the path is the index of a list's entry, from 0, and another step the
  * `name` of an entry. Missing keys and mappings are added; an empty value ("key.path=") removes the key. The new value
  * may be of another kind than the old one; the reader of the tree checks it. New nodes have the place "--set key.path"

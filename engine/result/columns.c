@@ -118,7 +118,9 @@ static const struct column {
 	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
 		     SEC_DIGITS, "s",
 		     "part of `iteration_sec` in which the device waits while data is copied between device and host, "
-		     "sent, received or summed, or waits for that in a queue",
+		     "sent, received or summed, or waits for that in a queue. nccl-tests' `algbw` is the gradient's "
+		     "bytes over it"
+		     ", `busbw` that times 2 (N - 1) / N",
 		     "comm ms"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
 		  "bytes sent to other nodes in an iteration, by the node that sends most"},
@@ -170,20 +172,22 @@ static const struct column {
 	[P99] = PERCENTILE("iteration_p99_sec", PSD_P99, "99"),
 #undef PERCENTILE
 	[LOW] = {"low", "low", "images/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
-		 "lower end of the prediction's band of `images_per_sec`. The band holds 8 of 10 published values of "
+		 "lower end of the prediction's band, in samples per second as `images_per_sec`. The band holds 8 of "
+		 "10 published values of "
 		 "the system's stack to which the stack was not fitted. Empty if it has too few such values, with one "
 		 "worker and in a real run"},
 	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
-		  "upper end of the band of `images_per_sec`, see `low`"},
+		  "upper end of the band, in samples per second, see `low`"},
 	[EFFICIENCY] = {"efficiency", "", "efficiency", SHOW_SHARE, VALUE, AT(efficiency_ratio), RATIO_DIGITS, "",
 			"`images_per_sec` divided by that of as many workers that only compute; empty in a real run"},
 	[MEMORY] = {"memory_bytes", "memory", "worker", SHOW_SIZE, VALUE, AT(memory_bytes), RATE_DIGITS, "byte",
-		    "memory that a worker's device needs for parameters, gradients, optimiser, activations and buffers "
+		    "memory that a worker's device needs in psd-run for parameters, gradients, optimiser, activations "
+		    "and buffers "
 		    "of the method, without workspace of libraries; empty in a real run"},
 	[HOURS] = {"hours", "job", "hours", SHOW_NUMBER, VALUE, AT(job_hours), SEC_DIGITS, "h",
 		   "duration of the whole `job` in hours; empty without `job.samples`"},
 	[COST] = {"cost", "job", "cost", SHOW_NUMBER, VALUE, AT(job_cost), SEC_DIGITS, "",
-		  "money for the whole `job`; empty without `job.samples` and `job.price`"},
+		  "money for the whole `job`, in the unit of `job.price`; empty without `job.samples` and `job.price`"},
 #define IF_SWEPT "; only if `sweep` has other keys than nodes, workers, bandwidth and fuse"
 	[MODEL] = {"model", "", "", SHOW_TEXT, TEXT, AT(model), 0, "", "name of the model" IF_SWEPT},
 	[BATCH] = {"batch_per_worker", "", "", SHOW_COUNT, COUNT, AT(batch), 0, "", "samples of a worker" IF_SWEPT},
@@ -529,17 +533,26 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 	psd_text_release(&head);
 }
 
-enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how, struct psd_error *err)
+static void add_explained(struct psd_text *text, const struct psd_reference *how)
 {
-	if (how->is_markdown)
-		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
 	for (const struct column *column = columns; column < columns + SWEPT_COLUMNS; column++) {
-		if (!psd_reference_has(how, column->name))
+		if (!psd_reference_has(how, column->name, column->meaning))
 			continue;
 		if (how->is_markdown)
 			psd_text_add(text, "| `%s` | %s | %s |\n", column->name, column->unit, column->meaning);
 		else
 			add_entry(text, how, column);
 	}
+}
+
+enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how, struct psd_error *err)
+{
+	struct psd_reference in_texts;
+
+	if (how->is_markdown)
+		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
+	add_explained(text, how);
+	if (psd_reference_searches_texts(text, how, &in_texts))
+		add_explained(text, &in_texts);
 	return psd_reference_check(text, how, "column", err);
 }

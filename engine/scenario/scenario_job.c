@@ -22,7 +22,9 @@ static const struct psd_key keys[] = {
 	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
 	 .help = "efficiency that a cluster must keep, for answers about the number of nodes. Efficiency: samples per "
 		 "second of N workers, divided by N times those of a worker that only computes"},
-	{JOB("memory", BYTES, memory_bytes), .help = "memory of a worker's device. Default: memory is not answered"},
+	{JOB("memory", BYTES, memory_bytes),
+	 .help = "memory of a worker's device. The answer bounds what sharding of parameters would save (ZeRO, FSDP). "
+		 "Default: memory is not answered"},
 	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
 	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},
 	{JOB("checkpoint", SECONDS, checkpoint_sec), .fallback = "0s",

@@ -126,7 +126,7 @@ static bool add_row(const struct psd_schema_spot *spot)
 {
 	struct reference *reference = spot->context;
 
-	if (psd_reference_has(reference->how, spot->path)) {
+	if (psd_reference_has(reference->how, spot->path, spot->key->help)) {
 		if (reference->how->is_markdown)
 			add_table_row(reference->text, spot);
 		else
@@ -139,12 +139,17 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 					   struct psd_error *err)
 {
 	struct reference reference = {.text = text, .how = how};
+	struct psd_reference in_texts;
 
 	if (how->is_markdown)
 		psd_text_add(
 			text,
 			"| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
+	if (psd_reference_searches_texts(text, how, &in_texts)) {
+		reference = (struct reference){.text = text, .how = &in_texts};
+		psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
+	}
 	return psd_reference_check(text, how, "key", err);
 }
 

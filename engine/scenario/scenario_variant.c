@@ -125,6 +125,28 @@ static bool read_range(const char *text, struct range *range)
 	return first_kind == 0;
 }
 
+/* True if both ends are quantities of one kind with a unit. */
+static bool is_quantity_range(const char *text)
+{
+	const char *dots = strstr(text, "..");
+	char first[RANGE_TEXT], last[RANGE_TEXT];
+	double first_value, last_value;
+	int kind, last_kind;
+
+	return copy_part(first, text, dots) && copy_part(last, dots + 2, text + strlen(text)) &&
+	       read_quantity(first, &first_value, &kind) && read_quantity(last, &last_value, &last_kind) &&
+	       kind == last_kind && kind != 0 && first_value <= last_value;
+}
+
+/* True of "1-16". */
+static bool is_dashed(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	return digits > 0 && text[digits] == '-' && text[digits + 1] &&
+	       strspn(text + digits + 1, "0123456789") == strlen(text + digits + 1);
+}
+
 static struct psd_node *copy_node(const struct collector *collector, const struct psd_node *node)
 {
 	struct psd_node *copy = psd_arena_take(collector->arena, sizeof(*copy));
@@ -159,13 +181,20 @@ static enum psd_status hang_values(const struct collector *collector, struct psd
 	double number;
 	char text[RANGE_TEXT];
 
+	if (value->kind == PSD_NODE_SCALAR && is_dashed(value->text))
+		return psd_error_set(collector->err, PSD_EINVAL, value->at,
+				     "'%.80s' is not a range, did you mean %.*s..%s?", value->text,
+				     (int)strcspn(value->text, "-"), value->text, strchr(value->text, '-') + 1);
 	if (value->kind != PSD_NODE_SCALAR || !begins_range(value->text))
 		return hang_copy(collector, list, last, value, NULL);
 	if (!read_range(value->text, &range))
-		return psd_error_set(collector->err, PSD_EINVAL, value->at,
-				     "'%.80s' is not a range, must be such as 1..8, 1..9+2, 1..128*2 or "
-				     "1Gbps..64Gbps*2",
-				     value->text);
+		return !strpbrk(value->text, "*+") && is_quantity_range(value->text)
+			       ? psd_error_set(collector->err, PSD_EINVAL, value->at,
+					       "'%.80s' has no step, must be such as %.80s*2", value->text, value->text)
+			       : psd_error_set(collector->err, PSD_EINVAL, value->at,
+					       "'%.80s' is not a range, must be such as 1..8, 1..9+2, 1..128*2 or "
+					       "1Gbps..64Gbps*2",
+					       value->text);
 	number = range.first;
 	for (unsigned i = 1; number <= range.last; i++) {
 		if (list->n_children == PSD_MAX_SWEEP)
@@ -321,6 +350,19 @@ static enum psd_status add_below(const struct collector *collector, const char *
 	return PSD_OK;
 }
 
+/* A sweep of all systems' buckets has sizes. */
+static enum psd_status refuse_auto(const struct collector *collector, const struct psd_node *child)
+{
+	const struct psd_node *value = child->kind == PSD_NODE_SEQUENCE ? child->first : child;
+
+	for (; !strcmp(child->key, "fuse") && value; value = child->kind == PSD_NODE_SEQUENCE ? value->next : NULL)
+		if (value->kind == PSD_NODE_SCALAR && !strcmp(value->text, "auto"))
+			return psd_error_set(collector->err, PSD_EINVAL, value->at,
+					     "'fuse' is 'auto', must be a size in a sweep of all systems; a sweep of "
+					     "systems.NAME.fuse takes auto, too");
+	return PSD_OK;
+}
+
 /* Replaces `sweep` in a copy of the tree by one without the swept keys. */
 static enum psd_status collect(const struct collector *collector, const struct psd_node **root)
 {
@@ -346,6 +388,7 @@ static enum psd_status collect(const struct collector *collector, const struct p
 				PSD_TRY(add_below(collector, child->key, child));
 				continue;
 			}
+			PSD_TRY(refuse_auto(collector, child));
 			PSD_TRY(write_out(collector, child, false, &written));
 			psd_node_hang(copy, &last_swept, written);
 		}

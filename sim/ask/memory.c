@@ -1,7 +1,11 @@
 /* Question about memory: the bytes of a worker, by what they are for, whether they fit its device, and what would make
- * them fit. */
+ * them fit. The numbers are psd-run's; those of PyTorch stand beside them. */
+#include <string.h>
+
 #include "engine/base/units.h"
+#include "engine/model/saved.h"
 #include "engine/program/footprint.h"
+#include "engine/scenario/stack.h"
 #include "sim/ask/ask.h"
 #include "sim/ask/border.h"
 
@@ -135,6 +139,78 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 		psd_text_add(&answer->sentence, " Fused attention and sharding are bounds, not systems of psd.");
 }
 
+/* ---- PyTorch ---- */
+
+/* An all-reduce on the stack of other software than psd-run can be DDP's. */
+static bool is_like_ddp(const struct psd_system *system)
+{
+	return system->sync >= PSD_SYNC_ALL_REDUCE && strcmp(system->stack->name, "psd") != 0;
+}
+
+static uint64_t sample_bytes(const struct psd_graph *graph, const struct psd_saved *saved)
+{
+	return saved->sample_bytes + saved->head_bytes + graph->layers[0].write_bytes;
+}
+
+/* Parameters and gradients in fp32, and with several workers the buckets of DDP beside the gradients. */
+static uint64_t torch_states_bytes(const struct need *need)
+{
+	const uint64_t parameters_bytes = need->made.plan.graph->parameters * sizeof(float);
+
+	return (need->workers > 1 ? 3 : 2) * parameters_bytes + need->footprint.optimiser_bytes;
+}
+
+static void say_fit(struct psd_answers *answers, struct psd_answer *answer, const struct need *need, uint64_t bytes)
+{
+	psd_text_add(&answer->sentence, ", which %s", bytes <= need->memory_bytes ? "fits" : "does not fit");
+	add_value(answers, answer, "fits", "flag", bytes <= need->memory_bytes);
+}
+
+static void add_torch_parts(const struct need *need, const struct psd_saved *saved, struct psd_answers *answers,
+			    struct psd_answer *answer)
+{
+	const struct psd_graph *graph = need->made.plan.graph;
+	const uint64_t saved_bytes = need->batch * saved->sample_bytes, scores_bytes = need->batch * saved->score_bytes;
+	const uint64_t bytes =
+		torch_states_bytes(need) + saved->weights_bytes + need->batch * sample_bytes(graph, saved);
+	char text[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add(&answer->sentence, "A worker of PyTorch 2%s needs %s", need->workers > 1 ? " with DDP" : "",
+		     psd_units_write_bytes(bytes, text));
+	add_value(answers, answer, "memory in PyTorch", "bytes", (double)bytes);
+	say_fit(answers, answer, need, bytes);
+	psd_text_add(&answer->sentence, ": its backward reads %s of saved values",
+		     psd_units_write_bytes(saved_bytes + saved->weights_bytes, text));
+	add_value(answers, answer, "saved for backward", "bytes", (double)(saved_bytes + saved->weights_bytes));
+	if (scores_bytes > 0) {
+		psd_text_add(&answer->sentence, " with fused attention, and %s more with eager attention",
+			     psd_units_write_bytes(scores_bytes, text));
+		add_value(answers, answer, "saved by eager attention", "bytes", (double)scores_bytes);
+	}
+	psd_text_add(&answer->sentence, ".");
+}
+
+/* Says it once, for the first system that can be DDP: others have the same layers. */
+static void add_torch(struct psd_ask *ask, struct psd_answers *answers)
+{
+	const struct psd_system *const systems = ask->scenario->systems;
+	const unsigned end = ask->first_system + ask->n_systems;
+	unsigned s = ask->first_system;
+	struct psd_saved saved;
+	struct need need;
+
+	while (s < end && !is_like_ddp(&systems[s]))
+		s++;
+	if (s == end || !open_need(ask, s, &need))
+		return;
+	ask->status =
+		psd_saved_count(&saved, need.made.plan.graph, need.made.plan.value_bytes < sizeof(float), ask->err);
+	if (!ask->status)
+		add_torch_parts(&need, &saved, answers,
+				psd_answers_add(answers, "memory", psd_ask_system_name(ask, s)));
+	psd_case_release(&need.made);
+}
+
 /* ---- answers ---- */
 
 static void add_batch(struct need *need, struct psd_answers *answers, struct psd_answer *answer)
@@ -208,6 +284,7 @@ static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
 	psd_text_add(&answer->sentence, "%s needs most, %s.", answer->system, psd_units_write_bytes(most, text));
 	add_value(answers, answer, "memory", "bytes", (double)most);
 	add_value(answers, answer, "fits", "flag", 1.0);
+	add_torch(ask, answers);
 	return true;
 }
 
@@ -219,7 +296,9 @@ void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers)
 		return;
 	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 		add_memory(ask, answers, ask->first_system + s);
+	if (!ask->status)
+		add_torch(ask, answers);
 	psd_text_add(&psd_answers_add(answers, "memory", NULL)->sentence,
-		     "Memory is counted as psd-run allocates it. A GPU's context and fragments come on top; other "
-		     "frameworks may keep other activations.");
+		     "Memory is that of psd-run; where PyTorch is named, values are those that its autograd saves. A "
+		     "GPU's context, PyTorch's workspace and fragments come on top.");
 }

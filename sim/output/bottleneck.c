@@ -345,6 +345,20 @@ static void find_bound(struct verdict *verdict, const struct psd_report *report,
 	}
 }
 
+/* The fastest of the rows that differ from this one in the size of buckets alone. */
+static const struct psd_result *best_buckets(const struct psd_result results[], unsigned n,
+					     const struct psd_result *result)
+{
+	const struct psd_result *best = result;
+
+	for (const struct psd_result *other = results; other < results + n; other++)
+		if (!other->is_refused && other->point.workers == result->point.workers &&
+		    other->point.bandwidth_bps == result->point.bandwidth_bps && other->swept == result->swept &&
+		    other->outcome.iteration_sec < best->outcome.iteration_sec)
+			best = other;
+	return best;
+}
+
 /* Finds the verdict for each system at its largest point. */
 static void find_bounds(const struct psd_report *report, const struct psd_result *largest[], struct verdict verdicts[])
 {
@@ -358,6 +372,7 @@ static void find_bounds(const struct psd_report *report, const struct psd_result
 				largest[s] = &results[p];
 		if (!largest[s])
 			continue;
+		largest[s] = best_buckets(results, report->n_points, largest[s]);
 		find_bound(&verdicts[s], report, largest[s]);
 	}
 }
@@ -388,6 +403,9 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	psd_text_add(&sentence, " at %s", psd_result_point_name(&largest[s]->point, point, sizeof(point)));
 	if (scenario->n_sweep_bandwidths > 1)
 		psd_text_add(&sentence, ", %s", psd_units_write_rate(largest[s]->point.bandwidth_bps, rate));
+	if (has_parts && scenario->n_sweep_fuses > 1 && largest[s]->fuse_bytes.is_there)
+		psd_text_add(&sentence, ", buckets of %s",
+			     psd_units_write_bytes((uint64_t)largest[s]->fuse_bytes.value, rate));
 	psd_result_add_swept(&sentence, largest[s]->swept);
 	psd_text_add(&sentence, ": %s ", verdicts[s].words.bytes ? verdicts[s].words.bytes : "");
 	if (rint(100.0 * least) < rint(100.0 * most))

@@ -36,6 +36,8 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{QUICKSTART " --jobs", "'--jobs' needs a value"},
 		{"--system PS --system Ring " QUICKSTART, "'--system' is given twice, must be given once"},
 		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
+		{"--sweep seed=1 --sweep nodes=2 --sweep seed=3 " QUICKSTART,
+		 "'--sweep seed' is given twice, must have all values in one list"},
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
@@ -229,6 +231,17 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
+	expect_complaint("--sweep bandwidth=1,2 " QUICKSTART, 2,
+			 "--sweep bandwidth: 'bandwidth' is '1', must be a rate");
+	expect_complaint("--sweep nodes=1-16 " QUICKSTART, 2, "'1-16' is not a range, did you mean 1..16?");
+	expect_complaint("--sweep cluster.network.latency=1us..1ms " QUICKSTART, 2,
+			 "--sweep cluster.network.latency: '1us..1ms' has no step, must be such as 1us..1ms*2");
+	expect_complaint("--sweep 'cluster.servers_in=[0],[4]' " QUICKSTART, 2,
+			 "'[0],[4]' has brackets within brackets");
+	expect_complaint("--sweep fuse=1MiB,auto " QUICKSTART, 2, "a sweep of systems.NAME.fuse takes auto, too");
+	expect_complaint("plan --system Nobody " QUICKSTART, 2, "has no system 'Nobody'");
+	expect_complaint("--set systems.PS.sync=allreduce " QUICKSTART, 2, "; did you mean ring?\n");
+	expect_complaint("--set model.precision=FP16 " QUICKSTART, 2, "; did you mean mixed?\n");
 	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
 	expect_complaint(
 		"--set nodes=8 " QUICKSTART, 2,
@@ -304,6 +317,9 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--keys=bandwidth", "\nsweep.bandwidth: list of up to ", "cluster.network.topology"},
 		{"--columns", "tx_bytes_per_node: byte\n    bytes sent to other nodes", "`"},
 		{"--columns low", "low: 1/s\n    lower end", "high: "},
+		{"--keys fsdp", "job.memory: ", "cluster.nodes"},
+		{"--keys Bucket", "systems.fuse: ", "cluster.nodes"},
+		{"--columns busbw", "exposed_comm_sec: s\n", "tx_bytes"},
 		{"--columns published", "published_speedup\n    published speedup; empty if ", "tx_bytes"},
 	};
 
@@ -321,7 +337,7 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 	struct run none = run("--keys bandwith", "2>&1");
 
 	cr_expect_eq(none.exit_status, 2);
-	cr_expect_str_eq(none.text, "psd-sim: no key begins with 'bandwith', and no part of one does\n");
+	cr_expect_str_eq(none.text, "psd-sim: no key begins with 'bandwith' or is explained with that word\n");
 	free(none.text);
 }
 
@@ -615,6 +631,26 @@ Test(cli, a_path_that_stands_for_a_title_passes_as_one)
 		free(run.text);
 	}
 	scratch_folder_remove(&folder);
+}
+
+/* In a folder without models. */
+Test(cli, describe_names_an_installed_model)
+{
+	struct run told = run_command("cd tests/golden && ../../build/psd-sim describe resnet50 2>&1");
+
+	cr_expect_eq(told.exit_status, 2);
+	cr_expect_not_null(strstr(told.text, ", did you mean '/"), "%s", told.text);
+	cr_expect_not_null(strstr(told.text, "/scenarios/models/resnet50.yaml'?\n"), "%s", told.text);
+	free(told.text);
+}
+
+Test(cli, quickstart_lists_titles_without_quotes)
+{
+	struct run list = run("quickstart", "");
+
+	cr_expect_eq(list.exit_status, 0);
+	cr_expect_null(strchr(list.text, '"'), "%s", list.text);
+	free(list.text);
 }
 
 /* 64 kB were a segmentation fault without a word. */

@@ -249,3 +249,14 @@ Test(sweep, progress_tells_the_rest_of_the_time)
 		psd_text_release(&text);
 	}
 }
+
+/* The sentence below the table is about the best size, which it names: here the second of three. */
+Test(sweep, bottlenecks_are_those_of_the_best_buckets)
+{
+	const struct run table =
+		run("--estimate --system Ring --set sweep.nodes=16 --sweep fuse=1KiB,32MiB,1GiB scenarios/fusion.yaml");
+
+	cr_assert_eq(table.exit_status, 0, "%s", table.text);
+	cr_expect_not_null(strstr(table.text, "\nRing at 16 nodes, buckets of 33.55 MB: bound by "), "%s", table.text);
+	free(table.text);
+}

@@ -441,10 +441,14 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 	expect_setting_error("sweep.nodes=[2,,4]",
-			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
+			     "--set sweep.nodes: 'nodes' is empty, must be a whole number from 1 to 65536");
 	expect_setting_error("sweep.nodes=[]",
-			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
+			     "--set sweep.nodes: 'nodes' is empty, must be a whole number from 1 to 65536");
 	expect_setting_error("sweep.nodes=[2, 4, 2]", "--set sweep.nodes: 'nodes' has '2' twice");
+	expect_setting_error("--sweep sweep. nodes=[0]",
+			     "--sweep nodes: 'nodes' is '0', must be a whole number from 1 to 65536");
+	expect_setting_error("sweep.nodes=[[1],[2]]", "--set sweep.nodes: '[[1],[2]]' has brackets within brackets, "
+						      "must be a list of plain values such as [A, B]");
 	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
 	expect_setting_error("train.learning_rate=0.1",
 			     "--set train.learning_rate: 'learning_rate' is a mapping, --set must name one of its "

@@ -746,6 +746,32 @@ Test(ask, remedies_of_memory_are_counted_by_hand)
 	loaded_close(&loaded);
 }
 
+/* DDP: parameters, gradients, buckets, two moments. Four samples of 1,024 tokens, 50,257 logits and their gradient of
+ * each, and the saved values of saved/is_what_pytorch_saves. */
+Test(ask, memory_in_pytorch_is_counted_by_hand)
+{
+	const double parameters_bytes = 4.0 * 124439808.0, tokens = 4.0 * 1024.0;
+	struct loaded loaded;
+	struct psd_answers answers;
+	const struct psd_answer *answer;
+
+	loaded_open(&loaded, LARGE);
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	answer = &answers.all[1];
+	cr_expect_not_null(strstr(answer->sentence.bytes, "A worker of PyTorch 2 with DDP needs "), "%s",
+			   answer->sentence.bytes);
+	cr_expect_eq(value_named(answer, "saved by eager attention"), 4.0 * 4.0 * 12.0 * 12.0 * 1024.0 * 1024.0);
+	cr_expect_eq(value_named(answer, "memory in PyTorch"), 5.0 * parameters_bytes +
+								       value_named(answer, "saved for backward") +
+								       tokens * 4.0 * (2.0 * 50257.0 + 1.0));
+	cr_expect_eq(value_named(answer, "fits"), 0.0);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* The best of the listed sizes on all 8 nodes. */
 Test(ask, the_best_bucket_is_that_of_the_sweep)
 {

@@ -1,0 +1,25 @@
+/* Values that PyTorch saves for backward. psd-run keeps other ones (activation_bytes of struct psd_graph). */
+#ifndef PSD_SAVED_H
+#define PSD_SAVED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+
+struct psd_saved {
+	uint64_t sample_bytes; /* saved values of a sample, without the sample itself and without scores */
+	/* attention's probabilities of a sample: saved by eager attention, not by fused kernels */
+	uint64_t score_bytes;
+	/* logits of a sample and their gradient, which exist when backward begins */
+	uint64_t head_bytes;
+	uint64_t weights_bytes; /* copies of parameters in half precision, with any batch */
+};
+
+/* Counts what PyTorch 2 saves on a GPU; dropout layers count their masks. is_half: under autocast. Left out are values
+ * that are few: statistics of norms and attention, labels. PSD_ENOMEM. Pure. */
+enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half,
+				struct psd_error *err) PSD_MUST_CHECK;
+
+#endif
