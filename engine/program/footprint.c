@@ -121,7 +121,8 @@ struct psd_footprint psd_footprint_make(const struct psd_program *program, uint6
 	const bool is_half = plan->value_bytes < sizeof(float); /* updates are those of parameters in fp32 */
 	struct psd_footprint made = {
 		.parameters_bytes = plan->graph->parameters * (is_half ? sizeof(float) + 2 : sizeof(float)),
-		.gradients_bytes = plan->graph->parameters * plan->value_bytes * n_under_way,
+		.gradients_bytes =
+			plan->graph->parameters * plan->value_bytes * (n_under_way + (plan->micro_batches > 1)),
 		.activations_bytes = plan->graph->activation_bytes / sizeof(float) * plan->value_bytes * batch,
 		.differentials_bytes = plan->graph->gradient_bytes / sizeof(float) * plan->value_bytes * batch,
 		.other_bytes = workspace_bytes(plan, batch) + shared_bytes(plan->graph),

@@ -49,7 +49,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
-	 .help = "number of samples that each worker processes in an iteration. Default: `model.batch_per_worker`"},
+	 .help = "number of samples that each worker processes at a time. Default: `model.batch_per_worker`"},
 	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
 	 .help = "arithmetic of layers and width of gradients, explained at `model.precision`, which is the default"},
 	{.name = NULL},
@@ -212,6 +212,11 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
+	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES, .fallback = "1",
+	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
+		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
+		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. 1: no "
+		 "accumulation"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},
@@ -513,6 +518,16 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		workload.mfu_ratio = own->mfu_ratio;
 	}
 	return workload;
+}
+
+uint32_t psd_system_micro_batches(const struct psd_system *system)
+{
+	return system->accumulate ? system->accumulate : 1; /* 0 in a system that no file has */
+}
+
+uint32_t psd_scenario_samples(const struct psd_scenario *scenario, const struct psd_system *system)
+{
+	return psd_scenario_workload(scenario, system).batch_per_worker * psd_system_micro_batches(system);
 }
 
 enum psd_precision psd_workload_precision(const struct psd_workload *workload)
