@@ -155,6 +155,30 @@ Test(accumulate, gradients_are_added_before_they_leave)
 	for_each_case(SCENARIO(EVERY_METHOD, "1, 2, 4"), check_sums);
 }
 
+/* What is done with an item's gradient waits for the sum, not for the backward pass alone. */
+static void check_order(const struct psd_case *made)
+{
+	const struct psd_program *program = &made->program;
+
+	for (uint32_t o = 0; o < program->n_ops && made->plan.micro_batches > 1; o++) {
+		const struct psd_op *op = &program->ops[o];
+		const struct psd_plan_item *item = op->item >= 0 ? &made->plan.items[op->item] : NULL;
+
+		if (!item || !is_summed(&made->plan, item))
+			continue;
+		if (op->kind == PSD_OP_ACCUMULATE)
+			cr_expect_gt(op->n_dependents, 0, "%s: item %d", made->system->name, op->item);
+		else
+			cr_expect_not(waits_for(program, o, find_last_backward(made, item)), "%s: '%s' of item %d",
+				      made->system->name, psd_ops[op->kind].name, op->item);
+	}
+}
+
+Test(accumulate, an_exchange_waits_for_the_sum)
+{
+	for_each_case(SCENARIO(EVERY_METHOD, "1, 2, 4"), check_order);
+}
+
 /* A lone worker makes its own gradients, unless servers of their own update matrices. */
 static void check_rebuilds(const struct psd_case *made)
 {
