@@ -155,7 +155,7 @@ Test(accumulate, gradients_are_added_before_they_leave)
 	for_each_case(SCENARIO(EVERY_METHOD, "1, 2, 4"), check_sums);
 }
 
-/* What is done with an item's gradient waits for the sum, not for the backward pass alone. */
+/* Operations on an item's gradient wait for the sum, not for the backward pass alone. */
 static void check_order(const struct psd_case *made)
 {
 	const struct psd_program *program = &made->program;
