@@ -183,9 +183,9 @@ void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *s
 
 /* ---- accumulate.c ---- */
 
-/* Returns the operation after which the item's (bucket's) gradient is complete: the backward operation of its lowest
- * layer or, with accumulation, the sum with the gradients of earlier micro-batches, which is appended. stage: all of the
- * item, without the gradient. */
+/* Returns the operation after which the item's (bucket's) gradient is complete. It is the backward operation of the
+ * item's lowest layer or, with accumulation, the sum with gradients of earlier micro-batches, which is appended. stage:
+ * all of the item; its gradient is not set. */
 uint32_t psd_builder_add_gradient(struct psd_builder *builder, const struct psd_stage *stage);
 /* Returns the seconds in which the gradients of one more micro-batch are added to those of an item (bucket); 0 if its
  * method makes them from factors. Pure. */
