@@ -252,7 +252,6 @@ struct psd_low_rank {
 };
 
 enum { PSD_MOST_STALENESS = 16 };
-enum { PSD_MOST_MICRO_BATCHES = 1000 };
 
 struct psd_stack_row; /* defined in engine/scenario/stack.h */
 
@@ -277,7 +276,7 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
-	/* number of micro-batches in an iteration, see psd_system_micro_batches() */
+	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
 	bool is_sparse;
@@ -446,7 +445,8 @@ void psd_scenario_add_meaning(struct psd_text *text, const char *path);
 /* Appends the paths of all keys that have plain values, with blanks between them. */
 void psd_scenario_add_paths(struct psd_text *text);
 /* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
- * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
+ * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Its
+ * `iter_size` becomes the number of micro-batches of each system. PSD_EINVAL: a system has another one; statuses of
  * psd_train_load_solver(). */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 

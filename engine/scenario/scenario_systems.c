@@ -212,11 +212,11 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
-	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES, .fallback = "1",
+	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
-		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. 1: no "
-		 "accumulation"},
+		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. Default: 1, "
+		 "or `iter_size` of `train.solver`"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce, or if `systems.placement` is tensors, the default is tensor"},
@@ -522,7 +522,7 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 
 uint32_t psd_system_micro_batches(const struct psd_system *system)
 {
-	return system->accumulate ? system->accumulate : 1; /* 0 in a system that no file has */
+	return system->accumulate ? system->accumulate : 1;
 }
 
 uint32_t psd_scenario_samples(const struct psd_scenario *scenario, const struct psd_system *system)
