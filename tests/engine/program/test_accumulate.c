@@ -4,6 +4,7 @@
 
 #include "engine/program/footprint.h"
 #include "engine/result/result.h"
+#include "engine/result/trace.h"
 #include "tests/loaded_helper.h"
 
 #define TIE_RATIO 1e-9
@@ -296,5 +297,26 @@ Test(accumulate, a_result_counts_all_samples)
 	cr_expect_float_eq(result.efficiency_ratio.value, 0.8, TIE_RATIO);
 	cr_expect_float_eq(result.job_hours.value, 100 * 0.5 / 3600, TIE_RATIO);
 	cr_expect_eq(result.batch, 8);
+	loaded_close(&loaded);
+}
+
+Test(accumulate, a_trace_tells_micro_batches_apart)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, SCENARIO("  - {name: a, sync: ring, accumulate: 3}\n", "2"));
+	loaded_case(&made, &loaded, 0, 0);
+	for (uint32_t o = 0; o < made.program.n_ops; o++)
+		psd_trace_add_span(&text, &made.program, &(struct psd_span){.task = {0, o}});
+	cr_assert_not(text.is_out_of_memory);
+	cr_expect_not_null(strstr(text.bytes, "\"name\":\"accumulate all\""));
+	cr_expect_not_null(strstr(text.bytes, "\"cat\":\"backward\""));
+	cr_expect_not_null(strstr(text.bytes, "\"micro_batch\":0}"));
+	cr_expect_not_null(strstr(text.bytes, "\"micro_batch\":2}"));
+	cr_expect_null(strstr(text.bytes, "\"micro_batch\":3}"));
+	psd_text_release(&text);
+	psd_case_release(&made);
 	loaded_close(&loaded);
 }
