@@ -22,9 +22,20 @@ bool psd_run_trains(const struct psd_run *run)
 	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
 }
 
+/* The system that runs, or before that the first one that will run. */
+static const struct psd_system *counted_system(const struct psd_run *run)
+{
+	const struct psd_system *systems = run->scenario->systems;
+	unsigned first = 0;
+
+	while (first + 1 < run->scenario->n_systems && !psd_run_is_chosen(run, &systems[first]))
+		first++;
+	return run->system ? run->system : &systems[first];
+}
+
 uint64_t psd_run_global_batch(const struct psd_run *run)
 {
-	return (uint64_t)run->point.workers * run->scenario->batch_per_worker;
+	return (uint64_t)run->point.workers * psd_scenario_samples(run->scenario, counted_system(run));
 }
 
 static struct psd_worker_start start_of(const struct psd_run *run)

@@ -44,7 +44,8 @@ static struct baseline named_baseline(const struct psd_run_report *report)
 
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++)
 		if (row->system == system && row->point.workers == 1)
-			return (struct baseline){psd_result_images_per_sec(&row->point, scenario->batch_per_worker,
+			return (struct baseline){psd_result_images_per_sec(&row->point,
+									   psd_scenario_samples(scenario, system),
 									   row->result.iteration_sec),
 						 system};
 	return (struct baseline){0.0, NULL};
@@ -60,7 +61,9 @@ static struct baseline compute_baseline(const struct psd_run_report *report)
 	if (report->rows[0].has_replay)
 		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->costed->costs.compute_sec);
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
-		const double images_per_sec = psd_result_images_per_sec(&one, batch, row->result.parts.compute_sec);
+		const double images_per_sec =
+			psd_result_images_per_sec(&one, psd_scenario_samples(report->costed->scenario, row->system),
+						  row->result.parts.compute_sec);
 
 		if (!row->has_replay && !row->has_rebuilds && images_per_sec > quickest.images_per_sec)
 			quickest = (struct baseline){images_per_sec, row->system};
@@ -205,9 +208,8 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 /* Workers that replay take the profile's times, however long the computing workers take. */
 static void add_profile_note(struct psd_text *text, const struct psd_run_report *report)
 {
-	const double profile_sec = report->costed->costs.compute_sec;
-
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const double profile_sec = psd_system_micro_batches(row->system) * report->costed->costs.compute_sec;
 		const double sec = row->result.parts.compute_sec;
 
 		if (row->replay.real_workers == 0 || fabs(sec / profile_sec - 1.0) <= MOST_OFF_RATIO)

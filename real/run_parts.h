@@ -32,6 +32,8 @@ struct psd_run {
 	unsigned *n_joined;
 	struct psd_replay replay; /* settings of the running system's replay, if the scenario has one */
 	uint64_t training_samples;
+	/* System that runs, or has run last; NULL: none yet. */
+	const struct psd_system *system;
 	/* Training job of the scenario. For the policies 'poly' and 'cosine', psd_run_settle_end() sets the iteration
 	 * at which the learning rate ends. */
 	struct psd_train train;

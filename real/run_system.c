@@ -307,6 +307,10 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 				  .cluster_kind = run->cluster_kind,
 				  .has_replay = run->scenario->has_replay};
 	struct psd_case made;
+
+	run->system = system;
+	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
+		PSD_TRY(psd_run_settle_end(run, err));
 	enum psd_status status = psd_case_make(&made, &run->costed, system, run->point, err);
 
 	if (status)

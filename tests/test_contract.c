@@ -307,6 +307,60 @@ TEST_ROW(contract, half_precision_agrees,
 			  "compute: {device: v100}\ncluster: {stack: none, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			  "sweep: {nodes: [2, 8]}\n"))
 
+#define EVERY_ACCUMULATION                                                                                             \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, accumulate: 4}\n"                                                                    \
+	"  - {name: ps sequential, sync: ps, schedule: sequential, accumulate: 2}\n"                                   \
+	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward, accumulate: 3}\n"                   \
+	"  - {name: late ps, sync: ps, staleness: 1, accumulate: 2}\n"                                                 \
+	"  - {name: two-level ps, sync: two-level-ps, accumulate: 2}\n"                                                \
+	"  - {name: sfb, sync: sfb, accumulate: 2}\n"                                                                  \
+	"  - {name: adam, sync: adam, accumulate: 2}\n"                                                                \
+	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, accumulate: 4}\n"                                  \
+	"  - {name: ring, sync: ring, fuse: 4MiB, accumulate: 4}\n"                                                    \
+	"  - {name: low rank, sync: ring, low_rank: {rank: 4}, accumulate: 2}\n"                                       \
+	"  - {name: local, sync: ring, local_sgd: {steps: 2}, accumulate: 2}\n"
+
+Test(contract, accumulated_gradients_agree)
+{
+	expect_agreement(VGG19 UPDATING_STAR EVERY_ACCUMULATION "sweep: {nodes: [1, 2, 8, 18]}\n");
+	expect_agreement(VGG19 UPDATING_STAR EVERY_ACCUMULATION "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+	expect_agreement(VGG19 UPDATING_FOURS EVERY_ACCUMULATION "sweep: {nodes: [1, 2, 4]}\n");
+}
+
+/* Where sums take no time, each further micro-batch is the time of its layers and nothing else: it exchanges nothing,
+ * and the last one overlaps the exchange as a single batch does. */
+Test(contract, a_micro_batch_adds_the_time_of_its_layers)
+{
+	static const char *const syncs[] = {"ps", "ps, schedule: sequential", "ring", "ring, barrier: layer",
+					    "two-level-ps"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct loaded loaded;
+		double estimated_sec[2], simulated_sec[2];
+
+		loaded_print(&loaded,
+			     VGG19 STAR "systems: [{name: once, sync: %s}, {name: five, sync: %s, accumulate: 5}]\n"
+					"sweep: {nodes: [4]}\n",
+			     syncs[s], syncs[s]);
+		for (unsigned i = 0; i < 2; i++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, i, 0);
+			estimated_sec[i] = estimated(&made).iteration_sec;
+			simulated_sec[i] = simulated(&made).iteration_sec;
+			psd_case_release(&made);
+		}
+		const double more_sec = 4 * loaded.costed.costs.compute_sec;
+
+		cr_expect_float_eq(estimated_sec[1] - estimated_sec[0], more_sec, CLOSED_FORM_RATIO * more_sec,
+				   "%s: %g", syncs[s], estimated_sec[1] - estimated_sec[0]);
+		cr_expect_float_eq(simulated_sec[1] - simulated_sec[0], more_sec, CLOSED_FORM_RATIO * more_sec,
+				   "%s: %g", syncs[s], simulated_sec[1] - simulated_sec[0]);
+		loaded_close(&loaded);
+	}
+}
+
 #define EVERY_ENCODED_METHOD                                                                                           \
 	"systems:\n"                                                                                                   \
 	"  - {name: ps, sync: ps, wire: bf16}\n"                                                                       \

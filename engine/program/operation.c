@@ -35,4 +35,5 @@ const struct psd_op_row psd_ops[PSD_OP_KINDS] = {
 	ROW(NEXT, "next", NONE, HAS(is_instant)),
 	ROW(MEASURE, "measure", DEVICE, AT(UPDATE)),
 	ROW(CLIP, "clip", DEVICE, AT(NONE)),
+	ROW(ACCUMULATE, "accumulate", DEVICE, AT(UPDATE)),
 };

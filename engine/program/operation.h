@@ -52,6 +52,7 @@ enum psd_op_kind {
 	PSD_OP_MEASURE, /* gradient clipping: computes the sum of squares of a gradient that is complete on this host */
 	/* Gradient clipping: computes the factor by which all gradients are multiplied, from all sums of squares. */
 	PSD_OP_CLIP,
+	PSD_OP_ACCUMULATE, /* the gradient of a micro-batch is added to those of the iteration's earlier ones */
 	PSD_OP_KINDS
 };
 

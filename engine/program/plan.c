@@ -219,7 +219,7 @@ static enum psd_status check_size(const struct psd_plan *plan, const struct psd_
 	for (unsigned t = 0; t < input->graph->n_tensors; t++) {
 		const struct psd_tensor *tensor = &input->graph->tensors[t];
 		values += (double)tensor->elements +
-			  (double)input->batch * ((double)tensor->rows + (double)tensor->columns);
+			  (double)input->batch * plan->micro_batches * ((double)tensor->rows + (double)tensor->columns);
 	}
 	if (8.0 * values * plan->value_bytes * hosts * plan->layout.workers_per_node < 9e18)
 		return PSD_OK;
@@ -325,6 +325,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
 		.low_rank = input->system->is_low_rank && input->layout.workers > 1 ? input->system->low_rank.rank : 0,
 		.staleness = input->layout.workers > 1 ? input->system->staleness : 0,
+		.micro_batches = psd_system_micro_batches(input->system),
 		.clips = input->clips,
 		.is_adaptive = input->is_adaptive,
 		.machine = input->machine,
@@ -349,7 +350,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
 				     input->graph->n_tensors);
 	}
-	cut_tensors(&made, input->batch);
+	cut_tensors(&made, input->batch * made.micro_batches);
 	if (made.sparse)
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)
@@ -395,6 +396,12 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
 	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
+}
+
+bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return item->method->keeps[PSD_BUFFER_FACTORS] &&
+	       (plan->layout.workers > 1 || (item->method->has_root && plan->layout.has_separate_servers));
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

@@ -75,6 +75,8 @@ struct psd_plan {
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
 	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
+	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
+	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
 	/* Workers make all updates, because updates are late or gradients are clipped. Shards then keep no parameters,
@@ -102,7 +104,7 @@ struct psd_plan_input {
 	double link_bps; /* rate of a node's link, bits per second */
 	/* smallest size of a bucket, from psd_system_fuse_bytes() at the plan's point of the sweep */
 	uint64_t fuse_bytes;
-	uint32_t batch;	  /* number of samples per worker */
+	uint32_t batch;	  /* number of samples of a micro-batch; without accumulation, of a worker in an iteration */
 	bool is_half;	  /* precision of 16 bits: values of the model are sent in 2 bytes */
 	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
@@ -147,6 +149,9 @@ unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item
  * updates, devices need momentum and shards do not. The velocity is needed only if momentum is applied before
  * compression. The mean of squares is needed only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
+/* True if the item's (bucket's) gradient is made from factors of all workers, in place of the backward pass. A worker
+ * that exchanges with nobody makes its own. Pure. */
+bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item);
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);

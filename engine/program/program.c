@@ -110,7 +110,8 @@ bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
 	return psd_ops[op->kind].is_forward && psd_program_layers(graph, op->layer).end == graph->n_layers;
 }
 
-static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsigned first, unsigned end)
+static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, uint32_t micro_batch, unsigned first,
+			    unsigned end)
 {
 	const struct psd_costs *costs = b->plan->costs;
 	const double *layer_sec = kind == PSD_OP_FORWARD ? costs->forward_sec : costs->backward_sec;
@@ -125,30 +126,30 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsign
 					     .where = PSD_WHERE_WORKERS,
 					     .layer = parameter_layer(b->plan->graph, first, end),
 					     .item = -1,
+					     .micro_batch = micro_batch,
 					     .work_sec = work_sec,
 					     .turn = -1,
 				     });
 }
 
-uint32_t psd_builder_add_compute(struct psd_builder *b)
+uint32_t psd_builder_add_passes(struct psd_builder *b, uint32_t micro_batch, uint32_t before)
 {
 	const struct psd_graph *graph = b->plan->graph;
-	uint32_t first_forward = PSD_NO_OP;
-	uint32_t previous = PSD_NO_OP;
+	const uint32_t first_forward = b->program.n_ops;
+	uint32_t previous = before;
 	for (unsigned first = 0; first < graph->n_layers; first = group_end(graph, first)) {
-		const uint32_t op = add_compute(b, PSD_OP_FORWARD, first, group_end(graph, first));
-		if (first_forward == PSD_NO_OP)
-			first_forward = op;
+		const uint32_t op = add_compute(b, PSD_OP_FORWARD, micro_batch, first, group_end(graph, first));
 		psd_builder_after(b, op, previous);
 		previous = op;
 	}
+	b->forward_end = previous;
 	/* the groups again, backwards: forward operations hold their order */
-	const uint32_t n_groups = b->program.n_ops;
+	const uint32_t forward_end = b->program.n_ops;
 	unsigned end = graph->n_layers;
-	for (uint32_t g = n_groups; g-- > 0 && !b->is_out_of_memory;) {
+	for (uint32_t g = forward_end; g-- > first_forward && !b->is_out_of_memory;) {
 		const unsigned layer = b->program.ops[g].layer;
-		const unsigned first = g == 0 ? 0 : layer;
-		const uint32_t op = add_compute(b, PSD_OP_BACKWARD, first, end);
+		const unsigned first = g == first_forward ? 0 : layer;
+		const uint32_t op = add_compute(b, PSD_OP_BACKWARD, micro_batch, first, end);
 		psd_builder_after(b, op, previous);
 		previous = op;
 		b->backward_of_layer[layer] = op;
@@ -178,7 +179,8 @@ static void add_stage_gates(struct psd_builder *b)
 }
 
 /* Makes the forward operations of an item's layers wait for the operation that ended the item's synchronisation in an
- * earlier iteration. Forward operations are the first of the program, one for each group of layers. */
+ * earlier iteration. Forward operations of the first micro-batch are the first of the program, one for each group of
+ * layers. */
 static void forward_after(struct psd_builder *b, uint32_t first_forward, const struct psd_builder_done *done)
 {
 	const struct psd_plan_item *item = &b->plan->items[done->item];
@@ -186,13 +188,6 @@ static void forward_after(struct psd_builder *b, uint32_t first_forward, const s
 	for (uint32_t forward = first_forward; b->program.ops[forward].kind == PSD_OP_FORWARD; forward++)
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[forward].layer))
 			psd_builder_after_iterations(b, forward, done->op, 1 + done->lag);
-}
-
-static uint32_t last_forward(const struct psd_builder *b, uint32_t forward)
-{
-	while (forward + 1 < b->program.n_ops && b->program.ops[forward + 1].kind == PSD_OP_FORWARD)
-		forward++;
-	return forward;
 }
 
 void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
@@ -217,7 +212,7 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 	/* Not NEXT, which is on no stream: the barrier is on the device's, so that this can be given ahead. But not
 	 * before all forward of the iteration is over: its loss is read then, and a test is due or not. */
 	const uint32_t gate = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
-	psd_builder_after(b, gate, last_forward(b, first_forward));
+	psd_builder_after(b, gate, b->forward_end);
 	psd_builder_after_iterations(b, first_forward, barrier, 1);
 	psd_builder_after_iterations(b, first_forward, gate, 1);
 	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i++) {

@@ -30,6 +30,8 @@ struct psd_op {
 	unsigned layer; /* number, in the graph, of the layer to which the operation belongs */
 	int item;	/* number, in the plan, of the item (bucket) to which the operation belongs; -1: to no item */
 	unsigned slice; /* number of the item's (bucket's) slice, from 0 */
+	/* passes of layers and PSD_OP_ACCUMULATE: number of the micro-batch in the iteration, from 0 */
+	uint32_t micro_batch;
 	/* duration if nothing slows it down, seconds; for operations on a device, copy engine or CPU */
 	double work_sec;
 	/* Bytes, for reports only. Copies and sums: bytes copied or summed. Transfers: bytes that the host with the
@@ -129,7 +131,7 @@ struct psd_layers {
 /* Returns the layers that a PSD_OP_FORWARD or PSD_OP_BACKWARD with op->layer = `layer` executes. */
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
-/* True if the operation is the last of a forward pass, after which the loss is known. */
+/* True if the operation is the last of a forward pass, after which the loss of its micro-batch is known. */
 bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph);
 
 /* Returns the largest number of processor cores that an operation can use. It is machine->threads for layers and other

@@ -36,9 +36,12 @@ struct psd_builder {
 	struct psd_builder_done *done;
 	uint32_t n_done, done_capacity;
 	bool is_out_of_memory; /* an allocation has failed */
-	/* per layer of the graph: number of the operation with its backward pass */
+	/* per layer of the graph: number of the operation with its backward pass, in the last micro-batch */
 	uint32_t *backward_of_layer;
-	uint32_t backward_end; /* number of the backward operation of the first layer, which is executed last */
+	/* numbers of the last forward and the last backward operation that were appended; the latter is of the first
+	 * layer */
+	uint32_t forward_end, backward_end;
+	uint32_t n_compute; /* number of operations that psd_builder_add_compute() has appended */
 	/* Gates of a sequential schedule; with other schedules they are PSD_NO_OP. This gate ends after all backward
 	 * operations. */
 	uint32_t gate_backward;
@@ -60,9 +63,12 @@ enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_p
 enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* Appends the forward and backward operations of all layers. It must be called before any other operation is appended.
- * Returns the number of the first forward operation. */
+/* Appends the forward and backward operations of all layers, for each micro-batch, with the sums of gradients between
+ * them. It must be called before any other operation is appended. Returns the number of the first forward operation. */
 uint32_t psd_builder_add_compute(struct psd_builder *builder);
+/* Appends the forward and backward operations of all layers for one micro-batch. The first of them waits for operation
+ * `before` (PSD_NO_OP: for none). Returns its number. */
+uint32_t psd_builder_add_passes(struct psd_builder *builder, uint32_t micro_batch, uint32_t before);
 /* Appends the operations at the end of an iteration. They wait for the last backward operation. Depending on the
  * system's key `barrier`, they also wait for the synchronisation of all items (buckets). first_forward: result of
  * psd_builder_add_compute(). */
@@ -178,6 +184,16 @@ void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *s
 /* Marks a send operation as one that ends the item's (bucket's) synchronisation. With late updates the next iteration
  * does not wait for it, but a later one does, before it overwrites the send's source buffer. */
 void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *stage, uint32_t send);
+
+/* ---- accumulate.c ---- */
+
+/* Returns the operation after which the item's (bucket's) gradient is complete. It is the backward operation of the
+ * item's lowest layer or, with accumulation, the sum with gradients of earlier micro-batches, which is appended. stage:
+ * all of the item; its gradient is not set. */
+uint32_t psd_builder_add_gradient(struct psd_builder *builder, const struct psd_stage *stage);
+/* Returns the seconds in which the gradients of one more micro-batch are added to those of an item (bucket); 0 if its
+ * method makes them from factors. Pure. */
+double psd_builder_accumulate_sec(const struct psd_builder *builder, const struct psd_plan_item *item);
 
 /* ---- for program.c ---- */
 

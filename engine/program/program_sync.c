@@ -285,8 +285,8 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
-/* Returns the seconds of the backward operation that compute the weight gradient of one worker's samples, by their
- * share of the layer's FLOPs. */
+/* Returns the seconds of one backward operation that compute the weight gradient of a micro-batch, by their share of
+ * the layer's FLOPs. */
 static double own_gradient_sec(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const struct psd_subject *subject = &item->subject;
@@ -303,6 +303,17 @@ static void leave(struct psd_op *gradient, double sec)
 		gradient->work_sec = 0.0;
 }
 
+/* Takes the weight gradient out of the layer's backward operations, one for each micro-batch. An item that is unrolled
+ * alone has none: its gradient ends earlier by all of that time. */
+static void leave_backward(struct psd_builder *b, const struct psd_stage *stage, double sec)
+{
+	if (b->n_compute == 0)
+		leave(&b->program.ops[stage->gradient], b->plan->micro_batches * sec);
+	for (uint32_t o = 0; o < b->n_compute; o++)
+		if (psd_ops[b->program.ops[o].kind].is_backward && b->program.ops[o].layer == stage->item->layer)
+			leave(&b->program.ops[o], sec);
+}
+
 /* One product of all workers' samples, so that all rebuild the same bits; backward then makes none of its own. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived)
@@ -312,9 +323,9 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 	const double others_flops = psd_cost_rebuild_flops(&stage->item->subject, plan->layout.workers - 1);
 	struct psd_op op = psd_stage_op(stage, PSD_OP_FACTOR, where);
 
-	op.work_sec = own_sec + others_flops / plan->costs->gemm_flops_per_sec;
+	op.work_sec = plan->micro_batches * own_sec + others_flops / plan->costs->gemm_flops_per_sec;
 	if (!b->is_out_of_memory)
-		leave(&b->program.ops[stage->gradient], own_sec);
+		leave_backward(b, stage, own_sec);
 	const uint32_t rebuild = psd_builder_add_op(b, &op);
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, stage->gradient);
@@ -340,12 +351,13 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 
 	for (unsigned i = 0; i < b->plan->n_items && !b->is_out_of_memory; i++) {
 		const struct psd_plan_item *item = &b->plan->items[i];
-		const struct psd_stage whole = {
+		struct psd_stage whole = {
 			.item = item,
 			.item_index = (int)i,
 			.turn = is_forward ? (int64_t)item->layer : (int64_t)i,
-			.gradient = b->backward_of_layer[item->layer],
 		};
+
+		whole.gradient = psd_builder_add_gradient(b, &whole);
 		if (b->plan->local)
 			unroll_exchange(b, &whole);
 		else

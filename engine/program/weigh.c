@@ -175,6 +175,8 @@ static enum psd_status unroll_alone(struct psd_program *program, const struct ps
 		return err->status;
 	b.gate_backward = b.gate_copied_out = b.gate_pushed = b.gate_pulled = PSD_NO_OP;
 	const uint32_t gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS);
+	if (!b.is_out_of_memory) /* sums with earlier micro-batches, which factors need not */
+		b.program.ops[gradient].work_sec = (plan->micro_batches - 1) * psd_builder_accumulate_sec(&b, item);
 	item->method->unroll(&b, &(struct psd_stage){.item = item, .gradient = gradient});
 	for (uint32_t i = 0; i < b.program.n_ops; i++)
 		if (psd_op_is_receive(&b.program.ops[i]))

@@ -11,9 +11,9 @@
 
 static const double sec_per_hour = 3600.0;
 
-double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
+double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec)
 {
-	return (double)point->workers * batch_per_worker / iteration_sec;
+	return (double)point->workers * samples / iteration_sec;
 }
 
 /* Throughput is what was measured; a speedup has a second measurement in it. */
@@ -49,7 +49,7 @@ double psd_result_job_cost(const struct psd_training_job *job, unsigned workers,
 
 static void add_job(struct psd_result *result, const struct psd_training_job *job)
 {
-	const double step_samples = (double)result->point.workers * result->batch;
+	const double step_samples = (double)result->point.workers * result->samples;
 	const double sec = psd_result_job_sec(job, step_samples, result->outcome.iteration_sec);
 
 	result->job = job;
@@ -65,6 +65,7 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 	const struct psd_published_row *published =
 		basis->published ? psd_published_find(basis->published, system->name, point.workers) : NULL;
 	const struct psd_workload workload = psd_scenario_workload(basis->scenario, system);
+	const uint32_t samples = psd_scenario_samples(basis->scenario, system);
 	const uint64_t fuse_bytes = psd_system_fuse_bytes(system, &point);
 	struct psd_result result = {
 		.scenario = basis->scenario->title,
@@ -75,12 +76,13 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.fuse_bytes = {fuse_bytes > 0, (double)fuse_bytes},
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
-		.images_per_sec = psd_result_images_per_sec(&point, workload.batch_per_worker, outcome->iteration_sec),
+		.images_per_sec = psd_result_images_per_sec(&point, samples, outcome->iteration_sec),
 	};
 
 	result.swept = basis->scenario->n_swept ? basis->scenario : NULL;
 	result.model = basis->model;
 	result.batch = workload.batch_per_worker;
+	result.samples = samples;
 	result.precision = workload.precision_name;
 	result.device = workload.profile_path ? workload.profile_path : workload.device_name;
 	result.stack = system->stack ? system->stack->name : NULL;
@@ -95,7 +97,8 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 	if (basis->has_band && system->stack && point.workers > 1)
 		add_band(&result, system->stack);
 	if (basis->compute_sec > 0.0)
-		result.efficiency_ratio = (struct psd_result_value){true, basis->compute_sec / outcome->iteration_sec};
+		result.efficiency_ratio = (struct psd_result_value){
+			true, psd_system_micro_batches(system) * basis->compute_sec / outcome->iteration_sec};
 	result.memory_bytes = (struct psd_result_value){outcome->memory_bytes > 0, (double)outcome->memory_bytes};
 	if (basis->scenario->has_job)
 		add_job(&result, &basis->scenario->job);

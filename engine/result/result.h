@@ -39,6 +39,7 @@ struct psd_result {
 	/* values of the case that have columns only in a sweep of other keys */
 	const char *model, *precision, *device, *stack;
 	unsigned batch;
+	uint32_t samples;		       /* number of samples that a worker computes in an iteration */
 	const struct psd_scenario *swept;      /* variant whose swept keys have columns; NULL: no key is swept */
 	const struct psd_costed_model *costed; /* model of the variant, borrowed; NULL: the report's */
 	struct psd_result_value published_images_per_sec, published_speedup;
@@ -85,9 +86,9 @@ struct psd_result_basis {
 	double compute_sec; /* time in which a worker computes a batch, seconds; 0: not known */
 };
 
-/* Returns the throughput of all workers, samples per second: workers * batch_per_worker / iteration_sec. Pure, any
- * thread, as all functions below. */
-double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec);
+/* Returns the throughput of all workers, samples per second: workers * samples / iteration_sec. samples: those of a
+ * worker in an iteration. Pure, any thread, as all functions below. */
+double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec);
 /* Returns the seconds of a whole job whose iterations have that many samples on all workers, and its cost. */
 double psd_result_job_sec(const struct psd_training_job *job, double step_samples, double iteration_sec);
 double psd_result_job_cost(const struct psd_training_job *job, unsigned workers, double job_sec);

@@ -65,6 +65,8 @@ void psd_trace_add_name(struct psd_text *text, const struct psd_plan *plan, cons
 
 	if (psd_ops[op->kind].is_fixed)
 		snprintf(name, sizeof(name), "%s end of iteration", verb);
+	else if (!item && op->bytes > 0)
+		snprintf(name, sizeof(name), "%s all", verb);
 	else if (item && item->n_slices > 1 && !psd_ops[op->kind].rebuilds)
 		snprintf(name, sizeof(name), "%s %.150s %u/%u", verb, plan->graph->layers[op->layer].name,
 			 op->slice + 1, item->n_slices);
@@ -218,6 +220,8 @@ void psd_trace_add_span(struct psd_text *text, const struct psd_program *program
 		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64,
 		     psd_ops[span->is_arrival ? PSD_OP_RECEIVE : op->kind].name, span->host, row, 1e6 * span->start_sec,
 		     1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
+	if (psd_op_is_compute(op) && program->plan->micro_batches > 1)
+		psd_text_add(text, ",\"micro_batch\":%" PRIu32, op->micro_batch);
 	if (span->is_arrival)
 		psd_text_add(text, ",\"from\":%u", span->peer);
 	else if (psd_op_is_collective(op))

@@ -456,6 +456,22 @@ enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const 
 	return status;
 }
 
+/* The solver's `iter_size` holds for each system that has no number of its own. */
+static enum psd_status settle_micro_batches(struct psd_scenario *scenario, struct psd_error *err)
+{
+	const unsigned n = scenario->train.solver_batches;
+
+	for (struct psd_system *system = scenario->systems; system < scenario->systems + scenario->n_systems;
+	     system++) {
+		if (system->accumulate && system->accumulate != n)
+			return psd_error_set(err, PSD_EINVAL, system->at,
+					     "'accumulate' of system '%s' is %u, must be 'iter_size' of the solver, %u",
+					     system->name, system->accumulate, n);
+		system->accumulate = n;
+	}
+	return PSD_OK;
+}
+
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
 {
 	PSD_TRY(psd_train_load_solver(&scenario->train, err));
@@ -463,7 +479,7 @@ enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct p
 		return PSD_OK;
 	scenario->train.solver_path = NULL;
 	scenario->seed = scenario->train.seed;
-	return PSD_OK;
+	return settle_micro_batches(scenario, err);
 }
 
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario)

@@ -281,6 +281,8 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
+	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
 	bool is_sparse;
 	struct psd_sparse sparse; /* parameters of sparse communication, if is_sparse */
@@ -451,7 +453,8 @@ struct psd_command_table;
 enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_command_table *table, const char *kind,
 				       const char *version, struct psd_error *err) PSD_MUST_CHECK;
 /* If `train` names a Caffe solver, reads this file and sets the training job's values from it, see
- * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Statuses of
+ * psd_train_load_solver(). The scenario's seed becomes the solver's, unless the scenario gives one. Its
+ * `iter_size` becomes the number of micro-batches of each system. PSD_EINVAL: a system has another one; statuses of
  * psd_train_load_solver(). */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 
@@ -463,6 +466,12 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
  * scenario's. If the system names a device or profile, samples_per_sec and mfu of the scenario are ignored. Pure, any
  * thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
+/* Returns the number of batches that a worker of the system computes before one exchange; 1 without accumulation. Pure,
+ * any thread. */
+uint32_t psd_system_micro_batches(const struct psd_system *system);
+/* Returns the number of samples that a worker of the system computes in an iteration: batch_per_worker times the number
+ * of micro-batches. Pure, any thread. */
+uint32_t psd_scenario_samples(const struct psd_scenario *scenario, const struct psd_system *system);
 /* Returns the precision that workload->precision_name names. workload: a result of psd_scenario_workload(). */
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 /* True if gradients are sent as values of 16 bits because of the workload's precision. */

@@ -51,7 +51,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
-	 .help = "number of samples that each worker processes in an iteration. Default: `model.batch_per_worker`"},
+	 .help = "number of samples that each worker processes at a time. Default: `model.batch_per_worker`"},
 	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
 	 .help = "arithmetic of layers and width of gradients, explained at `model.precision`, which is the default"},
 	{.name = NULL},
@@ -218,6 +218,11 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
+	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
+	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
+		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
+		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. Default: 1, "
+		 "or `iter_size` of `train.solver`"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce or zero-1, or if `systems.placement` is tensors, the default is tensor"},
@@ -377,7 +382,19 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 
 /* ---- treatments of gradients, and those that exclude each other ---- */
 
-enum treatment { LOCAL, SPARSE, COMPRESS, MOMENTUM_BEFORE, LOW_RANK, STALE, HYBRID_BY_BYTES, SCALED_WIRE, TREATMENTS };
+enum treatment {
+	LOCAL,
+	SPARSE,
+	COMPRESS,
+	MOMENTUM_BEFORE,
+	LOW_RANK,
+	STALE,
+	HYBRID_BY_BYTES,
+	SCALED_WIRE,
+	ACCUMULATE,
+	IN_TURNS,
+	TREATMENTS
+};
 
 static bool has(const struct psd_system *system, enum treatment treatment)
 {
@@ -390,6 +407,8 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case STALE: return system->staleness > 0;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
+	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
+	case IN_TURNS: return takes_turns(system);
 	case TREATMENTS: break;
 	}
 	return false;
@@ -399,9 +418,13 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 static const struct {
 	const char *name, *key, *key_inside;
 } treatments[TREATMENTS] = {
-	[LOCAL] = {"local_sgd", "local_sgd", NULL},  [SPARSE] = {"sparse", "sparse", NULL},
-	[COMPRESS] = {"compress", "compress", NULL}, [MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
-	[LOW_RANK] = {"low_rank", "low_rank", NULL}, [STALE] = {"staleness", "staleness", NULL},
+	[LOCAL] = {"local_sgd", "local_sgd", NULL},
+	[SPARSE] = {"sparse", "sparse", NULL},
+	[COMPRESS] = {"compress", "compress", NULL},
+	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
+	[LOW_RANK] = {"low_rank", "low_rank", NULL},
+	[STALE] = {"staleness", "staleness", NULL},
+	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
 /* The first cannot be used together with the other. Choices, residuals and bases of an iteration's sums cannot be late,
@@ -415,6 +438,7 @@ static const struct exclusion {
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
+	{ACCUMULATE, IN_TURNS, ", whose buckets of gradients take turns: must be zero-1 or an all-reduce"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
@@ -428,6 +452,8 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
+	else if (other == IN_TURNS)
+		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);
 }
@@ -545,6 +571,16 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		workload.mfu_ratio = own->mfu_ratio;
 	}
 	return workload;
+}
+
+uint32_t psd_system_micro_batches(const struct psd_system *system)
+{
+	return system->accumulate ? system->accumulate : 1;
+}
+
+uint32_t psd_scenario_samples(const struct psd_scenario *scenario, const struct psd_system *system)
+{
+	return psd_scenario_workload(scenario, system).batch_per_worker * psd_system_micro_batches(system);
 }
 
 enum psd_precision psd_workload_precision(const struct psd_workload *workload)

@@ -239,7 +239,7 @@ static const struct psd_key train_keys[] = {
 	 .help = "length of the job in epochs (passes over all training samples), in place of `train.iterations`"},
 	{TRAIN("solver", PATH, solver_path), .uses = PSD_BY_RUN,
 	 .help = "Caffe's solver.prototxt, in place of `train.optimiser` and `train.learning_rate`. It also sets "
-		 "iterations and seed if the scenario does not"},
+		 "iterations, seed and `systems.accumulate` if the scenario does not"},
 	{TRAIN("optimiser", SECTION, optimiser), .section = &optimiser_section, .rival = "solver",
 	 .help = "update rule and its parameters. Default: sgd without momentum and weight decay"},
 	{TRAIN("learning_rate", SECTION, rate), .section = &rate_section, .rival = "solver", .is_required = true,

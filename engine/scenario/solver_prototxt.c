@@ -1,6 +1,5 @@
 /* Caffe's solver.prototxt as a training job. Refuses what would change the arithmetic in a way that the real executor
- * does not follow: other solvers than SGD and Nesterov, sigmoid rates, L1 decay, clipping, accumulation over several
- * passes. */
+ * does not follow: other solvers than SGD and Nesterov, sigmoid rates, L1 decay, clipping. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@ struct values {
 	struct psd_train train;
 	uint64_t iterations; /* 0: not given */
 	uint64_t seed;
-	uint64_t passes;
 	uint64_t snapshot_iterations;
 	const char *regularization;
 };
@@ -49,7 +47,7 @@ static const struct psd_key fields[] = {
 	{FIELD("weight_decay", NUMBER, train.optimiser.weight_decay), .highest = 1},
 	{FIELD("type", FLAG, train.optimiser.is_nesterov), .names = types},
 	{FIELD("random_seed", COUNT, seed), .highest = UINT32_MAX},
-	{FIELD("iter_size", COUNT, passes), .lowest = 1, .highest = 1},
+	{FIELD("iter_size", UNSIGNED, train.solver_batches), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES},
 	{FIELD("regularization_type", NAME, regularization), .names = regularizations},
 	/* fields about output, tests, checkpoints and the network, which the scenario decides */
 	OTHER("net"),
@@ -135,6 +133,7 @@ enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path
 
 	values.train.optimiser = (struct psd_optimiser){0};
 	values.train.rate = (struct psd_learning_rate){.policy = PSD_RATE_FIXED};
+	values.train.solver_batches = 1;
 	if (!status) {
 		struct psd_node whole = *root; /* a missing field has no line */
 

@@ -10,6 +10,8 @@
 #include "engine/base/error.h"
 #include "engine/model/settings.h"
 
+enum { PSD_MOST_MICRO_BATCHES = 1000 }; /* most batches of a worker in an iteration */
+
 enum {
 	PSD_MAX_RATE_STEPS = 64,
 	PSD_MAX_ITERATIONS = 1000000000,
@@ -130,7 +132,9 @@ struct psd_train {
 	 * checkpoints */
 	uint64_t snapshot_iterations;
 	struct psd_place snapshot_at; /* place of the key `snapshot` in the solver file, for messages */
-	uint64_t test_every_epochs;   /* number of epochs from one test to the next; 0: no tests */
+	/* Caffe's solver only: its `iter_size`, number of micro-batches in an iteration */
+	unsigned solver_batches;
+	uint64_t test_every_epochs; /* number of epochs from one test to the next; 0: no tests */
 	/* Loss scale: factor on gradients that are sent as fp16, so that small ones do not become 0. 0 with
 	 * has_dynamic_scale: adapted during the run. */
 	double loss_scale;

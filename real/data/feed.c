@@ -30,7 +30,7 @@ struct reader {
 
 struct psd_feed {
 	struct psd_feed_options options;
-	struct buffer buffers[2]; /* buffer i has batches of iterations with iteration % 2 == i */
+	struct buffer buffers[2]; /* buffer i has batches whose number % 2 is i */
 	void *memory;		  /* memory of both buffers if the feed owns it; NULL if it is the caller's */
 	struct reader *readers;	  /* (options.n_readers), each reads an equal share of a batch */
 	struct {
@@ -41,7 +41,7 @@ struct psd_feed {
 	bool is_reading;
 	/* the batch that is being read, or was read last, has not been returned by psd_feed_train() yet */
 	bool is_ahead;
-	uint32_t reading;	/* iteration */
+	uint64_t reading;	/* number of the batch */
 	enum psd_status status; /* status of the last training batch */
 	struct psd_error err;
 	double test_cpu_sec;
@@ -103,12 +103,14 @@ static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 /* Limits a batch's labels, so that 32 bits can count the correct ones. */
 static enum psd_status check_labels(const struct psd_feed_options *options, struct psd_error *err)
 {
-	if (options->data.labels <= UINT32_MAX / options->batch)
+	const uint32_t samples = options->batch * options->micro_batches;
+
+	if (options->data.labels <= UINT32_MAX / samples)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 			     "a batch of %" PRIu32 " samples has %" PRIu64 " labels for each, must have fewer than "
 			     "2^32 in all",
-			     options->batch, options->data.labels);
+			     samples, options->data.labels);
 }
 
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options, struct psd_error *err)
@@ -119,9 +121,11 @@ enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_opti
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
 	opened->options = *options;
+	if (options->micro_batches == 0)
+		opened->options.micro_batches = 1;
 	if (options->n_readers > options->batch)
 		opened->options.n_readers = options->batch;
-	status = check_labels(options, err);
+	status = check_labels(&opened->options, err);
 	if (!status)
 		status = open_parts(opened, err);
 	if (status)
@@ -189,16 +193,19 @@ static enum psd_status finish_readers(struct psd_feed *feed, struct psd_error *e
 	return status;
 }
 
-static void start_reading(struct psd_feed *feed, uint32_t iteration)
+/* Micro-batches of an iteration are parts of one larger batch. */
+static void start_reading(struct psd_feed *feed, uint64_t number)
 {
 	const struct psd_feed_options *options = &feed->options;
+	const uint64_t iteration = number / options->micro_batches - options->first_iteration;
+	const uint64_t first = psd_sampler_first(iteration, options->workers, options->worker,
+						 options->batch * options->micro_batches);
 
-	feed->reading = iteration;
+	feed->reading = number;
 	feed->is_reading = feed->is_ahead = true;
 	start_readers(feed, PSD_DATA_TRAINING,
-		      options->first_sample + psd_sampler_first(iteration - options->first_iteration, options->workers,
-								options->worker, options->batch),
-		      &feed->buffers[iteration % 2]);
+		      options->first_sample + first + number % options->micro_batches * options->batch,
+		      &feed->buffers[number % 2]);
 }
 
 static void finish_reading(struct psd_feed *feed)
@@ -208,22 +215,23 @@ static void finish_reading(struct psd_feed *feed)
 	feed->is_reading = false;
 }
 
-enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
+enum psd_status psd_feed_train(struct psd_feed *feed, uint64_t number, struct psd_samples *samples,
 			       struct psd_error *err)
 {
-	const struct buffer *buffer = &feed->buffers[iteration % 2];
+	const uint64_t micro_batches = feed->options.micro_batches;
+	const struct buffer *buffer = &feed->buffers[number % 2];
 
-	if (iteration == feed->options.first_iteration)
-		start_reading(feed, iteration);
+	if (number == feed->options.first_iteration * micro_batches)
+		start_reading(feed, number);
 	finish_reading(feed);
-	assert(feed->reading == iteration);
+	assert(feed->reading == number);
 	feed->is_ahead = false;
 	if (feed->status) {
 		*err = feed->err;
 		return feed->status;
 	}
-	if (iteration + 1 < feed->options.n_iterations)
-		start_reading(feed, iteration + 1);
+	if (number + 1 < feed->options.n_iterations * micro_batches)
+		start_reading(feed, number + 1);
 	*samples = (struct psd_samples){buffer->images, buffer->labels};
 	return PSD_OK;
 }

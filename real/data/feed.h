@@ -9,7 +9,8 @@ struct psd_feed_options {
 	/* Options of the data set; its paths must stay valid until psd_feed_close(). */
 	struct psd_data_options data;
 	unsigned n_readers;	  /* number of reading threads, >= 1; each reads an equal part of a batch */
-	uint32_t batch;		  /* number of samples of this worker in an iteration */
+	uint32_t batch;		  /* number of samples of this worker in a micro-batch */
+	uint32_t micro_batches;	  /* number of micro-batches in an iteration; 0: 1 */
 	unsigned workers, worker; /* total number of workers, and number of this worker, from 0 */
 	uint32_t first_iteration,
 		/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
@@ -37,14 +38,15 @@ struct psd_samples {
 	const int32_t *labels; /* labels of the samples; shape (batch, options.data.labels) */
 };
 
-/* Sets *samples to the training batch of an iteration, and begins to read the batch of the next iteration. It waits
- * until the batch is read. Called once for each iteration, in order. *samples stays valid until the next call of
- * psd_feed_train() or psd_feed_test(). Statuses of psd_data_read_batch(). */
-enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
+/* Sets *samples to a training batch, and begins to read the next one. It waits until the batch is read. number: that of
+ * the batch since training began, which is iteration * micro_batches + micro-batch. Called once for each number, in
+ * order. *samples stays valid until the next call of psd_feed_train() or psd_feed_test(). Statuses of
+ * psd_data_read_batch(). */
+enum psd_status psd_feed_train(struct psd_feed *feed, uint64_t number, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Sets *samples to the batch of the next iteration and returns true if this batch has been read already; otherwise
- * returns false. Does not wait. The batch stays valid until psd_feed_train() is called for the iteration after the next
- * one. Tests in between do not change it. */
+/* Sets *samples to the next batch and returns true if this batch has been read already; otherwise returns false. Does
+ * not wait. The batch stays valid until psd_feed_train() is called for the batch after the next one. Tests in between
+ * do not change it. */
 bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples);
 /* Reads a batch of test samples, beginning with sample number `first`, and sets *samples to it. *samples stays valid
  * until the next call of psd_feed_train() or psd_feed_test(). Statuses of psd_data_read_batch(). */

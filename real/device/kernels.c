@@ -23,6 +23,11 @@ static void shrink(const struct psd_shrink *of)
 	psd_clip_shrink(of->values, of->elements, *of->ratio);
 }
 
+static void add(const struct psd_add *of)
+{
+	psd_values_add(&psd_encoding_fp32, of->to, of->from, of->elements);
+}
+
 static void convert(const struct psd_conversion *of)
 {
 	if (of->is_decoding)
@@ -61,6 +66,7 @@ HERE(measure, psd_measure, measure)
 HERE(find_clip, psd_clip, psd_clip_find)
 HERE(shrink, psd_shrink, shrink)
 HERE(drift, psd_drift, psd_drift_take_step)
+HERE(add, psd_add, add)
 HERE(convert, psd_conversion, convert)
 HERE(spoil, psd_spoil, spoil)
 HERE(gather, psd_chunks, psd_chunks_gather)

@@ -39,6 +39,13 @@ struct psd_shrink {
 	const float *ratio;
 };
 
+/* Sum to[i] += from[i]. */
+struct psd_add {
+	float *to;
+	const float *from;
+	uint64_t elements;
+};
+
 /* Conversion to[i] = ratio * from[i], either from float to a lossy encoding or from the encoding to float, as
  * psd_values_encode() or psd_values_decode(). */
 struct psd_conversion {
@@ -67,6 +74,7 @@ struct psd_spoil {
 	ROW(find_clip, psd_clip, "clip")                                                                               \
 	ROW(shrink, psd_shrink, "shrink")                                                                              \
 	ROW(drift, psd_drift, "drift")                                                                                 \
+	ROW(add, psd_add, "add")                                                                                       \
 	ROW(convert, psd_conversion, "convert")                                                                        \
 	ROW(spoil, psd_spoil, "spoil")                                                                                 \
 	ROW(gather, psd_chunks, "gather")                                                                              \

@@ -264,7 +264,7 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 	uint64_t largest = 0;
 
 	cut_parameters(memory, cutter);
-	for (uint32_t row = 0; row < memory->n_under_way; row++) {
+	for (uint32_t row = 0; row < memory->n_gradient_rows; row++) {
 		float **gradients = memory->gradients + row * plan->graph->n_tensors;
 
 		for (unsigned i = 0; i < plan->n_items; i++)
@@ -331,14 +331,15 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				  .place = options->place,
 				  .host = options->host,
 				  .adds_arrivals = options->adds_arrivals,
-				  .n_under_way = program->window - 1};
+				  .n_under_way = program->window - 1,
+				  .n_gradient_rows = program->window - 1 + (plan->micro_batches > 1)};
 	struct cutter cutter = {NULL, 0};
 	enum psd_status status;
 
 	PSD_TRY(check_tensors(plan, err));
 	assert(program->window > 1); /* the next iteration's first layer waits for this one's update */
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
-	made.gradients = calloc(made.n_under_way * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
+	made.gradients = calloc(made.n_gradient_rows * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
 	made.items = calloc(plan->n_items + 1u, sizeof(*made.items));
 	if (!made.parameters || !made.gradients || !made.items) {
 		status = out_of_memory(err);
@@ -396,6 +397,11 @@ unsigned psd_memory_segments(const struct psd_memory *memory, float *const tenso
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration)
 {
 	return memory->gradients + (size_t)(iteration % memory->n_under_way) * memory->plan->graph->n_tensors;
+}
+
+float *const *psd_memory_micro_gradients(const struct psd_memory *memory)
+{
+	return memory->gradients + (size_t)memory->n_under_way * memory->plan->graph->n_tensors;
 }
 
 float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration)

@@ -63,6 +63,8 @@ struct psd_memory {
 	 * progress. */
 	float **gradients;
 	uint32_t n_under_way;
+	/* With accumulation there is one more row of `gradients`, of micro-batches behind an iteration's first. */
+	uint32_t n_gradient_rows;
 	/* buffers of each item (bucket); one entry for each item of the plan */
 	struct psd_memory_item *items;
 	/* Memory for a message of a collective whose values cannot be added to the gradient yet. It is as large as the
@@ -81,6 +83,9 @@ void psd_memory_release(struct psd_memory *memory);
 
 /* Returns the gradients of an iteration: one array for each tensor of the graph. */
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration);
+/* With accumulation: returns the gradients of a micro-batch that is not the first of its iteration, before they are
+ * added to those of the iteration: one array for each tensor of the graph. */
+float *const *psd_memory_micro_gradients(const struct psd_memory *memory);
 /* Finds the memory of a range of elements of an item (bucket) in `tensors`, which are the parameters, or the gradients
  * of an iteration. Writes it to `segments` and returns the number of segments. */
 unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,

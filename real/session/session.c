@@ -186,7 +186,8 @@ static struct psd_host host_of(const struct psd_worker_options *options)
 		.kind = kind_of(options),
 		.self = options->self,
 		.n_hosts = psd_layout_hosts(&plan->layout),
-		.global_batch = (uint64_t)plan->layout.workers * options->made->costed->scenario->batch_per_worker,
+		.global_batch = (uint64_t)plan->layout.workers * plan->micro_batches *
+				options->made->costed->scenario->batch_per_worker,
 	};
 }
 

@@ -20,7 +20,7 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 		worker->work.rows[job->task.op]->finish(&worker->work, job->task);
 	worker->last_sec[job->task.op] = job->sec;
 	if (psd_op_ends_forward(op, worker->host.graph))
-		psd_worker_report(worker, job->task.iteration, worker->host.kind->loss(worker->host.device),
+		psd_worker_report(worker, job->task, worker->host.kind->loss(worker->host.device),
 				  worker->host.kind->correct(worker->host.device));
 	if (psd_op_is_collective(op)) /* it tells the interpreter itself */
 		psd_worker_summed(worker, job->task);
@@ -36,7 +36,7 @@ static void report_progress(struct psd_worker *worker, const struct psd_timer *t
 	const struct psd_op *op = &worker->host.program->ops[timer->task.op];
 
 	if (psd_op_ends_forward(op, worker->host.graph))
-		psd_worker_report(worker, timer->task.iteration, 0.0, 0);
+		psd_worker_report(worker, timer->task, 0.0, 0);
 }
 
 static void fire(struct psd_worker *worker, enum psd_resource resource, const struct psd_timer *timer)

@@ -129,7 +129,10 @@ struct psd_liveness {
 
 /* Losses that the workers report to worker 0. Other workers use only n_own. See worker_messages.c. */
 struct psd_losses {
-	uint32_t n_own;	 /* number of iterations whose loss this worker has sent to worker 0 */
+	uint32_t n_own; /* number of iterations whose loss this worker has sent to worker 0 */
+	/* sums over the micro-batches of the present iteration that have passed: loss, and correct labels */
+	double own_loss;
+	uint32_t own_correct;
 	uint32_t window; /* largest number of iterations of which only some workers' losses may be known */
 	struct psd_wire_report *reports; /* reports of iteration i are in row i % window; shape (window, workers) */
 	uint32_t *n_reports;
@@ -427,9 +430,9 @@ void psd_worker_report_progress(struct psd_worker *worker, const struct psd_prog
 
 /* ---- worker_reports.c ---- */
 
-/* Sends to worker 0 the loss of this worker's batch, and the number of samples in the batch that were classified
- * correctly. */
-void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* Takes the loss of this worker's batch, and the number of samples in the batch that were classified correctly. After
+ * the last micro-batch of an iteration it sends their sums to worker 0. task: the end of the forward pass. */
+void psd_worker_report(struct psd_worker *worker, struct psd_task task, double loss, uint32_t correct);
 /* On worker 0: stores the report of worker `from` about its loss. After the last worker's report of an iteration, it
  * reports the progress. */
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,

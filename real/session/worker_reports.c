@@ -78,14 +78,22 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 	tell_progress(worker, iteration);
 }
 
-void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct)
+void psd_worker_report(struct psd_worker *worker, struct psd_task task, double loss, uint32_t correct)
 {
-	const struct psd_wire_report report = {loss, correct, digest_before(worker, iteration),
-					       psd_host_digest(&worker->host, iteration)};
+	struct psd_losses *losses = &worker->losses;
+	struct psd_wire_report report;
 
-	worker->losses.n_own = iteration + 1;
+	losses->own_loss += loss;
+	losses->own_correct += correct;
+	if (worker->host.program->ops[task.op].micro_batch + 1 < worker->host.plan->micro_batches)
+		return;
+	report = (struct psd_wire_report){losses->own_loss, losses->own_correct, digest_before(worker, task.iteration),
+					  psd_host_digest(&worker->host, task.iteration)};
+	losses->own_loss = 0.0;
+	losses->own_correct = 0;
+	losses->n_own = task.iteration + 1;
 	if (worker->host.self == 0)
-		psd_worker_take_report(worker, 0, iteration, &report);
+		psd_worker_take_report(worker, 0, task.iteration, &report);
 	else
-		psd_worker_send_report(worker, iteration, &report);
+		psd_worker_send_report(worker, task.iteration, &report);
 }

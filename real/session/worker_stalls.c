@@ -145,7 +145,8 @@ static double longest_pass_sec(const struct psd_worker *worker)
 	double sec = 0.0;
 
 	for (uint32_t o = 0; o < worker->host.program->n_ops; o++)
-		if (psd_ops[worker->host.program->ops[o].kind].is_forward)
+		if (psd_ops[worker->host.program->ops[o].kind].is_forward &&
+		    worker->host.program->ops[o].micro_batch == 0)
 			sec += worker->liveness.longest_sec[o];
 	return sec;
 }

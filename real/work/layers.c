@@ -11,12 +11,13 @@ enum { MOST_READERS = 16, PROCESSORS_BESIDE_READERS = 2 };
 
 struct layers {
 	struct psd_feed *feed; /* source of training samples */
-	/* Addresses to which the device writes gradients; shape (memory.n_under_way, tensors of the graph). NULL: the
-	 * gradient is not computed by the backward pass, but later from factors. */
+	/* Addresses to which the device writes gradients; shape (memory.n_gradient_rows, tensors of the graph), the
+	 * last row of later micro-batches. NULL: the gradient is not computed by the backward pass, but later from
+	 * factors. */
 	float **gradients;
-	bool is_ahead; /* the copy of the next iteration's samples has been started */
-	/* Numbers of the marks in the device's stream after the last copy for an even iteration (entry 0) and for an
-	 * odd one (entry 1). */
+	bool is_ahead; /* the copy of the next batch's samples has been started */
+	/* Numbers of the marks in the device's stream after the last copy for a batch of an even number (entry 0) and
+	 * of an odd one (entry 1). */
 	uint64_t marks[2];
 };
 
@@ -42,6 +43,7 @@ static enum psd_status open_feed(const struct psd_host *host, struct layers *lay
 		.data = psd_data_options_of(host->graph, host->options->train),
 		.n_readers = count_readers(host),
 		.batch = host->options->made->costed->scenario->batch_per_worker,
+		.micro_batches = host->plan->micro_batches,
 		.workers = host->layout->workers,
 		.worker = host->self,
 		.first_iteration = host->options->first_iteration,
@@ -58,7 +60,7 @@ static enum psd_status open_feed(const struct psd_host *host, struct layers *lay
 /* The device does not compute gradients that are made from all workers' factors. */
 static enum psd_status make_gradients(struct psd_host *host, struct layers *layers, struct psd_error *err)
 {
-	const size_t n_tensors = host->graph->n_tensors, n = host->memory.n_under_way * n_tensors;
+	const size_t n_tensors = host->graph->n_tensors, n = host->memory.n_gradient_rows * n_tensors;
 
 	layers->gradients = psd_host_take(host, n, sizeof(*layers->gradients), err);
 	if (!layers->gradients)
@@ -106,39 +108,46 @@ struct psd_feed *psd_work_feed(const struct psd_work *work)
 
 /* ---- samples ---- */
 
-/* Begins to copy an iteration's samples to the device. */
-static enum psd_status fetch(const struct psd_host *host, struct layers *layers, uint32_t iteration,
+/* Number of the task's batch, counted over all micro-batches. */
+static uint64_t batch_number(const struct psd_work *work, struct psd_task task)
+{
+	return (uint64_t)task.iteration * work->host->plan->micro_batches +
+	       work->host->program->ops[task.op].micro_batch;
+}
+
+/* Begins to copy a batch's samples to the device. */
+static enum psd_status fetch(const struct psd_host *host, struct layers *layers, uint64_t number,
 			     struct psd_samples samples, struct psd_error *err)
 {
 	const struct psd_batch batch = {.images = samples.images, .labels = samples.labels};
 	const enum psd_status status = host->kind->fetch(host->device, &batch, err);
 
 	if (!status)
-		layers->marks[iteration % 2] = host->kind->mark(host->device, PSD_STREAM_SAMPLES);
+		layers->marks[number % 2] = host->kind->mark(host->device, PSD_STREAM_SAMPLES);
 	layers->is_ahead = !status;
 	return status;
 }
 
-/* Copies the next iteration's samples as soon as they are read. */
-static enum psd_status fetch_ahead(const struct psd_work *work, uint32_t iteration, struct psd_error *err)
+/* Copies the next batch's samples as soon as they are read. */
+static enum psd_status fetch_ahead(const struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	struct layers *layers = work->states.layers;
 	struct psd_samples samples;
 
 	if (!work->host->kind->fetch || layers->is_ahead || !psd_feed_look(layers->feed, &samples))
 		return PSD_OK;
-	return fetch(work->host, layers, iteration + 1, samples, err);
+	return fetch(work->host, layers, batch_number(work, task) + 1, samples, err);
 }
 
-/* The next samples replace those of the iteration before, which must have been copied. */
-static enum psd_status wait_for_fetched(const struct psd_work *work, uint32_t iteration, struct psd_error *err)
+/* The next samples replace those of the batch before, which must have been copied. */
+static enum psd_status wait_for_fetched(const struct psd_work *work, uint64_t number, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
 	const struct layers *layers = work->states.layers;
 
-	if (!host->kind->fetch || iteration == host->options->first_iteration)
+	if (!host->kind->fetch || number == (uint64_t)host->options->first_iteration * host->plan->micro_batches)
 		return PSD_OK;
-	return host->kind->wait(host->device, PSD_STREAM_SAMPLES, layers->marks[(iteration - 1) % 2], err);
+	return host->kind->wait(host->device, PSD_STREAM_SAMPLES, layers->marks[(number - 1) % 2], err);
 }
 
 static bool is_first(const struct psd_work *work, const struct psd_op *op)
@@ -146,29 +155,38 @@ static bool is_first(const struct psd_work *work, const struct psd_op *op)
 	return psd_program_layers(work->host->graph, op->layer).first == 0;
 }
 
-static enum psd_status begin_iteration(struct psd_work *work, struct psd_task task, struct psd_error *err)
+/* Row of `gradients` to which a batch's backward passes write. */
+static size_t gradient_row(const struct psd_host *host, struct psd_task task)
+{
+	return host->program->ops[task.op].micro_batch == 0 ? task.iteration % host->memory.n_under_way
+							    : host->memory.n_under_way;
+}
+
+static enum psd_status begin_batch(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
+	const struct psd_op *op = &host->program->ops[task.op];
 	struct layers *layers = work->states.layers;
+	const uint64_t number = batch_number(work, task),
+		       batches_before = (uint64_t)host->self * host->plan->micro_batches + op->micro_batch;
 	struct psd_batch batch = {
 		.iteration = task.iteration,
-		.first_sample = (uint64_t)host->self * host->options->made->costed->scenario->batch_per_worker,
+		.first_sample = batches_before * host->options->made->costed->scenario->batch_per_worker,
 		.is_training = true,
 		.is_fetched = host->kind->fetch,
 	};
 	struct psd_samples samples;
 
-	if (!is_first(work, &host->program->ops[task.op]))
+	if (!is_first(work, op))
 		return PSD_OK;
-	PSD_TRY(wait_for_fetched(work, task.iteration, err));
-	PSD_TRY(psd_feed_train(layers->feed, task.iteration, &samples, err));
+	PSD_TRY(wait_for_fetched(work, number, err));
+	PSD_TRY(psd_feed_train(layers->feed, number, &samples, err));
 	if (host->kind->fetch && !layers->is_ahead)
-		PSD_TRY(fetch(host, layers, task.iteration, samples, err));
+		PSD_TRY(fetch(host, layers, number, samples, err));
 	layers->is_ahead = false;
 	batch.images = samples.images;
 	batch.labels = samples.labels;
-	batch.gradients =
-		layers->gradients + (size_t)(task.iteration % host->memory.n_under_way) * host->graph->n_tensors;
+	batch.gradients = layers->gradients + gradient_row(host, task) * host->graph->n_tensors;
 	return host->kind->begin(host->device, &batch, err);
 }
 
@@ -193,25 +211,29 @@ static enum psd_status forward(struct psd_work *work, struct psd_task task, stru
 	const struct psd_layers layers = psd_program_layers(work->host->graph, work->host->program->ops[task.op].layer);
 
 	PSD_TRY(psd_work_pass(work, (struct psd_pass){layers.first, layers.end, false}, err));
-	return fetch_ahead(work, task.iteration, err);
+	return fetch_ahead(work, task, err);
 }
 
-/* Copies a factor, since the next forward would overwrite it while it is being sent. */
-static enum psd_status keep_factors(const struct psd_work *work, unsigned layer, uint32_t iteration,
-				    struct psd_error *err)
+/* Copies a factor, since the next forward would overwrite it while it is being sent. Those of micro-batches follow each
+ * other. */
+static enum psd_status keep_factors(const struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
+	const struct psd_op *op = &host->program->ops[task.op];
 	const struct layers *layers = work->states.layers;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < host->plan->n_items && !status; i++) {
 		const struct psd_plan_item *item = &host->plan->items[i];
+		const uint64_t first = item->subject.batch / host->plan->micro_batches * op->micro_batch;
 		struct psd_factors kept;
 
-		if (item->layer != layer || layers->gradients[psd_plan_tensor(host->plan, item, 0)])
+		if (item->layer != op->layer || layers->gradients[psd_plan_tensor(host->plan, item, 0)])
 			continue;
-		kept = psd_memory_factors(host->on_device, i, iteration, host->self);
-		status = host->kind->keep_factors(host->device, layer, &kept, err);
+		kept = psd_memory_factors(host->on_device, i, task.iteration, host->self);
+		kept.top_diff += first * item->subject.columns;
+		kept.bottom += first * item->subject.rows;
+		status = host->kind->keep_factors(host->device, op->layer, &kept, err);
 	}
 	return status;
 }
@@ -222,8 +244,8 @@ static enum psd_status backward(struct psd_work *work, struct psd_task task, str
 	const struct psd_layers layers = psd_program_layers(work->host->graph, named);
 
 	PSD_TRY(psd_work_pass(work, (struct psd_pass){layers.first, layers.end, true}, err));
-	PSD_TRY(keep_factors(work, named, task.iteration, err));
-	return fetch_ahead(work, task.iteration, err);
+	PSD_TRY(keep_factors(work, task, err));
+	return fetch_ahead(work, task, err);
 }
 
 /* True for layers that were fast last time, nor where OpenMP would need threads. Nothing is received meanwhile. */
@@ -241,6 +263,6 @@ static bool is_fast_forward(const struct psd_work *work, const struct psd_op *op
 
 const struct psd_family psd_family_layers = {
 	.open = open,
-	.rows = {{PSD_RUNS(FORWARD, forward), .prepare = begin_iteration, .is_small = is_fast_forward},
+	.rows = {{PSD_RUNS(FORWARD, forward), .prepare = begin_batch, .is_small = is_fast_forward},
 		 {PSD_RUNS(BACKWARD, backward), .is_small = is_fast}},
 };

@@ -46,7 +46,8 @@ struct psd_family {
 #define PSD_FAMILIES(ROW)                                                                                              \
 	ROW(scales)                                                                                                    \
 	ROW(sparse)                                                                                                    \
-	ROW(packed) ROW(low_rank) ROW(clip) ROW(local) ROW(layers) ROW(update) ROW(moves) ROW(reduce) ROW(sums)
+	ROW(packed)                                                                                                    \
+	ROW(low_rank) ROW(clip) ROW(local) ROW(accumulate) ROW(layers) ROW(update) ROW(moves) ROW(reduce) ROW(sums)
 
 #define PSD_DECLARE_FAMILY(name) extern const struct psd_family psd_family_##name;
 PSD_FAMILIES(PSD_DECLARE_FAMILY)

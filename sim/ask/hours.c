@@ -29,8 +29,8 @@ static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes,
 {
 	const struct psd_training_job *job = &ask->scenario->job;
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
-	const struct psd_workload workload = psd_scenario_workload(ask->scenario, &ask->scenario->systems[system]);
-	const double step_samples = psd_ask_workers(ask, nodes) * (double)workload.batch_per_worker;
+	const double step_samples = psd_ask_workers(ask, nodes) *
+				    (double)psd_scenario_samples(ask->scenario, &ask->scenario->systems[system]);
 	struct cost cost = {system, nodes, bandwidth_bps, INFINITY, INFINITY};
 
 	if (outcome->iteration_sec <= 0.0)

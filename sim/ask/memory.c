@@ -17,6 +17,7 @@ struct need {
 	struct psd_footprint footprint;
 	uint64_t memory_bytes; /* memory of a worker's device */
 	uint64_t bytes;
+	uint64_t more_bytes; /* gradient that accumulation adds, while batches with it are searched; else 0 */
 	unsigned batch, workers;
 };
 
@@ -48,7 +49,7 @@ static bool batch_fits(void *context, uint64_t batch)
 {
 	const struct need *need = context;
 
-	return bytes_at(need, batch) <= need->memory_bytes;
+	return bytes_at(need, batch) + need->more_bytes <= need->memory_bytes;
 }
 
 static void add_value(struct psd_answers *answers, struct psd_answer *answer, const char *name, const char *unit,
@@ -108,6 +109,36 @@ static void add_advice(const struct need *need, struct psd_answers *answers, str
 	psd_text_add(&answer->sentence, " %s it needs %s", words, psd_units_write_bytes(bytes, text));
 	psd_text_add(&answer->sentence, bytes <= need->memory_bytes ? ", which fits." : ", which does not fit.");
 	add_value(answers, answer, name, "bytes", (double)bytes);
+}
+
+static uint64_t find_batch(struct need *need, uint64_t more_bytes)
+{
+	const struct psd_border border = {batch_fits, need, 1, MOST_BATCH};
+	uint64_t batch;
+
+	need->more_bytes = more_bytes;
+	batch = psd_border_find(&border, need->batch);
+	need->more_bytes = 0;
+	return batch;
+}
+
+/* Names the smallest number of equal micro-batches that fit and have the samples of the batch. */
+static void add_accumulation(struct need *need, struct psd_answers *answers, struct psd_answer *answer)
+{
+	const struct psd_plan *plan = &need->made.plan;
+	const uint64_t batch = find_batch(need, plan->graph->parameters * plan->value_bytes);
+	uint64_t n = 2;
+
+	if (plan->micro_batches > 1 || batch == 0)
+		return;
+	while (n <= PSD_MOST_MICRO_BATCHES && (need->batch % n > 0 || need->batch / n > batch))
+		n++;
+	if (n > PSD_MOST_MICRO_BATCHES)
+		return;
+	psd_text_add(&answer->sentence,
+		     " With `accumulate: %llu`, in batches of %llu, an iteration with all samples fits.",
+		     (unsigned long long)n, (unsigned long long)(need->batch / n));
+	add_value(answers, answer, "fitting accumulation", "batches", (double)n);
 }
 
 /* Says for each remedy how much memory is left to find. */
@@ -215,9 +246,8 @@ static void add_torch(struct psd_ask *ask, struct psd_answers *answers)
 
 static void add_batch(struct need *need, struct psd_answers *answers, struct psd_answer *answer)
 {
-	const struct psd_border border = {batch_fits, need, 1, MOST_BATCH};
 	const bool fits = need->bytes <= need->memory_bytes;
-	const uint64_t batch = psd_border_find(&border, need->batch);
+	const uint64_t batch = find_batch(need, 0);
 	char text[PSD_UNITS_TEXT_MAX];
 
 	psd_text_add(&answer->sentence, ". That %s %s", fits ? "fits" : "does not fit",
@@ -254,8 +284,10 @@ static void add_memory(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	add_part(answers, answer, "their gradients", parts->differentials_bytes);
 	add_part(answers, answer, "samples and workspace", parts->other_bytes);
 	add_batch(&need, answers, answer);
-	if (need.bytes > need.memory_bytes)
+	if (need.bytes > need.memory_bytes) {
+		add_accumulation(&need, answers, answer);
 		add_remedies(ask, &need, answers, answer);
+	}
 	psd_case_release(&need.made);
 }
 

@@ -339,20 +339,20 @@ double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned no
 			       enum psd_ask_how how)
 {
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
-	const struct psd_workload workload = psd_scenario_workload(ask->scenario, &ask->scenario->systems[system]);
+	const double samples = psd_scenario_samples(ask->scenario, &ask->scenario->systems[system]);
 
-	return outcome->iteration_sec > 0.0
-		       ? psd_ask_workers(ask, nodes) * (double)workload.batch_per_worker / outcome->iteration_sec
-		       : 0.0;
+	return outcome->iteration_sec > 0.0 ? psd_ask_workers(ask, nodes) * samples / outcome->iteration_sec : 0.0;
 }
 
 double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 				enum psd_ask_how how)
 {
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
-	const struct psd_costs *costs = psd_costed_model_costs(ask->settings.costed, &ask->scenario->systems[system]);
+	const struct psd_system *of = &ask->scenario->systems[system];
+	const double compute_sec =
+		psd_system_micro_batches(of) * psd_costed_model_costs(ask->settings.costed, of)->compute_sec;
 
-	return outcome->iteration_sec > 0.0 ? costs->compute_sec / outcome->iteration_sec : 0.0;
+	return outcome->iteration_sec > 0.0 ? compute_sec / outcome->iteration_sec : 0.0;
 }
 
 /* ---- limits ---- */

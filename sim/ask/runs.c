@@ -81,9 +81,8 @@ static double stake_of(const struct psd_ask *ask, const struct rivals *rivals, d
 {
 	const struct psd_training_job *job = &ask->scenario->job;
 	const unsigned workers = psd_ask_workers(ask, rivals->point.nodes);
-	const struct psd_workload workload =
-		psd_scenario_workload(ask->scenario, &ask->scenario->systems[rivals->best]);
-	const double step_samples = workers * (double)workload.batch_per_worker;
+	const double step_samples =
+		workers * (double)psd_scenario_samples(ask->scenario, &ask->scenario->systems[rivals->best]);
 	double low_ratio, high_ratio;
 
 	*least = *most = 0.0;

@@ -269,6 +269,9 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	if (planned->plan.local)
 		fprintf(out, "local_sgd: an exchange every %u iterations\n\n",
 			(unsigned)psd_plan_steps(&planned->plan));
+	if (planned->plan.micro_batches > 1)
+		fprintf(out, "accumulate: gradients of %u micro-batches are added before they are exchanged\n\n",
+			(unsigned)planned->plan.micro_batches);
 	if (planned->system->finds_fuse)
 		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",
 			psd_units_write_bytes(planned->plan.fuse_bytes, rate), planned->plan.n_items);

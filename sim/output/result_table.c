@@ -134,7 +134,7 @@ static void write_compute(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
-/* Writes a line for each system with its own workload. */
+/* Writes a line for each system with its own workload, or with several batches in an iteration. */
 static void write_own_workloads(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -142,13 +142,19 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 	for (const struct psd_system *system = report->systems; system < report->systems + report->n_systems;
 	     system++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, system);
+		const unsigned n = psd_system_micro_batches(system);
 		struct psd_text sentence = {.bytes = NULL};
 
-		if (!psd_system_has_workload(system))
+		if (!psd_system_has_workload(system) && n == 1)
 			continue;
-		psd_text_add(&sentence, "          %s: batch %u, %s, ", system->name, workload.batch_per_worker,
-			     workload.precision_name);
-		add_compute(&sentence, &workload, psd_costed_model_costs(report->costed, system));
+		psd_text_add(&sentence, "          %s: ", system->name);
+		if (n > 1)
+			psd_text_add(&sentence, "%u micro-batches of %u in an iteration", n, workload.batch_per_worker);
+		if (psd_system_has_workload(system)) {
+			psd_text_add(&sentence, "%sbatch %u, %s, ", n > 1 ? "; " : "", workload.batch_per_worker,
+				     workload.precision_name);
+			add_compute(&sentence, &workload, psd_costed_model_costs(report->costed, system));
+		}
 		psd_sentence_write(out, &sentence, 12);
 	}
 }

@@ -418,7 +418,7 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 {
 	const struct psd_costed_model *costed = job->costed;
 	const struct psd_system *baseline = baseline_system(costed->scenario);
-	const struct psd_workload workload = psd_scenario_workload(costed->scenario, baseline ? baseline : job->system);
+	const struct psd_workload workload = psd_scenario_workload(costed->scenario, job->system);
 	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
 
 	const struct psd_outcome *outcome =
@@ -426,9 +426,10 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 
 	if (outcome && outcome->is_refused)
 		return 0.0;
-	return psd_result_images_per_sec(&one, workload.batch_per_worker,
-					 outcome ? outcome->iteration_sec
-						 : psd_costed_model_costs(costed, job->system)->compute_sec);
+	return outcome ? psd_result_images_per_sec(&one, psd_scenario_samples(costed->scenario, baseline),
+						   outcome->iteration_sec)
+		       : psd_result_images_per_sec(&one, workload.batch_per_worker,
+						   psd_costed_model_costs(costed, job->system)->compute_sec);
 }
 
 /* A result without a row, which another part of the sweep has. */

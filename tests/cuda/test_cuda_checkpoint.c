@@ -56,6 +56,13 @@ Test(cuda_checkpoint, late_updates_go_on)
 	check("sync: ring, barrier: layer, staleness: 1", GOING_ON_SGD);
 }
 
+/* Nothing of a micro-batch is left after an iteration. */
+Test(cuda_checkpoint, accumulated_gradients_go_on)
+{
+	check("sync: hybrid, accumulate: 2", GOING_ON_SGD);
+	check("sync: ring, barrier: layer, staleness: 1, accumulate: 3", GOING_ON_SGD);
+}
+
 Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");

@@ -191,6 +191,30 @@ Test(cuda_parameters, drifts_have_the_bits_of_the_hosts)
 	check_drift(PSD_DRIFT_JOINS, 1);
 }
 
+/* ---- sums ---- */
+
+static void check_sum(uint64_t count)
+{
+	struct psd_device *device = open_device();
+	float *to = make(count, 1), *from = make(count, 2);
+	const struct psd_add there = {cuda_net_take(device, to, count), cuda_net_take(device, from, count), count};
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_run_add(&psd_kernels_here, NULL, &(struct psd_add){to, from, count}, &err), PSD_OK);
+	cr_assert_eq(psd_device_cuda.kernels->add(device, &there, &err), PSD_OK, "%s", err.text);
+	cuda_net_wait(device, PSD_STREAM_COMPUTE);
+	check_equal(device, there.to, to, count, 0, "sum");
+	free(to);
+	free(from);
+	psd_device_cuda.close(device);
+}
+
+Test(cuda_parameters, sums_have_the_bits_of_the_hosts)
+{
+	check_sum(5000);
+	check_sum(1);
+}
+
 /* ---- chunks ---- */
 
 enum { MOST_TENSORS = 200 };

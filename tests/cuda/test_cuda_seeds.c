@@ -94,6 +94,12 @@ Test(cuda_seeds, late_updates_keep_their_bits)
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, wire: bf16, staleness: 2");
 }
 
+Test(cuda_seeds, accumulated_gradients_keep_their_bits)
+{
+	check("schedule: wait-free, sync: hybrid, pair: 1KiB, slice: 4KiB, accumulate: 3");
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, staleness: 1, accumulate: 2");
+}
+
 Test(cuda_seeds, clipped_gradients_keep_their_bits)
 {
 	static const char job[] =

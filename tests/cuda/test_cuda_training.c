@@ -159,6 +159,16 @@ Test(cuda_training, late_updates_end_as_on_the_processor)
 	check_within("schedule: wait-free, sync: hybrid, wire: bf16, staleness: 1", BF16_RATIO);
 }
 
+Test(cuda_training, accumulated_gradients_end_as_on_the_processor)
+{
+	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB, accumulate: 3");
+	check("schedule: sequential, sync: ring, accumulate: 2");
+	check("schedule: wait-free, sync: sfb, barrier: layer, accumulate: 3");
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, staleness: 1, accumulate: 2");
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, accumulate: 2", 2, TOLERANCE_RATIO);
+	check_within("schedule: wait-free, sync: hybrid, wire: bf16, accumulate: 2", BF16_RATIO);
+}
+
 /* ---- other jobs ---- */
 
 static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,

@@ -39,7 +39,7 @@ static struct training *run(const char *system, const char *train, unsigned work
 		training_on(training, kind, kind->has_own_memory);
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
-	training->options.worker.first_sample = (uint64_t)first * workers * BATCH;
+	training->options.worker.first_sample = (uint64_t)first * workers * BATCH * training->made.plan.micro_batches;
 	training->options.worker.is_tested = true;
 	return training_finish(training, system);
 }

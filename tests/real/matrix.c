@@ -58,7 +58,9 @@ const struct matrix_subject matrix_softmax = {
 struct training *matrix_make(const struct matrix_subject *subject, const struct matrix_layout *of, uint32_t iterations,
 			     const char *learn)
 {
-	const unsigned batch = subject->samples ? subject->samples / of->workers : subject->batch;
+	const char *accumulate = strstr(of->system, "accumulate: ");
+	const unsigned micro_batches = accumulate ? (unsigned)strtoul(accumulate + 12, NULL, 10) : 1;
+	const unsigned batch = subject->samples ? subject->samples / (of->workers * micro_batches) : subject->batch;
 	const unsigned seed = subject->seed ? subject->seed : of->workers;
 	struct scratch_folder folder;
 	struct training *training;

@@ -20,7 +20,7 @@ struct matrix_layout {
 struct matrix_subject {
 	const char *graph; /* as training_make() takes it; with a text the name of the file to write */
 	const char *text;  /* text of a model file; NULL: the file exists */
-	unsigned batch;	   /* samples of each worker in an iteration */
+	unsigned batch;	   /* samples of each worker in a micro-batch */
 	unsigned samples;  /* samples of all workers in an iteration; 0: as `batch` says */
 	unsigned seed;	   /* 0: the number of workers */
 	uint32_t iterations;

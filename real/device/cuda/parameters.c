@@ -133,6 +133,15 @@ enum psd_status psd_cuda_kernel_drift(struct psd_device *device, const struct ps
 		       : psd_cuda_run_difference(device, &runs[drift->step], drift->elements, err);
 }
 
+enum psd_status psd_cuda_kernel_add(struct psd_device *device, const struct psd_add *of, struct psd_error *err)
+{
+	const struct psd_cuda_add run = {
+		.left = psd_cuda_floats(of->to), .right = psd_cuda_floats(of->from), .to = psd_cuda_floats(of->to)};
+
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_run_add(device, &run, of->elements, err);
+}
+
 /* ---- encodings ---- */
 
 static enum psd_cuda_type type_of(const struct psd_encoding *encoding)

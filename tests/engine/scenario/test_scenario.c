@@ -1036,6 +1036,19 @@ Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
 		     "8:26: 'staleness' is '17', must be a whole number from 0 to 16");
 }
 
+Test(scenario, accumulate_is_a_number_of_batches)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, accumulate: 1000}\n  - {name: B, sync: ring}\n");
+
+	cr_expect_eq(psd_system_micro_batches(&scenario.systems[0]), 1000);
+	cr_expect_eq(psd_system_micro_batches(&scenario.systems[1]), 1);
+	psd_scenario_release(&scenario);
+	expect_error(8, "  - {name: A, accumulate: 0}",
+		     "8:27: 'accumulate' is '0', must be a whole number from 1 to 1000");
+	expect_error(8, "  - {name: A, accumulate: 1001}",
+		     "8:27: 'accumulate' is '1001', must be a whole number from 1 to 1000");
+}
+
 Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_next)
 {
 	expect_system_error("ring", "staleness: 1, sparse: {sparsity: 50%}",

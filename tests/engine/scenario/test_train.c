@@ -503,8 +503,8 @@ Test(train, a_bad_solver_is_refused_where_it_is_bad)
 	solver_refuses("base_lr: fast", "s.prototxt:1:10: 'base_lr' is 'fast', must be a number from 1e-09 to 1000000");
 	solver_refuses("base_lr: 1\nlr_policy: 'multistep' gamma: 1\nstepvalue: 5\nstepvalue: 5",
 		       "s.prototxt:4:12: 'stepvalue' is '5', must be a whole number from 6 to 1000000000");
-	solver_refuses("base_lr: 1 lr_policy: 'fixed'\niter_size: 2",
-		       "s.prototxt:2:12: 'iter_size' is '2', must be a whole number from 1 to 1");
+	solver_refuses("base_lr: 1 lr_policy: 'fixed'\niter_size: 0",
+		       "s.prototxt:2:12: 'iter_size' is '0', must be a whole number from 1 to 1000");
 	solver_refuses("base_lr: 1 lr_policy: 'fixed'\nregularization_type: 'L1'",
 		       "s.prototxt:2:22: 'regularization_type' is 'L1', must be one of: L2");
 	solver_refuses("base_lr: 1 lr_policy: 'fixed' max_iter: 1\nrandom_seed: -1",
@@ -633,6 +633,33 @@ Test(train, a_scenario_prints_what_its_solver_says)
 	check_reads_back(&scenario);
 	psd_text_release(&text);
 	psd_scenario_release(&scenario);
+	remove(file.path);
+}
+
+Test(train, batches_of_an_iteration_are_those_of_the_solver)
+{
+	struct scratch_file file =
+		scratch_file_write("base_lr: 0.25\nlr_policy: \"fixed\"\nmax_iter: 12\niter_size: 3\n");
+	char section[64];
+
+	snprintf(section, sizeof(section), "  solver: %s", file.path);
+	for (unsigned own = 0; own <= 3; own++) {
+		struct psd_scenario scenario = read_train(section);
+		struct psd_system *system = &scenario.systems[0];
+		struct psd_error err = {.text = ""};
+		enum psd_status status;
+
+		system->accumulate = own;
+		status = psd_scenario_load_solver(&scenario, &err);
+		if (own == 0 || own == 3) {
+			cr_expect_eq(status, PSD_OK, "%s", err.text);
+			cr_expect_eq(psd_system_micro_batches(system), 3);
+		} else {
+			cr_expect_eq(status, PSD_EINVAL);
+			cr_expect_not_null(strstr(err.text, "must be 'iter_size' of the solver, 3"), "%s", err.text);
+		}
+		psd_scenario_release(&scenario);
+	}
 	remove(file.path);
 }
 

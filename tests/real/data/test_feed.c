@@ -119,6 +119,38 @@ Test(feed, what_goes_on_reads_on)
 	psd_data_close(expected.data);
 }
 
+/* Micro-batches are parts of the batch that they make together. */
+Test(feed, micro_batches_are_parts_of_one_batch)
+{
+	enum { FIRST = 3, PARTS = 2, BEHIND = 5 };
+	const struct psd_feed_options options = {.data = data_options,
+						 .n_readers = 2,
+						 .batch = BATCH,
+						 .micro_batches = PARTS,
+						 .workers = WORKERS,
+						 .worker = 1,
+						 .first_iteration = FIRST,
+						 .n_iterations = FIRST + 3,
+						 .first_sample = BEHIND};
+	struct expected expected = {.options = &data_options};
+	struct psd_samples samples;
+	struct psd_feed *feed;
+	struct psd_error err;
+
+	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
+	for (uint64_t i = 0; i < 3; i++)
+		for (uint64_t m = 0; m < PARTS; m++) {
+			cr_assert_eq(psd_feed_train(feed, (FIRST + i) * PARTS + m, &samples, &err), PSD_OK, "%s",
+				     err.text);
+			read_expected(&expected, PSD_DATA_TRAINING,
+				      BEHIND + psd_sampler_first(i, WORKERS, 1, PARTS * BATCH) + m * BATCH);
+			check_same(&expected, samples);
+		}
+	psd_feed_close(feed);
+	psd_data_close(expected.data);
+}
+
 /* Two readers have one sample and two, four would have less than one each. */
 Test(feed, batches_come_as_if_read_in_time_with_tests_between)
 {

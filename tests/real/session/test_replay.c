@@ -245,6 +245,28 @@ Test(replay, local_steps_send_what_one_of_them_does)
 	}
 }
 
+/* All micro-batches are waited for, and exchanged once. */
+Test(replay, micro_batches_send_what_one_of_them_does)
+{
+	static const char *const syncs[] = {"ps", "ps, servers: 2", "sfb", "ring"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct replayed replayed;
+		char system[64];
+
+		snprintf(system, sizeof(system), "sync: %s, accumulate: 3", syncs[s]);
+		replay(&replayed, system, s % 2 ? "" : "emulation: {payload_scale: 1%}");
+		const double compute_sec = forward_and_backward_sec(&replayed.made.program);
+
+		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made), "%s: %lu", syncs[s],
+			     (unsigned long)replayed.result.sent_bytes_per_node);
+		cr_expect_gt(compute_sec, 2 * replayed.loaded.costed.costs.compute_sec);
+		cr_expect_float_eq(replayed.result.parts.compute_sec, compute_sec, SAME_SUM_RATIO * compute_sec);
+		expect_whole(&replayed.result);
+		release(&replayed);
+	}
+}
+
 /* On loopback the network takes no time of its own, so the compute and the barrier are what an iteration cannot be
  * shorter than. */
 Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)

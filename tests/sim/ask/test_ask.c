@@ -575,6 +575,36 @@ Test(ask, the_largest_batch_that_fits_is_told)
 	free(made.text);
 }
 
+/* Equal micro-batches of 64 samples. They fit with the number that is told, and not with half of it. */
+Test(ask, an_accumulation_that_fits_is_told)
+{
+	const struct run made = run_program("psd-sim", "ask --estimate --system Ring --set job.memory=4GB " JOB,
+					    "| tr '\\n' ' ' | tr -s ' '");
+	static const char words[] = "With `accumulate: ";
+	const char *told = strstr(made.text, words);
+
+	cr_assert_not_null(told, "%s", made.text);
+	const unsigned n = (unsigned)strtoul(told + strlen(words), NULL, 10);
+	const unsigned batch = (unsigned)strtoul(strstr(told, "batches of ") + strlen("batches of "), NULL, 10);
+
+	cr_expect_geq(n, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		char arguments[256];
+
+		snprintf(arguments, sizeof(arguments),
+			 "ask --question memory --set job.memory=4GB --set systems.Ring.accumulate=2 --set "
+			 "model.batch_per_worker=%u --system Ring " JOB,
+			 i == 0 ? batch : 2 * batch);
+		const struct run other = run_program("psd-sim", arguments, "| tr '\\n' ' ' | tr -s ' '");
+
+		cr_expect(strstr(other.text, i == 0 ? "That fits 4 GB" : "That does not fit 4 GB"), "%u of %u: %s", n,
+			  batch, other.text);
+		cr_expect_null(strstr(other.text, words));
+		free(other.text);
+	}
+	free(made.text);
+}
+
 /* ---- below the table ---- */
 
 Test(ask, results_of_a_sweep_are_not_predicted_again)

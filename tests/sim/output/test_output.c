@@ -1083,7 +1083,7 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
 				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
 				   "rebuild apply collective barrier convert gather choose sum step pack repack unpack "
-				   "project fit expand measure clip\"},\"traceEvents\":[\n";
+				   "project fit expand measure clip accumulate\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
