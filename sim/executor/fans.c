@@ -55,14 +55,14 @@ static bool is_filled(const struct psd_fans *fans, unsigned link)
 /* ---- targets ---- */
 
 /* Makes room for more targets in an array of `rows` rows. */
-static bool widen(double **array, unsigned rows, uint32_t room, uint32_t new_room)
+static bool widen(void *of_array, unsigned rows, size_t entry_bytes, uint32_t room, uint32_t new_room)
 {
-	double *wide = calloc((size_t)rows * new_room + 1, sizeof(*wide));
+	char **array = of_array, *wide = calloc((size_t)rows * new_room + 1, entry_bytes);
 
 	if (!wide)
 		return false;
 	for (unsigned row = 0; row < rows && *array; row++)
-		memcpy(&wide[(size_t)row * new_room], &(*array)[(size_t)row * room], room * sizeof(*wide));
+		memcpy(&wide[row * new_room * entry_bytes], &(*array)[row * room * entry_bytes], room * entry_bytes);
 	free(*array);
 	*array = wide;
 	return true;
@@ -72,10 +72,10 @@ static bool widen_sums(struct psd_fan_sums *sums, const struct psd_host_classes 
 		       uint32_t new_room)
 {
 	for (unsigned r = 0; r < PSD_FAN_REACHES; r++)
-		if (!widen(&sums->all[r], 1, room, new_room) ||
-		    !widen(&sums->in_rack[r], classes->n_racks, room, new_room))
+		if (!widen(&sums->all[r], 1, sizeof(double), room, new_room) ||
+		    !widen(&sums->in_rack[r], classes->n_racks, sizeof(double), room, new_room))
 			return false;
-	return widen(&sums->on_node, classes->n_nodes, room, new_room);
+	return widen(&sums->on_node, classes->n_nodes, sizeof(double), room, new_room);
 }
 
 static void release_sums(struct psd_fan_sums *sums)
@@ -90,19 +90,15 @@ static void release_sums(struct psd_fan_sums *sums)
 static bool add_room(struct psd_fans *fans)
 {
 	const uint32_t room = fans->target_room, new_room = room > 0 ? 2 * room : 64;
-	struct psd_fan_targets *targets = realloc(fans->targets, new_room * sizeof(*targets));
+	const unsigned n_nodes = fans->classes->n_nodes, n_racks = fans->classes->n_racks;
 
-	if (!targets)
-		return false;
-	fans->targets = targets;
-	uint32_t *live = realloc(fans->live, new_room * sizeof(*live));
-
-	if (!live)
-		return false;
-	fans->live = live;
-	if (!widen(&fans->on_node, fans->classes->n_nodes, room, new_room) ||
-	    !widen(&fans->in_rack, fans->classes->n_racks, room, new_room) ||
-	    !widen(&fans->most_on_node, fans->classes->n_racks, room, new_room) ||
+	if (!widen(&fans->targets, 1, sizeof(*fans->targets), room, new_room) ||
+	    !widen(&fans->live, 1, sizeof(*fans->live), room, new_room) ||
+	    !widen(&fans->in_use, 1, sizeof(*fans->in_use), room, new_room) ||
+	    !widen(&fans->into_rack, n_racks, sizeof(*fans->into_rack), room, new_room) ||
+	    !widen(&fans->on_node, n_nodes, sizeof(double), room, new_room) ||
+	    !widen(&fans->in_rack, n_racks, sizeof(double), room, new_room) ||
+	    !widen(&fans->most_on_node, n_racks, sizeof(double), room, new_room) ||
 	    !widen_sums(&fans->open, fans->classes, room, new_room) ||
 	    !widen_sums(&fans->known, fans->classes, room, new_room))
 		return false;
@@ -353,13 +349,14 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	};
 	fans->links = calloc(fans->n_links, sizeof(*fans->links));
 	fans->n_of_class = calloc(classes->n, sizeof(*fans->n_of_class));
+	fans->n_into_rack = calloc(classes->n_racks, sizeof(*fans->n_into_rack));
 	fans->first_of_sender = malloc(n_senders(fans) * sizeof(*fans->first_of_sender));
 	fans->behind = calloc((size_t)fans->n_words * n_senders(fans), sizeof(*fans->behind));
 	fans->cut = calloc((size_t)fans->n_words * PSD_FAN_REACHES + fans->n_words, sizeof(*fans->cut));
 	fans->heap = calloc(fans->n_links, sizeof(*fans->heap));
 	fans->tied = calloc(fans->n_links, sizeof(*fans->tied));
-	if (!fans->heap || !fans->tied || !fans->links || !fans->n_of_class || !fans->first_of_sender ||
-	    !fans->behind || !fans->cut)
+	if (!fans->heap || !fans->tied || !fans->links || !fans->n_of_class || !fans->n_into_rack ||
+	    !fans->first_of_sender || !fans->behind || !fans->cut)
 		return false;
 	for (unsigned node = 0; node < classes->n_nodes; node++)
 		fans->links[node].is_watched = true;
@@ -391,6 +388,8 @@ void psd_fans_release(struct psd_fans *fans)
 	free(fans->n_of_class);
 	free(fans->links);
 	free(fans->in_use);
+	free(fans->into_rack);
+	free(fans->n_into_rack);
 	free(fans->live);
 	free(fans->heap);
 	free(fans->tied);
@@ -546,8 +545,8 @@ static void sum_into_node(const struct psd_fans *fans, unsigned node, double *n_
 		     *known_far = &fans->known.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)],
 		     *known_here = &fans->known.on_node[at_node(fans, node, 0)];
 
-	for (uint32_t i = 0; i < fans->n_in_use; i++) {
-		const uint32_t t = fans->in_use[i];
+	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
+		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 
 		*n_open += here[t] * (fans->open.all[PSD_FAN_BEYOND][t] - open_far[t] + (open_near[t] - open_here[t]));
 		*known +=
@@ -562,8 +561,8 @@ static void sum_into_rack(const struct psd_fans *fans, unsigned rack, double *n_
 	const double *open = &fans->open.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)],
 		     *of_known = &fans->known.in_rack[PSD_FAN_BEYOND][at_rack(fans, rack, 0)];
 
-	for (uint32_t i = 0; i < fans->n_in_use; i++) {
-		const uint32_t t = fans->in_use[i];
+	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
+		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 
 		*n_open += here[t] * (fans->open.all[PSD_FAN_BEYOND][t] - open[t]);
 		*known += here[t] * (fans->known.all[PSD_FAN_BEYOND][t] - of_known[t]);
@@ -696,24 +695,23 @@ static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rat
 
 /* ---- filling ---- */
 
-static bool use(struct psd_fans *fans, uint32_t index)
+/* Adds targets to those in use, unless they are. */
+static void use(struct psd_fans *fans, uint32_t index)
 {
 	for (uint32_t i = 0; i < fans->n_in_use; i++)
 		if (fans->in_use[i] == index)
-			return true;
-	uint32_t *grown = psd_grown(fans->in_use, fans->n_in_use, &fans->in_use_room, sizeof(*grown));
-
-	if (!grown)
-		return false;
-	fans->in_use = grown;
-	grown[fans->n_in_use++] = index;
-	return true;
+			return;
+	fans->in_use[fans->n_in_use++] = index;
+	for (unsigned r = 0; r < fans->classes->n_racks; r++)
+		if (fans->in_rack[at_rack(fans, r, index)] > 0.0)
+			fans->into_rack[at_rack(fans, r, fans->n_into_rack[r]++)] = index;
 }
 
 /* Lists the targets that have bundles, and forgets those that are not kept and have none. */
-static bool use_all(struct psd_fans *fans)
+static void use_all(struct psd_fans *fans)
 {
 	fans->n_in_use = 0;
+	memset(fans->n_into_rack, 0, fans->classes->n_racks * sizeof(*fans->n_into_rack));
 	for (uint32_t i = 0; i < fans->n_live;) {
 		const uint32_t index = fans->live[i];
 		const struct psd_fan_targets *targets = &fans->targets[index];
@@ -723,11 +721,10 @@ static bool use_all(struct psd_fans *fans)
 			fans->live[fans->n_live] = index;
 			continue;
 		}
-		if (targets->n_bundles > 0 && !use(fans, index))
-			return false;
+		if (targets->n_bundles > 0)
+			use(fans, index);
 		i++;
 	}
-	return true;
 }
 
 /* Removes bundles without fans, and lists the others anew. */
@@ -750,11 +747,10 @@ static void remove_empty(struct psd_fans *fans)
 }
 
 /* Makes all rates unknown, and sums up the hosts of each set of targets. */
-static bool open_all(struct psd_fans *fans)
+static void open_all(struct psd_fans *fans)
 {
 	remove_empty(fans);
-	if (!use_all(fans))
-		return false;
+	use_all(fans);
 	for (unsigned l = 0; l < fans->n_links; l++)
 		fans->links[l].n_open = fans->links[l].known = 0.0;
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
@@ -770,7 +766,6 @@ static bool open_all(struct psd_fans *fans)
 		if (isfinite(fans->links[l].share))
 			push(fans, l);
 	}
-	return true;
 }
 
 /* Gives the rate to all open bundles of a sender, at all reaches or only beyond. Parts of divided bundles have one
@@ -826,7 +821,10 @@ static bool find_part(struct psd_fans *fans, uint32_t index, enum psd_fan_reach 
 
 	for (unsigned w = 0; w < fans->n_words; w++)
 		bits[w] = fans->targets[index].bits[w] & (is_inside ? cut[w] : ~cut[w]);
-	return add_targets(fans, bits, part) && use(fans, *part);
+	if (!add_targets(fans, bits, part))
+		return false;
+	use(fans, *part);
+	return true;
 }
 
 /* Finds both parts of some targets; a part without targets is `none`. False: out of memory. */
@@ -998,8 +996,8 @@ static void find_most(struct psd_fans *fans, unsigned rack)
 	up->most = down->most = 0.0;
 	for (uint32_t b = fans->first_of_sender[fans->classes->n_nodes + rack]; b != none; b = fans->bundles[b].next)
 		up->most = fmax(up->most, fans->bundles[b].rate);
-	for (uint32_t i = 0; i < fans->n_in_use; i++) {
-		const uint32_t t = fans->in_use[i];
+	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
+		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 		const size_t at = at_rack(fans, rack, t);
 
 		down->most += fans->most_on_node[at] *
@@ -1043,7 +1041,8 @@ static bool watch(struct psd_fans *fans, bool *is_done)
 static bool fill_all(struct psd_fans *fans)
 {
 	for (bool is_done = false; !is_done;) {
-		if (!open_all(fans) || !fill(fans) || !watch(fans, &is_done))
+		open_all(fans);
+		if (!fill(fans) || !watch(fans, &is_done))
 			return false;
 		for (uint32_t b = 0; b < fans->n_bundles; b++)
 			clear_known(fans, &fans->bundles[b]);

@@ -109,7 +109,9 @@ struct psd_fans {
 	unsigned n_heap;
 	unsigned *tied;	  /* scratch memory: links */
 	uint32_t *in_use; /* scratch memory: indices of targets that have bundles */
-	uint32_t n_in_use, in_use_room;
+	uint32_t n_in_use;
+	/* scratch memory: those in use that have targets in a rack of each class, shape (racks, target_room) */
+	uint32_t *into_rack, *n_into_rack;
 	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
 	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
