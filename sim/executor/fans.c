@@ -126,7 +126,7 @@ static void set_bits(struct psd_fans *fans, uint32_t index, const uint64_t *bits
 		fans->on_node[at_node(fans, n, index)] = 0.0;
 	for (unsigned r = 0; r < classes->n_racks; r++)
 		fans->in_rack[at_rack(fans, r, index)] = fans->most_on_node[at_rack(fans, r, index)] = 0.0;
-	*targets = (struct psd_fan_targets){.bits = targets->bits, .hash = hash};
+	*targets = (struct psd_fan_targets){.bits = targets->bits, .hash = hash, .first = none};
 	for (unsigned c = 0; c < classes->n; c++) {
 		const struct psd_host_kind *kind = &classes->of[c];
 
@@ -234,6 +234,8 @@ static void list_bundle(struct psd_fans *fans, uint32_t index)
 
 	bundle->next = fans->first_of_sender[bundle->sender];
 	fans->first_of_sender[bundle->sender] = index;
+	bundle->next_alike = fans->targets[bundle->targets].first;
+	fans->targets[bundle->targets].first = index;
 }
 
 /* Finds or adds the bundle of a sender, and sets its index. False: out of memory. */
@@ -257,7 +259,6 @@ static bool find_bundle(struct psd_fans *fans, const struct psd_fan_bundle *want
 		.end_bytes = INFINITY,
 		.first = none,
 	};
-	fans->targets[wanted->targets].n_bundles++;
 	list_bundle(fans, *index);
 	return true;
 }
@@ -351,6 +352,8 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	fans->n_of_class = calloc(classes->n, sizeof(*fans->n_of_class));
 	fans->n_into_rack = calloc(classes->n_racks, sizeof(*fans->n_into_rack));
 	fans->first_of_sender = malloc(n_senders(fans) * sizeof(*fans->first_of_sender));
+	fans->first_of_rack = malloc(classes->n_racks * sizeof(*fans->first_of_rack));
+	fans->next_of_rack = malloc(classes->n_nodes * sizeof(*fans->next_of_rack));
 	fans->behind = calloc((size_t)fans->n_words * n_senders(fans), sizeof(*fans->behind));
 	fans->cut = calloc((size_t)fans->n_words * PSD_FAN_REACHES + fans->n_words, sizeof(*fans->cut));
 	fans->heap = calloc(fans->n_links, sizeof(*fans->heap));
@@ -358,10 +361,15 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	if (!fans->heap || !fans->tied || !fans->links || !fans->n_of_class || !fans->n_into_rack ||
 	    !fans->first_of_sender || !fans->behind || !fans->cut)
 		return false;
-	for (unsigned node = 0; node < classes->n_nodes; node++)
-		fans->links[node].is_watched = true;
 	for (unsigned s = 0; s < n_senders(fans); s++)
 		fans->first_of_sender[s] = none;
+	for (unsigned rack = 0; rack < classes->n_racks; rack++)
+		fans->first_of_rack[rack] = none;
+	for (unsigned node = 0; node < classes->n_nodes; node++) {
+		fans->links[node].is_watched = true;
+		fans->next_of_rack[node] = fans->first_of_rack[classes->rack_of_node[node]];
+		fans->first_of_rack[classes->rack_of_node[node]] = node;
+	}
 	for (unsigned c = 0; c < classes->n; c++) {
 		const unsigned node = classes->of[c].node, rack = classes->n_nodes + classes->of[c].rack;
 
@@ -385,6 +393,8 @@ void psd_fans_release(struct psd_fans *fans)
 	free(fans->ended);
 	free(fans->bundles);
 	free(fans->first_of_sender);
+	free(fans->first_of_rack);
+	free(fans->next_of_rack);
 	free(fans->n_of_class);
 	free(fans->links);
 	free(fans->in_use);
@@ -470,8 +480,11 @@ static double time_of(const struct psd_fans *fans, const struct psd_fan_bundle *
 static void find_next(struct psd_fans *fans)
 {
 	fans->next_sec = INFINITY;
-	for (uint32_t b = 0; b < fans->n_bundles; b++)
-		fans->next_sec = fmin(fans->next_sec, time_of(fans, &fans->bundles[b], fans->bundles[b].end_bytes));
+	for (uint32_t b = 0; b < fans->n_bundles; b++) {
+		const double end_sec = time_of(fans, &fans->bundles[b], fans->bundles[b].end_bytes);
+
+		fans->next_sec = end_sec < fans->next_sec ? end_sec : fans->next_sec;
+	}
 }
 
 bool psd_fans_are_due(const struct psd_fans *fans, double now_sec)
@@ -666,31 +679,34 @@ static void clear_known(const struct psd_fans *fans, const struct psd_fan_bundle
 		fans->known.on_node[at_node(fans, bundle->sender, bundle->targets)] = 0.0;
 }
 
-/* Adds the flows of a bundle to sums and to its senders' links, or with factor -1 takes them back. */
-static void add(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double factor)
+/* Adds the flows of a bundle to sums and to its senders' links: as flows whose rate is not known, n_open times, and as
+ * flows with a rate. */
+static void add(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double n_open, double rate)
 {
-	const bool is_open = bundle->rate < 0.0;
-	const double n_open = is_open ? factor * bundle->n_targets : 0.0;
-	const double known = is_open ? 0.0 : factor * bundle->rate * bundle->n_targets;
-
-	add_to(fans, is_open ? &fans->open : &fans->known, bundle, is_open ? factor : factor * bundle->rate);
+	add_to(fans, &fans->open, bundle, n_open);
+	add_to(fans, &fans->known, bundle, rate);
 	if (bundle->sender < fans->classes->n_nodes) {
-		fans->links[bundle->sender].n_open += n_open * bundle->n_on_node;
-		fans->links[bundle->sender].known += known * bundle->n_on_node;
+		fans->links[bundle->sender].n_open += n_open * bundle->n_on_node * bundle->n_targets;
+		fans->links[bundle->sender].known += rate * bundle->n_on_node * bundle->n_targets;
 	}
 	if (bundle->reach == PSD_FAN_BEYOND) {
 		struct psd_fan_link *up = &fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack];
 
-		up->n_open += n_open * bundle->n_in_rack;
-		up->known += known * bundle->n_in_rack;
+		up->n_open += n_open * bundle->n_in_rack * bundle->n_targets;
+		up->known += rate * bundle->n_in_rack * bundle->n_targets;
 	}
+}
+
+/* Adds the flows of a bundle as they are, or with factor -1 takes them back. */
+static void add_present(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double factor)
+{
+	add(fans, bundle, bundle->rate < 0.0 ? factor : 0.0, bundle->rate < 0.0 ? 0.0 : factor * bundle->rate);
 }
 
 static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rate)
 {
-	add(fans, bundle, -1.0);
 	bundle->rate = rate;
-	add(fans, bundle, 1.0);
+	add(fans, bundle, -1.0, rate);
 }
 
 /* ---- filling ---- */
@@ -698,9 +714,9 @@ static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rat
 /* Adds targets to those in use, unless they are. */
 static void use(struct psd_fans *fans, uint32_t index)
 {
-	for (uint32_t i = 0; i < fans->n_in_use; i++)
-		if (fans->in_use[i] == index)
-			return;
+	if (fans->targets[index].used_at == fans->n_opened)
+		return;
+	fans->targets[index].used_at = fans->n_opened;
 	fans->in_use[fans->n_in_use++] = index;
 	for (unsigned r = 0; r < fans->classes->n_racks; r++)
 		if (fans->in_rack[at_rack(fans, r, index)] > 0.0)
@@ -711,17 +727,18 @@ static void use(struct psd_fans *fans, uint32_t index)
 static void use_all(struct psd_fans *fans)
 {
 	fans->n_in_use = 0;
+	fans->n_opened++;
 	memset(fans->n_into_rack, 0, fans->classes->n_racks * sizeof(*fans->n_into_rack));
 	for (uint32_t i = 0; i < fans->n_live;) {
 		const uint32_t index = fans->live[i];
 		const struct psd_fan_targets *targets = &fans->targets[index];
 
-		if (targets->n_bundles == 0 && !targets->is_kept) {
+		if (targets->first == none && !targets->is_kept) {
 			fans->live[i] = fans->live[--fans->n_live];
 			fans->live[fans->n_live] = index;
 			continue;
 		}
-		if (targets->n_bundles > 0)
+		if (targets->first != none)
 			use(fans, index);
 		i++;
 	}
@@ -734,11 +751,11 @@ static void remove_empty(struct psd_fans *fans)
 
 	for (unsigned s = 0; s < n_senders(fans); s++)
 		fans->first_of_sender[s] = none;
+	for (uint32_t i = 0; i < fans->n_live; i++)
+		fans->targets[fans->live[i]].first = none;
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
-		if (fans->bundles[b].first == none) {
-			fans->targets[fans->bundles[b].targets].n_bundles--;
+		if (fans->bundles[b].first == none)
 			continue;
-		}
 		if (b != n_kept)
 			fans->bundles[n_kept] = fans->bundles[b];
 		list_bundle(fans, n_kept++);
@@ -755,7 +772,7 @@ static void open_all(struct psd_fans *fans)
 		fans->links[l].n_open = fans->links[l].known = 0.0;
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
 		fans->bundles[b].rate = -1.0;
-		add(fans, &fans->bundles[b], 1.0);
+		add(fans, &fans->bundles[b], 1.0, 0.0);
 	}
 	fans->version++;
 	fans->n_heap = 0;
@@ -788,9 +805,9 @@ static void fix_senders(struct psd_fans *fans, unsigned link, double rate)
 	fix_sender(fans, link, link >= n_nodes, rate);
 	if (link < n_nodes)
 		fans->links[link].cut_at = fans->n_solved;
-	for (unsigned n = 0; n < n_nodes && link >= n_nodes; n++)
-		if (fans->classes->rack_of_node[n] == link - n_nodes)
-			fix_sender(fans, n, true, rate);
+	for (uint32_t n = link < n_nodes ? none : fans->first_of_rack[link - n_nodes]; n != none;
+	     n = fans->next_of_rack[n])
+		fix_sender(fans, n, true, rate);
 }
 
 /* Finds the targets behind receivers' links that are bottlenecks, at each reach. */
@@ -827,25 +844,26 @@ static bool find_part(struct psd_fans *fans, uint32_t index, enum psd_fan_reach 
 	return true;
 }
 
-/* Finds both parts of some targets; a part without targets is `none`. False: out of memory. */
-static bool divide(struct psd_fans *fans, uint32_t index, enum psd_fan_reach reach)
+/* True if some targets have a part inside the cut, or outside of it. */
+static bool has_part(const struct psd_fans *fans, uint32_t index, enum psd_fan_reach reach, bool is_inside)
 {
-	uint64_t in = 0, out = 0;
-	uint32_t inside = index, outside = index;
+	const uint64_t *bits = fans->targets[index].bits, *cut = &fans->cut[reach * fans->n_words];
+	uint64_t part = 0;
 
-	if (fans->targets[index].cut_at[reach] == fans->version)
-		return true;
-	for (unsigned w = 0; w < fans->n_words; w++) {
-		in |= fans->targets[index].bits[w] & fans->cut[reach * fans->n_words + w];
-		out |= fans->targets[index].bits[w] & ~fans->cut[reach * fans->n_words + w];
-	}
-	if (in && out &&
-	    (!find_part(fans, index, reach, true, &inside) || !find_part(fans, index, reach, false, &outside)))
-		return false;
-	fans->targets[index].inside[reach] = in ? inside : none;
-	fans->targets[index].outside[reach] = out ? outside : none;
-	fans->targets[index].cut_at[reach] = fans->version;
-	return true;
+	for (unsigned w = 0; w < fans->n_words; w++)
+		part |= bits[w] & (is_inside ? cut[w] : ~cut[w]);
+	return part != 0;
+}
+
+/* Finds both parts of some targets; a part without targets is `none`. False: out of memory. */
+static bool divide(struct psd_fans *fans, uint32_t index, enum psd_fan_reach reach, uint32_t *inside, uint32_t *outside)
+{
+	const bool has_inside = has_part(fans, index, reach, true), has_outside = has_part(fans, index, reach, false);
+
+	*inside = has_inside ? index : none;
+	*outside = has_outside ? index : none;
+	return !has_inside || !has_outside ||
+	       (find_part(fans, index, reach, true, inside) && find_part(fans, index, reach, false, outside));
 }
 
 /* Finds or adds the bundle of the same senders with other targets. False: out of memory. */
@@ -864,9 +882,9 @@ static bool find_beside(struct psd_fans *fans, uint32_t b, uint32_t targets, uin
 /* Moves all fans of a bundle whose rate is not known to the bundles of two parts of its targets. */
 static bool move(struct psd_fans *fans, uint32_t b, uint32_t inside, uint32_t outside)
 {
-	add(fans, &fans->bundles[b], -1.0);
-	add(fans, &fans->bundles[inside], -1.0);
-	add(fans, &fans->bundles[outside], -1.0);
+	add_present(fans, &fans->bundles[b], -1.0);
+	add_present(fans, &fans->bundles[inside], -1.0);
+	add_present(fans, &fans->bundles[outside], -1.0);
 	for (uint32_t f = empty(fans, &fans->bundles[b]), next; f != none; f = next) {
 		uint32_t part;
 
@@ -877,8 +895,8 @@ static bool move(struct psd_fans *fans, uint32_t b, uint32_t inside, uint32_t ou
 		join(fans, f, outside);
 	}
 	fans->bundles[b].rate = 0.0;
-	add(fans, &fans->bundles[inside], 1.0);
-	add(fans, &fans->bundles[outside], 1.0);
+	add_present(fans, &fans->bundles[inside], 1.0);
+	add_present(fans, &fans->bundles[outside], 1.0);
 	return true;
 }
 
@@ -888,18 +906,11 @@ static bool has_targets(const struct psd_fans *fans, const struct psd_fan_bundle
 }
 
 /* Fixes the flows of a bundle that pass the cut. If others do not, they get a bundle of their own. */
-static bool cut_bundle(struct psd_fans *fans, uint32_t b, double rate)
+static bool cut_bundle(struct psd_fans *fans, uint32_t b, uint32_t inside, uint32_t outside, double rate)
 {
-	const struct psd_fan_bundle *bundle = &fans->bundles[b];
-	uint32_t inside, outside;
-
-	if (!divide(fans, bundle->targets, bundle->reach))
-		return false;
-	inside = fans->targets[bundle->targets].inside[bundle->reach];
-	outside = fans->targets[bundle->targets].outside[bundle->reach];
-	if (!has_targets(fans, bundle, inside))
+	if (!has_targets(fans, &fans->bundles[b], inside))
 		return true;
-	if (!has_targets(fans, bundle, outside))
+	if (!has_targets(fans, &fans->bundles[b], outside))
 		inside = b;
 	else if (!find_beside(fans, b, inside, &inside) || !find_beside(fans, b, outside, &outside) ||
 		 !move(fans, b, inside, outside))
@@ -909,14 +920,34 @@ static bool cut_bundle(struct psd_fans *fans, uint32_t b, double rate)
 	return true;
 }
 
+/* Fixes the flows to some targets that pass the cut. */
+static bool cut_targets(struct psd_fans *fans, uint32_t index, double rate)
+{
+	uint32_t inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
+	bool is_divided[PSD_FAN_REACHES] = {false};
+
+	for (uint32_t b = fans->targets[index].first; b != none; b = fans->bundles[b].next_alike) {
+		const enum psd_fan_reach r = fans->bundles[b].reach;
+
+		if (fans->bundles[b].rate >= 0.0)
+			continue;
+		if (!is_divided[r] && !divide(fans, index, r, &inside[r], &outside[r]))
+			return false;
+		is_divided[r] = true;
+		if (!cut_bundle(fans, b, inside[r], outside[r], rate))
+			return false;
+	}
+	return true;
+}
+
 /* Fixes the flows whose receivers' links are bottlenecks. */
 static bool fix_receivers(struct psd_fans *fans, double rate)
 {
-	const uint32_t n_bundles = fans->n_bundles;
+	const uint32_t n_in_use = fans->n_in_use;
 
 	find_cut(fans, rate);
-	for (uint32_t b = 0; b < n_bundles; b++)
-		if (fans->bundles[b].rate < 0.0 && !cut_bundle(fans, b, rate))
+	for (uint32_t i = 0; i < n_in_use; i++)
+		if (has_part(fans, fans->in_use[i], PSD_FAN_BEYOND, true) && !cut_targets(fans, fans->in_use[i], rate))
 			return false;
 	return true;
 }
@@ -980,8 +1011,9 @@ static bool ignore_idle(struct psd_fans *fans)
 	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
 		if (fans->n_solved - in[node].cut_at > most_idle)
 			in[node].is_watched = false;
-		if (fans->n_solved - fans->links[node].cut_at > most_idle && up_of_node(fans, node)->rate > 0.0 &&
-		    !has_near(fans, node) && !may_fill(fans, node) && !set_watched(fans, node, false))
+		if (fans->links[node].is_watched && fans->n_solved - fans->links[node].cut_at > most_idle &&
+		    up_of_node(fans, node)->rate > 0.0 && !has_near(fans, node) && !may_fill(fans, node) &&
+		    !set_watched(fans, node, false))
 			return false;
 	}
 	return true;
@@ -995,7 +1027,7 @@ static void find_most(struct psd_fans *fans, unsigned rack)
 
 	up->most = down->most = 0.0;
 	for (uint32_t b = fans->first_of_sender[fans->classes->n_nodes + rack]; b != none; b = fans->bundles[b].next)
-		up->most = fmax(up->most, fans->bundles[b].rate);
+		up->most = fans->bundles[b].rate > up->most ? fans->bundles[b].rate : up->most;
 	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
 		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 		const size_t at = at_rack(fans, rack, t);

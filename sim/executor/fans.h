@@ -18,14 +18,12 @@ enum psd_fan_reach {
 
 /* Set of classes of hosts. */
 struct psd_fan_targets {
-	uint64_t *bits;	    /* one bit for each class of hosts */
-	uint64_t hash;	    /* hash value of the bits */
-	double n;	    /* number of all targets */
-	unsigned n_bundles; /* number of bundles with these targets */
-	bool is_kept;	    /* kept without bundles */
-	/* scratch memory: parts inside and outside of the cut at psd_fans.version `cut_at` */
-	uint32_t inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
-	uint64_t cut_at[PSD_FAN_REACHES];
+	uint64_t *bits;	  /* one bit for each class of hosts */
+	uint64_t hash;	  /* hash value of the bits */
+	double n;	  /* number of all targets */
+	uint32_t first;	  /* index of the first bundle with these targets */
+	bool is_kept;	  /* kept without bundles */
+	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were in use last */
 };
 
 /* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. All
@@ -56,12 +54,12 @@ struct psd_fan_bundle {
 	enum psd_fan_reach reach;
 	double n_targets; /* number of targets of each sender */
 	double n_hosts, n_in_rack,
-		n_on_node; /* number of senders: all, in one rack, and on one node if sender is a node */
-	double rate;	   /* bytes per second of each flow; below 0: not known yet */
-	double sent_bytes; /* bytes that each flow has sent since the bundle began */
-	double end_bytes;  /* value of sent_bytes at which the first fan ends */
-	uint32_t first;	   /* index of the first fan of the list */
-	uint32_t next;	   /* index of the sender's next bundle */
+		n_on_node;	   /* number of senders: all, in one rack, and on one node if sender is a node */
+	double rate;		   /* bytes per second of each flow; below 0: not known yet */
+	double sent_bytes;	   /* bytes that each flow has sent since the bundle began */
+	double end_bytes;	   /* value of sent_bytes at which the first fan ends */
+	uint32_t first;		   /* index of the first fan of the list */
+	uint32_t next, next_alike; /* indices of the next bundle of the sender, and of the next with these targets */
 };
 
 /* Class of links. */
@@ -101,7 +99,8 @@ struct psd_fans {
 	uint32_t *first_of_sender; /* index of the first bundle of each class of nodes, and then of racks */
 	struct psd_fan *ended;	   /* fans that have ended; those from next_ended on were not taken yet */
 	uint32_t n_ended, next_ended, ended_room;
-	unsigned *n_of_class; /* number of fans of each class of senders that have not been taken */
+	uint32_t *first_of_rack, *next_of_rack; /* classes of nodes in racks of each class, as lists */
+	unsigned *n_of_class;			/* number of fans of each class of senders that have not been taken */
 	/* links: out of nodes, up from racks, into nodes, down to racks; the number of each kind is that of classes */
 	struct psd_fan_link *links;
 	unsigned n_links;
@@ -115,7 +114,7 @@ struct psd_fans {
 	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
 	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
-	uint64_t n_solved;
+	uint64_t n_solved, n_opened;
 	uint64_t n_begun;
 	uint64_t n_visits; /* a measure of the time spent */
 	double now_sec;	   /* time of the last psd_fans_solve() */
