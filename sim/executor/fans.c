@@ -9,7 +9,9 @@
 static const double simgrid_precision_sec = 1e-9; /* SimGrid ends flows together that end in this time */
 static const double tie = 1.0 + 1e-11;		  /* shares that differ by less are equal */
 
-static const uint64_t most_idle = 8;	 /* times without being a bottleneck after which a link is not watched */
+static const double alike = 1.0 + 1e-9; /* rates that differ by less may change together */
+
+static const uint64_t most_idle = 1;	 /* times without being a bottleneck after which a link is not watched */
 static const uint32_t none = UINT32_MAX; /* end of a list */
 
 /* ---- links ---- */
@@ -336,6 +338,55 @@ static bool set_watched(struct psd_fans *fans, unsigned node, bool is_watched)
 	return true;
 }
 
+/* ---- sums ---- */
+
+static void add_to(const struct psd_fans *fans, const struct psd_fan_sums *sums, const struct psd_fan_bundle *bundle,
+		   double factor)
+{
+	sums->all[bundle->reach][bundle->targets] += factor * bundle->n_hosts;
+	sums->in_rack[bundle->reach][at_rack(fans, bundle->rack, bundle->targets)] += factor * bundle->n_in_rack;
+	if (bundle->reach == PSD_FAN_IN_RACK)
+		sums->on_node[at_node(fans, bundle->sender, bundle->targets)] += factor * bundle->n_on_node;
+}
+
+static void clear(const struct psd_fans *fans, const struct psd_fan_sums *sums, const struct psd_fan_bundle *bundle)
+{
+	sums->all[bundle->reach][bundle->targets] = 0.0;
+	sums->in_rack[bundle->reach][at_rack(fans, bundle->rack, bundle->targets)] = 0.0;
+	if (bundle->reach == PSD_FAN_IN_RACK)
+		sums->on_node[at_node(fans, bundle->sender, bundle->targets)] = 0.0;
+}
+
+/* Adds the flows of a bundle to sums and to its senders' links: as flows whose rate is not known, n_open times, and as
+ * flows with a rate. */
+static void add(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double n_open, double rate)
+{
+	add_to(fans, &fans->open, bundle, n_open);
+	add_to(fans, &fans->known, bundle, rate);
+	if (bundle->sender < fans->classes->n_nodes) {
+		fans->links[bundle->sender].n_open += n_open * bundle->n_on_node * bundle->n_targets;
+		fans->links[bundle->sender].known += rate * bundle->n_on_node * bundle->n_targets;
+	}
+	if (bundle->reach == PSD_FAN_BEYOND) {
+		struct psd_fan_link *up = &fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack];
+
+		up->n_open += n_open * bundle->n_in_rack * bundle->n_targets;
+		up->known += rate * bundle->n_in_rack * bundle->n_targets;
+	}
+}
+
+/* Adds the flows of a bundle as they are, or with factor -1 takes them back. */
+static void add_present(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double factor)
+{
+	add(fans, bundle, bundle->rate < 0.0 ? factor : 0.0, bundle->rate < 0.0 ? 0.0 : factor * bundle->rate);
+}
+
+static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rate)
+{
+	bundle->rate = rate;
+	add(fans, bundle, -1.0, rate);
+}
+
 /* ---- fans ---- */
 
 bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes)
@@ -345,6 +396,7 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 		.n_words = (classes->n + 63) / 64,
 		.n_links = 2 * (classes->n_nodes + classes->n_racks),
 		.next_sec = INFINITY,
+		.changed_rate = INFINITY,
 		.begun = none,
 		.unused = none,
 	};
@@ -504,6 +556,7 @@ static void end_in(struct psd_fans *fans, struct psd_fan_bundle *bundle, double 
 {
 	uint32_t *link = &bundle->first;
 
+	add_present(fans, bundle, -1.0);
 	bundle->end_bytes = INFINITY;
 	while (*link != none) {
 		const uint32_t f = *link;
@@ -515,21 +568,23 @@ static void end_in(struct psd_fans *fans, struct psd_fan_bundle *bundle, double 
 			continue;
 		}
 		fans->ended[fans->n_ended++] = *fan;
+		fans->changed_rate = fmin(fans->changed_rate, bundle->rate);
 		count_senders(fans, bundle, fan->from, -1.0);
 		fans->links[fans->classes->of[fan->from].node].n_flows -= flows_beyond(fans, fan);
 		*link = fan->next;
 		fan->next = fans->unused;
 		fans->unused = f;
 	}
+	add_present(fans, bundle, 1.0);
 }
 
 static void end_due(struct psd_fans *fans, double now_sec)
 {
 	fans->n_ended = fans->next_ended = 0;
+	fans->next_sec = INFINITY;
 	for (uint32_t b = 0; b < fans->n_bundles; b++)
 		if (time_of(fans, &fans->bundles[b], fans->bundles[b].end_bytes) - now_sec < simgrid_precision_sec)
 			end_in(fans, &fans->bundles[b], now_sec);
-	find_next(fans);
 	qsort(fans->ended, fans->n_ended, sizeof(*fans->ended), compare);
 }
 
@@ -660,55 +715,6 @@ static bool find_smallest(struct psd_fans *fans)
 	return false;
 }
 
-/* ---- sums ---- */
-
-static void add_to(const struct psd_fans *fans, const struct psd_fan_sums *sums, const struct psd_fan_bundle *bundle,
-		   double factor)
-{
-	sums->all[bundle->reach][bundle->targets] += factor * bundle->n_hosts;
-	sums->in_rack[bundle->reach][at_rack(fans, bundle->rack, bundle->targets)] += factor * bundle->n_in_rack;
-	if (bundle->reach == PSD_FAN_IN_RACK)
-		sums->on_node[at_node(fans, bundle->sender, bundle->targets)] += factor * bundle->n_on_node;
-}
-
-static void clear_known(const struct psd_fans *fans, const struct psd_fan_bundle *bundle)
-{
-	fans->known.all[bundle->reach][bundle->targets] = 0.0;
-	fans->known.in_rack[bundle->reach][at_rack(fans, bundle->rack, bundle->targets)] = 0.0;
-	if (bundle->reach == PSD_FAN_IN_RACK)
-		fans->known.on_node[at_node(fans, bundle->sender, bundle->targets)] = 0.0;
-}
-
-/* Adds the flows of a bundle to sums and to its senders' links: as flows whose rate is not known, n_open times, and as
- * flows with a rate. */
-static void add(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double n_open, double rate)
-{
-	add_to(fans, &fans->open, bundle, n_open);
-	add_to(fans, &fans->known, bundle, rate);
-	if (bundle->sender < fans->classes->n_nodes) {
-		fans->links[bundle->sender].n_open += n_open * bundle->n_on_node * bundle->n_targets;
-		fans->links[bundle->sender].known += rate * bundle->n_on_node * bundle->n_targets;
-	}
-	if (bundle->reach == PSD_FAN_BEYOND) {
-		struct psd_fan_link *up = &fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack];
-
-		up->n_open += n_open * bundle->n_in_rack * bundle->n_targets;
-		up->known += rate * bundle->n_in_rack * bundle->n_targets;
-	}
-}
-
-/* Adds the flows of a bundle as they are, or with factor -1 takes them back. */
-static void add_present(struct psd_fans *fans, const struct psd_fan_bundle *bundle, double factor)
-{
-	add(fans, bundle, bundle->rate < 0.0 ? factor : 0.0, bundle->rate < 0.0 ? 0.0 : factor * bundle->rate);
-}
-
-static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rate)
-{
-	bundle->rate = rate;
-	add(fans, bundle, -1.0, rate);
-}
-
 /* ---- filling ---- */
 
 /* Adds targets to those in use, unless they are. */
@@ -766,6 +772,10 @@ static void remove_empty(struct psd_fans *fans)
 /* Makes all rates unknown, and sums up the hosts of each set of targets. */
 static void open_all(struct psd_fans *fans)
 {
+	for (uint32_t b = 0; b < fans->n_bundles; b++) {
+		clear(fans, &fans->open, &fans->bundles[b]);
+		clear(fans, &fans->known, &fans->bundles[b]);
+	}
 	remove_empty(fans);
 	use_all(fans);
 	for (unsigned l = 0; l < fans->n_links; l++)
@@ -774,6 +784,25 @@ static void open_all(struct psd_fans *fans)
 		fans->bundles[b].rate = -1.0;
 		add(fans, &fans->bundles[b], 1.0, 0.0);
 	}
+}
+
+/* Makes the rates unknown that may change after flows have ended. Smaller rates than theirs stay, for no link of these
+ * flows was a bottleneck as long as all flows had such rates. */
+static void open_changed(struct psd_fans *fans)
+{
+	for (uint32_t b = 0; b < fans->n_bundles; b++) {
+		struct psd_fan_bundle *bundle = &fans->bundles[b];
+
+		if (bundle->rate * alike < fans->changed_rate)
+			continue;
+		add(fans, bundle, 1.0, -bundle->rate);
+		bundle->rate = -1.0;
+	}
+}
+
+/* Lists all links that have flows whose rate is not known. */
+static void find_open_links(struct psd_fans *fans)
+{
 	fans->version++;
 	fans->n_heap = 0;
 	for (unsigned l = 0; l < fans->n_links; l++) {
@@ -804,7 +833,7 @@ static void fix_senders(struct psd_fans *fans, unsigned link, double rate)
 
 	fix_sender(fans, link, link >= n_nodes, rate);
 	if (link < n_nodes)
-		fans->links[link].cut_at = fans->n_solved;
+		fans->links[link].cut_at = fans->n_opened;
 	for (uint32_t n = link < n_nodes ? none : fans->first_of_rack[link - n_nodes]; n != none;
 	     n = fans->next_of_rack[n])
 		fix_sender(fans, n, true, rate);
@@ -822,7 +851,7 @@ static void find_cut(struct psd_fans *fans, double rate)
 
 		if (!is_filled(fans, l) || link->at != fans->version || link->share > rate * tie)
 			continue;
-		link->cut_at = fans->n_solved;
+		link->cut_at = fans->n_opened;
 		for (unsigned w = 0; w < fans->n_words; w++) {
 			far[w] |= fans->behind[(l - in) * fans->n_words + w];
 			near[w] |= l < down ? fans->behind[(l - in) * fans->n_words + w] : 0;
@@ -1009,9 +1038,9 @@ static bool ignore_idle(struct psd_fans *fans)
 	struct psd_fan_link *in = &fans->links[first_link(fans, PSD_FAN_IN)];
 
 	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
-		if (fans->n_solved - in[node].cut_at > most_idle)
+		if (fans->n_opened - in[node].cut_at > most_idle)
 			in[node].is_watched = false;
-		if (fans->links[node].is_watched && fans->n_solved - fans->links[node].cut_at > most_idle &&
+		if (fans->links[node].is_watched && fans->n_opened - fans->links[node].cut_at > most_idle &&
 		    up_of_node(fans, node)->rate > 0.0 && !has_near(fans, node) && !may_fill(fans, node) &&
 		    !set_watched(fans, node, false))
 			return false;
@@ -1053,7 +1082,7 @@ static bool watch(struct psd_fans *fans, bool *is_done)
 
 		if (!fans->links[node].is_watched && may_fill(fans, node)) {
 			*is_done = false;
-			fans->links[node].cut_at = fans->n_solved;
+			fans->links[node].cut_at = fans->n_opened;
 			if (!set_watched(fans, node, true))
 				return false;
 		}
@@ -1064,7 +1093,7 @@ static bool watch(struct psd_fans *fans, bool *is_done)
 			continue;
 		*is_done = false;
 		link->is_watched = true;
-		link->cut_at = fans->n_solved;
+		link->cut_at = fans->n_opened;
 	}
 	return true;
 }
@@ -1072,13 +1101,21 @@ static bool watch(struct psd_fans *fans, bool *is_done)
 /* Finds the rates with the links that are watched, until all others have room. */
 static bool fill_all(struct psd_fans *fans)
 {
-	for (bool is_done = false; !is_done;) {
-		open_all(fans);
+	const bool is_begun = fans->begun != none;
+	bool is_done = false;
+
+	if (is_begun && (!begin(fans) || !ignore_idle(fans)))
+		return false;
+	if (!is_begun)
+		open_changed(fans);
+	for (bool is_opened = !is_begun; !is_done; is_opened = false) {
+		if (!is_opened)
+			open_all(fans);
+		find_open_links(fans);
 		if (!fill(fans) || !watch(fans, &is_done))
 			return false;
-		for (uint32_t b = 0; b < fans->n_bundles; b++)
-			clear_known(fans, &fans->bundles[b]);
 	}
+	fans->changed_rate = INFINITY;
 	return true;
 }
 
@@ -1087,8 +1124,7 @@ bool psd_fans_solve(struct psd_fans *fans, double now_sec)
 	for (uint32_t b = 0; b < fans->n_bundles; b++)
 		fans->bundles[b].sent_bytes += fans->bundles[b].rate * (now_sec - fans->now_sec);
 	fans->now_sec = now_sec;
-	fans->n_solved++;
-	if (!begin(fans) || !ignore_idle(fans) || !fill_all(fans))
+	if (!fill_all(fans))
 		return false;
 	fans->n_visits += fans->n_bundles;
 	find_next(fans);

@@ -26,8 +26,7 @@ struct psd_fan_targets {
 	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were in use last */
 };
 
-/* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. All
- * are 0 between two calls of psd_fans_solve(). */
+/* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. */
 struct psd_fan_sums {
 	double *all[PSD_FAN_REACHES];	  /* one entry for each set of targets */
 	double *in_rack[PSD_FAN_REACHES]; /* in one rack of each class, shape (racks, targets) */
@@ -71,7 +70,7 @@ struct psd_fan_link {
 	uint64_t at;   /* value of psd_fans.version for which `share` is right; it is too small for later ones */
 	/* Links of nodes: a link that is not watched is only checked, once rates are known. */
 	bool is_watched;
-	uint64_t cut_at; /* value of psd_fans.n_solved when the link was a bottleneck last */
+	uint64_t cut_at; /* value of psd_fans.n_opened when the link was a bottleneck last */
 	double n_flows;	 /* links out of nodes: number of flows to other racks */
 	/* Links up: largest rate of the rack's flows whose node's link is not watched. Links down: largest sum of rates
 	 * that the flows into a node of the rack may have. */
@@ -114,11 +113,13 @@ struct psd_fans {
 	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
 	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
-	uint64_t n_solved, n_opened;
+	uint64_t n_opened;   /* number of times that all rates were found */
+	double changed_rate; /* smallest rate of the flows that have ended since the last psd_fans_solve() */
 	uint64_t n_begun;
 	uint64_t n_visits; /* a measure of the time spent */
 	double now_sec;	   /* time of the last psd_fans_solve() */
-	double next_sec;   /* time at which the first fan ends; infinity: there are none */
+	/* time at which the first fan ends, known from psd_fans_solve() until fans are due; infinity: there are none */
+	double next_sec;
 };
 
 /* False: out of memory. psd_fans_release() is called in both cases. */
