@@ -45,15 +45,6 @@ static bool is_of_receiver(const struct psd_fans *fans, unsigned link)
 	return link >= first_link(fans, PSD_FAN_IN);
 }
 
-/* False for a link of nodes that is not watched. */
-static bool is_filled(const struct psd_fans *fans, unsigned link)
-{
-	const bool is_of_rack = link >= first_link(fans, PSD_FAN_DOWN) ||
-				(link >= first_link(fans, PSD_FAN_UP) && link < first_link(fans, PSD_FAN_IN));
-
-	return is_of_rack || fans->links[link].is_watched;
-}
-
 /* ---- targets ---- */
 
 /* Makes room for more targets in an array of `rows` rows. */
@@ -193,6 +184,16 @@ bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t
 		return false;
 	fans->targets[*index].is_kept = true;
 	return true;
+}
+
+unsigned psd_fans_next_target(const struct psd_fans *fans, uint32_t index, unsigned from)
+{
+	const uint64_t *bits = fans->targets[index].bits;
+	unsigned c = from;
+
+	while (c < fans->classes->n && !(bits[c / 64] >> c % 64 & 1))
+		c = bits[c / 64] >> c % 64 ? c + 1 : (c / 64 + 1) * 64;
+	return c;
 }
 
 /* Returns the number of targets of a host on a node, or in a rack if they are in others. */
@@ -385,6 +386,11 @@ static void fix(struct psd_fans *fans, struct psd_fan_bundle *bundle, double rat
 {
 	bundle->rate = rate;
 	add(fans, bundle, -1.0, rate);
+	if (bundle->sender >= fans->classes->n_nodes) {
+		struct psd_fan_link *up = &fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack];
+
+		up->most = rate > up->most ? rate : up->most;
+	}
 }
 
 /* ---- fans ---- */
@@ -415,8 +421,11 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 		return false;
 	for (unsigned s = 0; s < n_senders(fans); s++)
 		fans->first_of_sender[s] = none;
-	for (unsigned rack = 0; rack < classes->n_racks; rack++)
+	for (unsigned rack = 0; rack < classes->n_racks; rack++) {
 		fans->first_of_rack[rack] = none;
+		fans->links[first_link(fans, PSD_FAN_UP) + rack].is_watched = true;
+		fans->links[first_link(fans, PSD_FAN_DOWN) + rack].is_watched = true;
+	}
 	for (unsigned node = 0; node < classes->n_nodes; node++) {
 		fans->links[node].is_watched = true;
 		fans->next_of_rack[node] = fans->first_of_rack[classes->rack_of_node[node]];
@@ -531,12 +540,16 @@ static double time_of(const struct psd_fans *fans, const struct psd_fan_bundle *
 
 static void find_next(struct psd_fans *fans)
 {
-	fans->next_sec = INFINITY;
-	for (uint32_t b = 0; b < fans->n_bundles; b++) {
-		const double end_sec = time_of(fans, &fans->bundles[b], fans->bundles[b].end_bytes);
+	double next_sec = INFINITY; /* from now on */
 
-		fans->next_sec = end_sec < fans->next_sec ? end_sec : fans->next_sec;
+	for (uint32_t b = 0; b < fans->n_bundles; b++) {
+		const struct psd_fan_bundle *bundle = &fans->bundles[b];
+		const double left_bytes = bundle->end_bytes - bundle->sent_bytes;
+
+		if (left_bytes < next_sec * bundle->rate)
+			next_sec = left_bytes / bundle->rate;
 	}
+	fans->next_sec = fans->now_sec + next_sec;
 }
 
 bool psd_fans_are_due(const struct psd_fans *fans, double now_sec)
@@ -779,7 +792,7 @@ static void open_all(struct psd_fans *fans)
 	remove_empty(fans);
 	use_all(fans);
 	for (unsigned l = 0; l < fans->n_links; l++)
-		fans->links[l].n_open = fans->links[l].known = 0.0;
+		fans->links[l].n_open = fans->links[l].known = fans->links[l].most = 0.0;
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
 		fans->bundles[b].rate = -1.0;
 		add(fans, &fans->bundles[b], 1.0, 0.0);
@@ -797,6 +810,7 @@ static void open_changed(struct psd_fans *fans)
 			continue;
 		add(fans, bundle, 1.0, -bundle->rate);
 		bundle->rate = -1.0;
+		fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack].most = 0.0;
 	}
 }
 
@@ -806,7 +820,7 @@ static void find_open_links(struct psd_fans *fans)
 	fans->version++;
 	fans->n_heap = 0;
 	for (unsigned l = 0; l < fans->n_links; l++) {
-		if (!is_filled(fans, l))
+		if (!fans->links[l].is_watched)
 			continue;
 		set_share(fans, l);
 		if (isfinite(fans->links[l].share))
@@ -839,7 +853,7 @@ static void fix_senders(struct psd_fans *fans, unsigned link, double rate)
 		fix_sender(fans, n, true, rate);
 }
 
-/* Finds the targets behind receivers' links that are bottlenecks, at each reach. */
+/* Finds the targets behind receivers' links that are bottlenecks, at each reach, and the racks where they are. */
 static void find_cut(struct psd_fans *fans, double rate)
 {
 	const unsigned in = first_link(fans, PSD_FAN_IN), down = first_link(fans, PSD_FAN_DOWN);
@@ -849,13 +863,14 @@ static void find_cut(struct psd_fans *fans, double rate)
 	for (unsigned l = in; l < fans->n_links; l++) {
 		struct psd_fan_link *link = &fans->links[l];
 
-		if (!is_filled(fans, l) || link->at != fans->version || link->share > rate * tie)
+		if (!link->is_watched || link->at != fans->version || link->share > rate * tie)
 			continue;
-		link->cut_at = fans->n_opened;
 		for (unsigned w = 0; w < fans->n_words; w++) {
 			far[w] |= fans->behind[(l - in) * fans->n_words + w];
 			near[w] |= l < down ? fans->behind[(l - in) * fans->n_words + w] : 0;
 		}
+		link->cut_at = fans->n_opened;
+		fans->links[l < down ? down + fans->classes->rack_of_node[l - in] : l].cut_at = fans->version;
 	}
 }
 
@@ -972,12 +987,13 @@ static bool cut_targets(struct psd_fans *fans, uint32_t index, double rate)
 /* Fixes the flows whose receivers' links are bottlenecks. */
 static bool fix_receivers(struct psd_fans *fans, double rate)
 {
-	const uint32_t n_in_use = fans->n_in_use;
+	const struct psd_fan_link *down = &fans->links[first_link(fans, PSD_FAN_DOWN)];
 
 	find_cut(fans, rate);
-	for (uint32_t i = 0; i < n_in_use; i++)
-		if (has_part(fans, fans->in_use[i], PSD_FAN_BEYOND, true) && !cut_targets(fans, fans->in_use[i], rate))
-			return false;
+	for (unsigned rack = 0; rack < fans->classes->n_racks; rack++)
+		for (uint32_t i = 0, n = fans->n_into_rack[rack]; i < n && down[rack].cut_at == fans->version; i++)
+			if (!cut_targets(fans, fans->into_rack[at_rack(fans, rack, i)], rate))
+				return false;
 	return true;
 }
 
@@ -1048,23 +1064,20 @@ static bool ignore_idle(struct psd_fans *fans)
 	return true;
 }
 
-/* Finds bounds of the rates of flows from a rack and into its nodes. */
-static void find_most(struct psd_fans *fans, unsigned rack)
+/* Returns a bound of the sum of rates of the flows into a node of a rack. */
+static double most_into_node(const struct psd_fans *fans, unsigned rack)
 {
-	struct psd_fan_link *up = &fans->links[first_link(fans, PSD_FAN_UP) + rack],
-			    *down = &fans->links[first_link(fans, PSD_FAN_DOWN) + rack];
+	double most = 0.0;
 
-	up->most = down->most = 0.0;
-	for (uint32_t b = fans->first_of_sender[fans->classes->n_nodes + rack]; b != none; b = fans->bundles[b].next)
-		up->most = fans->bundles[b].rate > up->most ? fans->bundles[b].rate : up->most;
 	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
 		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 		const size_t at = at_rack(fans, rack, t);
 
-		down->most += fans->most_on_node[at] *
-			      (fans->known.all[PSD_FAN_BEYOND][t] - fans->known.in_rack[PSD_FAN_BEYOND][at] +
-			       fans->known.in_rack[PSD_FAN_IN_RACK][at]);
+		most += fans->most_on_node[at] *
+			(fans->known.all[PSD_FAN_BEYOND][t] - fans->known.in_rack[PSD_FAN_BEYOND][at] +
+			 fans->known.in_rack[PSD_FAN_IN_RACK][at]);
 	}
+	return most;
 }
 
 /* Watches the links of nodes that would carry more than they can, and sets whether there are any. False: out of
@@ -1075,7 +1088,7 @@ static bool watch(struct psd_fans *fans, bool *is_done)
 
 	*is_done = true;
 	for (unsigned rack = 0; rack < fans->classes->n_racks; rack++)
-		find_most(fans, rack);
+		fans->links[down + rack].most = most_into_node(fans, rack);
 	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
 		struct psd_fan_link *link = &fans->links[in + node];
 		double n_open = 0.0, known = 0.0;

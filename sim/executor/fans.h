@@ -63,17 +63,18 @@ struct psd_fan_bundle {
 
 /* Class of links. */
 struct psd_fan_link {
-	double rate;   /* bytes per second; 0: there is no such link */
-	double share;  /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
-	double n_open; /* links of senders: number of flows whose rate is not known yet */
-	double known;  /* links of senders: sum of the known rates */
-	uint64_t at;   /* value of psd_fans.version for which `share` is right; it is too small for later ones */
-	/* Links of nodes: a link that is not watched is only checked, once rates are known. */
-	bool is_watched;
-	uint64_t cut_at; /* value of psd_fans.n_opened when the link was a bottleneck last */
-	double n_flows;	 /* links out of nodes: number of flows to other racks */
-	/* Links up: largest rate of the rack's flows whose node's link is not watched. Links down: largest sum of rates
-	 * that the flows into a node of the rack may have. */
+	double rate;	 /* bytes per second; 0: there is no such link */
+	double share;	 /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
+	double n_open;	 /* links of senders: number of flows whose rate is not known yet */
+	double known;	 /* links of senders: sum of the known rates */
+	uint64_t at;	 /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+	bool is_watched; /* false: only checked, once rates are known; for links of nodes */
+	/* Links of nodes: value of psd_fans.n_opened when the link was a bottleneck last. Links down: value of
+	 * psd_fans.version when the link, or a link into a node of the rack, was a bottleneck last. */
+	uint64_t cut_at;
+	double n_flows; /* links out of nodes: number of flows to other racks */
+	/* Links up: bound of the rates of the rack's flows whose node's link is not watched. Links down: bound of the sum
+	 * of rates of the flows into a node of the rack. */
 	double most;
 };
 
@@ -130,6 +131,8 @@ enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
 void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
 /* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
 bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
+/* Returns the first class of hosts among targets, from a class on. Without any: the number of classes, or more. */
+unsigned psd_fans_next_target(const struct psd_fans *fans, uint32_t targets, unsigned from);
 /* Returns the number of targets that one host of class `from` has at this reach. */
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t targets, enum psd_fan_reach reach);
 /* Returns the number of hosts of class `from` of which each host of class `to`, a target, is one at this reach. */
