@@ -359,16 +359,14 @@ static void count_bytes(struct psd_simulation *sim, const struct psd_fan *fan)
 	const struct psd_host_classes *classes = &sim->exchange->classes;
 	const struct psd_host_kind *here = &classes->of[fan->from];
 	const uint64_t bytes = (uint64_t)fan->left_bytes;
-	const struct psd_fan_targets *targets = &sim->exchange->fans.targets[fan->targets];
+	const struct psd_fans *fans = &sim->exchange->fans;
 
 	sim->sent_bytes[psd_layout_node(sim->layout, here->representative)] +=
-		bytes * (uint64_t)psd_fans_count(&sim->exchange->fans, fan->from, fan->targets, fan->reach) *
-		here->n_here;
-	for (unsigned c = 0; c < classes->n; c++)
-		if (targets->bits[c / 64] >> c % 64 & 1)
-			sim->received_bytes[psd_layout_node(sim->layout, classes->of[c].representative)] +=
-				bytes * psd_fans_senders(&sim->exchange->fans, fan->from, c, fan->reach) *
-				classes->of[c].n_here;
+		bytes * (uint64_t)psd_fans_count(fans, fan->from, fan->targets, fan->reach) * here->n_here;
+	for (unsigned c = psd_fans_next_target(fans, fan->targets, 0); c < classes->n;
+	     c = psd_fans_next_target(fans, fan->targets, c + 1))
+		sim->received_bytes[psd_layout_node(sim->layout, classes->of[c].representative)] +=
+			bytes * psd_fans_senders(fans, fan->from, c, fan->reach) * classes->of[c].n_here;
 }
 
 /* Begins the flows of a class to other nodes. */
@@ -499,7 +497,8 @@ static void end_near_flow(struct psd_simulation *sim, const struct psd_sharing_f
 
 static void end_fan(struct psd_simulation *sim, const struct psd_fan *ended)
 {
-	struct psd_exchange *exchange = sim->exchange;
+	const struct psd_exchange *exchange = sim->exchange;
+	const struct psd_fans *fans = &exchange->fans;
 	const unsigned from = ended->from, host = psd_sim_host(sim, from);
 	const struct psd_task task = sim->sendings[from].task;
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
@@ -507,16 +506,16 @@ static void end_fan(struct psd_simulation *sim, const struct psd_fan *ended)
 	const unsigned other = psd_layout_node(sim->layout, host) == 0 ? sim->layout->workers_per_node : 0;
 	const double latency_sec = psd_network_latency_sec(host, other);
 
-	for (unsigned c = 0; c < exchange->classes.n && sim->span; c++)
-		if (exchange->fans.targets[ended->targets].bits[c / 64] >> c % 64 & 1)
-			report_arrivals(sim, from, c, psd_fans_senders(&exchange->fans, from, c, ended->reach), bytes,
-					psd_network_now_sec() + latency_sec);
+	for (unsigned c = psd_fans_next_target(fans, ended->targets, 0); c < exchange->classes.n && sim->span;
+	     c = psd_fans_next_target(fans, ended->targets, c + 1))
+		report_arrivals(sim, from, c, psd_fans_senders(fans, from, c, ended->reach), bytes,
+				psd_network_now_sec() + latency_sec);
 	if (!is_sending(sim, from))
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
 	pass(sim, true, latency_sec);
-	for (unsigned c = 0; c < exchange->classes.n; c++) {
-		const bool is_target = exchange->fans.targets[ended->targets].bits[c / 64] >> c % 64 & 1;
-		const unsigned n = is_target ? psd_fans_senders(&exchange->fans, from, c, ended->reach) : 0;
+	for (unsigned c = psd_fans_next_target(fans, ended->targets, 0); c < exchange->classes.n;
+	     c = psd_fans_next_target(fans, ended->targets, c + 1)) {
+		const unsigned n = psd_fans_senders(fans, from, c, ended->reach);
 
 		if (n > 0)
 			arrive(sim, c, n, task, latency_sec);

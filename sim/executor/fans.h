@@ -1,9 +1,10 @@
 /* Max-min sharing of nodes' links and racks' uplinks by fans. A fan stands for the flows from each host of a class to
  * a set of hosts, its targets, on other nodes: in the same rack, or in other racks. All flows of a fan have sent
- * equally many bytes and have equal rates; a fan is divided when its flows get different rates. Rates are those of
- * progressive filling over classes of links: a node's links out and in, a rack's uplinks up and down. The number of
- * flows on a link follows from sums over fans with the same targets, so that a fan costs as little as a flow. Has no
- * clock: the caller says the time. */
+ * equally many bytes and have equal rates; a fan is divided when its flows get different rates. Fans with the same
+ * targets from one node, or to other racks from one rack, have equal rates, too, as long as links out of nodes have
+ * room. They are one bundle, and rates are found for bundles. Rates are those of progressive filling over classes of
+ * links: a node's links out and in, a rack's uplinks up and down. The number of flows on a link follows from sums over
+ * bundles with the same targets. Has no clock: the caller says the time. */
 #ifndef PSD_SIM_FANS_H
 #define PSD_SIM_FANS_H
 
@@ -17,18 +18,15 @@ enum psd_fan_reach {
 
 /* Set of classes of hosts. */
 struct psd_fan_targets {
-	uint64_t *bits;			  /* one bit for each class of hosts */
-	uint64_t hash;			  /* hash value of the bits */
-	double n;			  /* number of all targets */
-	unsigned n_fans[PSD_FAN_REACHES]; /* numbers of fans with these targets */
-	bool is_kept;			  /* kept without fans */
-	/* scratch memory: parts inside and outside of the cut at psd_fans.version `cut_at` */
-	uint32_t inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
-	uint64_t cut_at[PSD_FAN_REACHES];
+	uint64_t *bits;	  /* one bit for each class of hosts */
+	uint64_t hash;	  /* hash value of the bits */
+	double n;	  /* number of all targets */
+	uint32_t first;	  /* index of the first bundle with these targets */
+	bool is_kept;	  /* kept without bundles */
+	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were in use last */
 };
 
-/* Sums over the fans with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. All
- * are 0 between two calls of psd_fans_solve(). */
+/* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. */
 struct psd_fan_sums {
 	double *all[PSD_FAN_REACHES];	  /* one entry for each set of targets */
 	double *in_rack[PSD_FAN_REACHES]; /* in one rack of each class, shape (racks, targets) */
@@ -38,25 +36,46 @@ struct psd_fan_sums {
 struct psd_fan {
 	unsigned from;	  /* class of the senders */
 	uint32_t targets; /* index of the targets */
-	double n;	  /* number of targets of each sender */
 	enum psd_fan_reach reach;
-	double left_bytes; /* bytes that each flow has not sent at the time of the last psd_fans_solve() */
-	double rate;	   /* bytes per second of each flow; below 0: not known yet */
-	double end_sec;	   /* time at which the flows end if no rate changes */
-	uint64_t number;   /* fans are numbered in the order in which they begin; parts of a fan keep its number */
-	uint64_t tag;	   /* number by which the caller recognises the fan */
+	/* bytes that each flow has not sent; in a bundle: value of psd_fan_bundle.sent_bytes at which the flows end */
+	double left_bytes;
+	uint64_t number; /* fans are numbered in the order in which they begin; parts of a fan keep its number */
+	uint64_t tag;	 /* number by which the caller recognises the fan */
+	uint32_t next;	 /* index of the next fan of the bundle, of those that begin, or of unused ones */
+};
+
+/* Fans with the same targets and reach from hosts of a node, or from hosts of all nodes of a rack whose links out are
+ * not watched. All flows have equal rates. */
+struct psd_fan_bundle {
+	unsigned sender; /* class of nodes, or number of these classes plus class of racks */
+	unsigned rack;	 /* class of racks */
+	uint32_t targets;
+	enum psd_fan_reach reach;
+	double n_targets; /* number of targets of each sender */
+	double n_hosts, n_in_rack,
+		n_on_node;	   /* number of senders: all, in one rack, and on one node if sender is a node */
+	double rate;		   /* bytes per second of each flow; below 0: not known yet */
+	double sent_bytes;	   /* bytes that each flow has sent since the bundle began */
+	double end_bytes;	   /* value of sent_bytes at which the first fan ends */
+	uint32_t first;		   /* index of the first fan of the list */
+	uint32_t next, next_alike; /* indices of the next bundle of the sender, and of the next with these targets */
 };
 
 /* Class of links. */
 struct psd_fan_link {
-	double rate;   /* bytes per second; 0: there is no such link */
-	double share;  /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
-	double n_open; /* links of senders: number of flows whose rate is not known yet */
-	double known;  /* links of senders: sum of the known rates */
-	uint64_t at;   /* value of psd_fans.version for which `share` is right; it is too small for later ones */
-	/* Links into nodes: a link that is not watched is only checked, once rates are known. */
-	bool is_watched;
-	uint64_t cut_at; /* value of psd_fans.n_solved when the link was a bottleneck last */
+	double rate;	 /* bytes per second; 0: there is no such link */
+	double share;	 /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
+	double n_open;	 /* links of senders: number of flows whose rate is not known yet */
+	double known;	 /* links of senders: sum of the known rates */
+	uint64_t at;	 /* value of psd_fans.version for which `share` is right; it is too small for later ones */
+	bool is_watched; /* false: only checked, once rates are known; for links of nodes */
+	/* Links of nodes: value of psd_fans.n_opened when the link was a bottleneck last. Links down: value of
+	 * psd_fans.version when the link, or a link into a node of the rack, was a bottleneck last. */
+	uint64_t cut_at;
+	double n_flows; /* links out of nodes: number of flows to other racks */
+	/* Links up: bound of the rates of the rack's flows whose node's link is not watched. Links down: bound of the sum
+	 * of rates of the flows into a node of the rack. */
+	double most;
 };
 
 struct psd_fans {
@@ -66,32 +85,42 @@ struct psd_fans {
 	uint32_t n_targets, target_room;
 	double *on_node;		 /* number of targets on a node of each class, shape (nodes, target_room) */
 	double *in_rack;		 /* number of targets in a rack of each class, shape (racks, target_room) */
-	struct psd_fan_sums open, known; /* sums over fans whose rate is not known yet, and over the others */
-	/* indices of targets: first n_live ones that are kept or have fans, then unused ones */
+	double *most_on_node;		 /* largest number of targets on a node of each class of racks, same shape */
+	struct psd_fan_sums open, known; /* sums over bundles whose rate is not known yet, and over the others */
+	/* indices of targets: first n_live ones that are kept or have bundles, then unused ones */
 	uint32_t *live;
-	uint32_t n_live, live_room;
-	struct psd_fan *fans; /* fans that have not ended */
-	uint32_t n_fans, room;
-	struct psd_fan *ended; /* fans that have ended; those from next_ended on were not taken yet */
+	uint32_t n_live;
+	struct psd_fan *fans;  /* fans that have not ended, and unused ones */
+	uint32_t n_fans, room; /* number of entries */
+	uint32_t begun,
+		unused; /* index of the first fan that begins at the next psd_fans_solve(), and that is unused */
+	struct psd_fan_bundle *bundles; /* bundles; those without fans are removed by psd_fans_solve() */
+	uint32_t n_bundles, bundle_room;
+	uint32_t *first_of_sender; /* index of the first bundle of each class of nodes, and then of racks */
+	struct psd_fan *ended;	   /* fans that have ended; those from next_ended on were not taken yet */
 	uint32_t n_ended, next_ended, ended_room;
-	unsigned *n_of_class; /* number of fans of each class of senders that have not been taken */
+	uint32_t *first_of_rack, *next_of_rack; /* classes of nodes in racks of each class, as lists */
+	unsigned *n_of_class;			/* number of fans of each class of senders that have not been taken */
 	/* links: out of nodes, up from racks, into nodes, down to racks; the number of each kind is that of classes */
 	struct psd_fan_link *links;
 	unsigned n_links;
 	unsigned *heap; /* scratch memory: links, n_heap entries, of which the first has the smallest share */
 	unsigned n_heap;
 	unsigned *tied;	  /* scratch memory: links */
-	uint32_t *in_use; /* scratch memory: indices of targets that have fans */
-	uint32_t n_in_use, in_use_room;
-	uint32_t *of_node, *first_of_node; /* scratch memory: fans by the class of their node */
-	uint32_t of_node_room;
-	uint64_t *cut; /* scratch memory: set of n_words words, for each reach */
+	uint32_t *in_use; /* scratch memory: indices of targets that have bundles */
+	uint32_t n_in_use;
+	/* scratch memory: those in use that have targets in a rack of each class, shape (racks, target_room) */
+	uint32_t *into_rack, *n_into_rack;
+	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
+	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
-	uint64_t n_solved;
+	uint64_t n_opened;   /* number of times that all rates were found */
+	double changed_rate; /* smallest rate of the flows that have ended since the last psd_fans_solve() */
 	uint64_t n_begun;
 	uint64_t n_visits; /* a measure of the time spent */
 	double now_sec;	   /* time of the last psd_fans_solve() */
-	double next_sec;   /* time at which the first fan ends; infinity: there are none */
+	/* time at which the first fan ends, known from psd_fans_solve() until fans are due; infinity: there are none */
+	double next_sec;
 };
 
 /* False: out of memory. psd_fans_release() is called in both cases. */
@@ -102,6 +131,8 @@ enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
 void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
 /* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
 bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
+/* Returns the first class of hosts among targets, from a class on. Without any: the number of classes, or more. */
+unsigned psd_fans_next_target(const struct psd_fans *fans, uint32_t targets, unsigned from);
 /* Returns the number of targets that one host of class `from` has at this reach. */
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t targets, enum psd_fan_reach reach);
 /* Returns the number of hosts of class `from` of which each host of class `to`, a target, is one at this reach. */
