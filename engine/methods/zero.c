@@ -92,7 +92,7 @@ static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stag
 	const uint32_t sum = add_scatter(b, stage);
 	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), sum);
 	const unsigned i = (unsigned)stage->item_index, later = i + GRADIENT_SLOTS;
-	const bool is_last = later >= b->plan->n_items;
+	const bool is_last = later >= psd_plan_buckets(b->plan);
 	const unsigned next = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
 
 	psd_builder_after_iterations(b, b->backward_of_layer[next], kept, is_last ? 1 : 0);
@@ -114,7 +114,7 @@ static void unroll_2(struct psd_builder *b, const struct psd_stage *stage)
  * pass of item i. */
 static unsigned item_at(const struct psd_builder *b, unsigned position)
 {
-	const unsigned n = b->plan->n_items;
+	const unsigned n = psd_plan_buckets(b->plan);
 
 	return position < n ? n - 1 - position : position - n;
 }
@@ -133,8 +133,8 @@ static uint32_t end_of_use(const struct psd_builder *b, unsigned position)
 {
 	const unsigned item = item_at(b, position);
 
-	return position < b->plan->n_items ? forward_of(b, first_backward_layer(b->plan, item))
-					   : b->backward_of_layer[b->plan->items[item].layer];
+	return position < psd_plan_buckets(b->plan) ? forward_of(b, first_backward_layer(b->plan, item))
+						    : b->backward_of_layer[b->plan->items[item].layer];
 }
 
 /* Makes all operations of a use wait. */
@@ -148,9 +148,10 @@ static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
 			n == 0 || b->plan->graph->tensors[psd_plan_tensor(b->plan, item, n - 1)].layer != layer;
 
 		if (is_new)
-			psd_builder_after(
-				b, position < b->plan->n_items ? forward_of(b, layer) : b->backward_of_layer[layer],
-				before);
+			psd_builder_after(b,
+					  position < psd_plan_buckets(b->plan) ? forward_of(b, layer)
+									       : b->backward_of_layer[layer],
+					  before);
 	}
 }
 
@@ -158,7 +159,7 @@ static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
  * iteration before. Gathers go before reduce-scatters: a layer waits for them. */
 static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage, unsigned position, uint32_t updated)
 {
-	const unsigned n_uses = 2 * b->plan->n_items, depth = b->plan->system->prefetch + 1;
+	const unsigned n_uses = 2 * psd_plan_buckets(b->plan), depth = b->plan->system->prefetch + 1;
 	struct psd_stage early = *stage;
 
 	early.turn = (int64_t)position - n_uses;
@@ -172,7 +173,7 @@ static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage,
 
 static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const unsigned n = b->plan->n_items, i = (unsigned)stage->item_index;
+	const unsigned n = psd_plan_buckets(b->plan), i = (unsigned)stage->item_index;
 
 	if (b->plan->layout.workers == 1) {
 		psd_builder_add_lone_worker(b, stage);
@@ -196,3 +197,34 @@ static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 const struct psd_method psd_method_zero_1 = {SHARDED(1)};
 const struct psd_method psd_method_zero_2 = {SHARDED(2), .gradient_slots = GRADIENT_SLOTS};
 const struct psd_method psd_method_zero_3 = {SHARDED(3), .gradient_slots = GRADIENT_SLOTS, .gathers = true};
+
+/* ---- norms of whole tensors ---- */
+
+/* Unrolled after all other items: an update by norms waits for the sums of all of them. */
+static void unroll_squares(struct psd_builder *b, const struct psd_stage *stage)
+{
+	static const struct psd_route route = {&psd_recursive_doubling, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+					       PSD_VIEW(NORMS), PSD_VIEW(NORMS)};
+	const uint64_t elements = stage->item->subject.elements;
+	const uint32_t n_ops = b->program.n_ops, all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, all, PSD_NO_OP);
+	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route, elements);
+	const uint32_t summed = psd_builder_add_op(b, &op);
+
+	psd_builder_after(b, summed, out);
+	const uint32_t sums = psd_builder_add_arrival(b, stage, &route, elements, summed, PSD_NO_OP);
+	psd_builder_after(b, b->clip, sums);
+	for (uint32_t i = 0; i < n_ops && !b->is_out_of_memory; i++) {
+		if (b->program.ops[i].kind == PSD_OP_MEASURE)
+			psd_builder_after(b, all, i);
+		if (b->program.ops[i].kind == PSD_OP_APPLY)
+			psd_builder_after(b, i, sums);
+	}
+}
+
+const struct psd_method psd_method_squares = {
+	.name = "squares",
+	.collective = &psd_recursive_doubling,
+	.keeps = {[PSD_BUFFER_NORMS] = true},
+	.unroll = unroll_squares,
+};

@@ -67,6 +67,8 @@ extern const struct psd_method psd_method_libraries[];
 /* Methods of sharded data-parallel training, which divide updates among workers. */
 #define PSD_DECLARE_SHARDED(identifier, text) extern const struct psd_method psd_method_##identifier;
 PSD_SHARDED(PSD_DECLARE_SHARDED)
+/* Sums the sums of squares of tensors over workers that have parts of them (psd_plan.sums_per_tensor). */
+extern const struct psd_method psd_method_squares;
 
 /* Largest number of candidate methods of a plan: the methods of PSD_METHODS, and one for each all-reduce. */
 #define PSD_COUNT_METHOD(identifier) +1

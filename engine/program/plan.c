@@ -104,6 +104,11 @@ static bool has_tensor(const struct psd_plan *plan, const struct psd_plan_item *
 	return has;
 }
 
+unsigned psd_plan_buckets(const struct psd_plan *plan)
+{
+	return plan->n_items > 0 && plan->items[plan->n_items - 1].n_tensors == 0 ? plan->n_items - 1 : plan->n_items;
+}
+
 bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	bool is_shared = false;
@@ -200,9 +205,7 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 					 : NULL;
 
 	for (unsigned i = 0; i < plan->n_items && !what; i++)
-		what = plan->items[i].method->has_root			 ? "updates matrices at servers"
-		       : plan->items[i].method->updates != PSD_OWNER_ALL ? "divides updates among workers"
-									 : NULL;
+		what = plan->items[i].method->has_root ? "updates matrices at servers" : NULL;
 	if (!plan->clips || !what)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
@@ -303,6 +306,32 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 	return psd_choice_make_norms(&norms->method, plan, norms, err);
 }
 
+/* Appends the item whose elements are sums of squares, if workers update parts of tensors by the norms of whole ones. */
+static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
+{
+	const bool has_parts = plan->n_items > 0 && plan->items[0].method->updates != PSD_OWNER_ALL;
+
+	if (!has_parts || plan->layout.workers == 1 || (!plan->clips && !input->is_by_norms))
+		return PSD_OK;
+	if (plan->clips && input->is_by_norms)
+		return psd_error_set(
+			err, PSD_EINVAL, plan->system->at,
+			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
+			"together with 'lars'",
+			plan->system->name);
+	plan->sums_per_tensor = plan->clips ? 1 : 2;
+	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
+	plan->items[plan->n_items] =
+		(struct psd_plan_item){.layer = plan->items[plan->n_items - 1].layer,
+				       .first = plan->n_tensors,
+				       .subject = {.elements = elements, .value_bytes = sizeof(float)},
+				       .method = &psd_method_squares,
+				       .n_slices = 1,
+				       .travelling = elements};
+	plan->n_items++;
+	return PSD_OK;
+}
+
 static void set_compression(struct psd_plan *plan, const struct psd_compress *compress)
 {
 	plan->compress = compress;
@@ -359,6 +388,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = check_clip(&made, err);
 	if (status == PSD_OK && made.sparse)
 		status = add_norms(&made, err);
+	if (status == PSD_OK)
+		status = add_squares(&made, input, err);
 	if (status != PSD_OK)
 		psd_plan_release(&made);
 	else

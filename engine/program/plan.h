@@ -79,6 +79,9 @@ struct psd_plan {
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
+	/* Number of sums of squares of each tensor that workers with parts of it add up: 1 for clipping; 2 for LARS, of
+	 * parameters and of gradients; 0: none. The last item (bucket) then has no tensors: its elements are these. */
+	unsigned sums_per_tensor;
 	/* Workers make all updates, because updates are late or gradients are clipped. Shards then keep no parameters,
 	 * and send the sums of gradients back to the workers. */
 	bool workers_update;
@@ -89,7 +92,7 @@ struct psd_plan {
 	unsigned *tensors;
 	unsigned n_tensors;
 	/* Items, in the order of their tensors. With sparse all-reduce there is a last item (bucket) without tensors:
-	 * its elements are the norms of all chunks. */
+	 * its elements are the norms of all chunks. The same for sums_per_tensor. */
 	struct psd_plan_item *items;
 	unsigned n_items;
 };
@@ -109,6 +112,7 @@ struct psd_plan_input {
 	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
+	bool is_by_norms;	    /* the optimiser is LARS, whose rate for a tensor depends on norms */
 	struct psd_machine machine; /* processor cores of the nodes, key `cluster.machine` */
 	/* Cache of transfer times, shared by plans that differ only in the size of buckets; NULL: the plan makes its
 	 * own. */
@@ -133,6 +137,8 @@ unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item
 /* True if one of the item's (bucket's) tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
+/* Returns the number of items (buckets) that have tensors. Pure. */
+unsigned psd_plan_buckets(const struct psd_plan *plan);
 /* True if another layer shares one of the item's (bucket's) tensors. Pure. */
 bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item *item);
 /* True if the item's (bucket's) whole gradient, or its whole parameters, take turns with those of other items in memory.

@@ -184,14 +184,15 @@ static uint64_t updated_bytes(const struct psd_builder *b, const struct psd_stag
 	return (stage->item->travelling + parts - 1) / parts * b->plan->value_bytes;
 }
 
-/* Appends the operation that computes the sum of squares of a gradient, which takes the time of reading it once. */
+/* Appends the operation that computes the sum of squares of a gradient, and of parameters if their norms are needed,
+ * which takes the time of reading them once. */
 static void add_measure(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, uint32_t gradient)
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_MEASURE, where);
 
-	if (b->clip == PSD_NO_OP)
+	if (b->clip == PSD_NO_OP && b->plan->sums_per_tensor == 0)
 		return;
-	op.bytes = updated_bytes(b, stage);
+	op.bytes = updated_bytes(b, stage) * (b->plan->sums_per_tensor > 1 ? b->plan->sums_per_tensor : 1);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
 	op.lag = b->plan->staleness;
 	const uint32_t measure = psd_builder_add_op(b, &op);

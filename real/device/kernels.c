@@ -8,9 +8,21 @@
 
 static void apply(const struct psd_apply *of)
 {
-	const struct psd_update own = psd_update_by_norms(of->update, of->weight, of->gradient, of->elements);
+	const struct psd_update own = of->squares
+					      ? psd_update_by_squares(of->update, of->squares[0], of->squares[1])
+					      : psd_update_by_norms(of->update, of->weight, of->gradient, of->elements);
 
 	psd_update_apply(&own, of->weight, of->gradient, of->moments, of->elements);
+}
+
+static void send_squares(const struct psd_squares *of)
+{
+	for (uint32_t i = 0; i < of->n; i++) {
+		if (of->is_back)
+			of->squares[i] = of->sent[i];
+		else
+			of->sent[i] = (float)of->squares[i];
+	}
 }
 
 static void measure(const struct psd_measure *of)
@@ -62,6 +74,7 @@ static void spoil(const struct psd_spoil *of)
 	}
 
 HERE(apply, psd_apply, apply)
+HERE(send_squares, psd_squares, send_squares)
 HERE(measure, psd_measure, measure)
 HERE(find_clip, psd_clip, psd_clip_find)
 HERE(shrink, psd_shrink, shrink)

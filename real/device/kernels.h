@@ -16,13 +16,24 @@
 
 struct psd_device;
 
-/* Update of a whole tensor: first psd_update_by_norms(), then psd_update_apply(). */
+/* Update of a tensor or a part of one: first psd_update_by_norms(), then psd_update_apply(). */
 struct psd_apply {
 	struct psd_update update;
 	float *weight;
 	const float *gradient;
 	struct psd_moments moments;
 	uint64_t elements;
+	/* sums of squares of the whole tensor, of its parameters and of its gradient; NULL: these are those of `weight`
+	 * and `gradient` */
+	const double *squares;
+};
+
+/* Conversion between sums of squares and the floats in which they are sent. */
+struct psd_squares {
+	double *squares;
+	float *sent;
+	uint32_t n;
+	bool is_back; /* `sent` to `squares`; false: the other way round */
 };
 
 /* Sum of the squares of values, as psd_clip_measure(). */
@@ -70,6 +81,7 @@ struct psd_spoil {
  * and `unpack` have equal bits on all devices, except for the bits of NaNs. */
 #define PSD_KERNELS(ROW)                                                                                               \
 	ROW(apply, psd_apply, "apply")                                                                                 \
+	ROW(send_squares, psd_squares, "send squares")                                                                 \
 	ROW(measure, psd_measure, "measure")                                                                           \
 	ROW(find_clip, psd_clip, "clip")                                                                               \
 	ROW(shrink, psd_shrink, "shrink")                                                                              \

@@ -17,8 +17,12 @@ struct psd_update psd_update_by_norms(struct psd_update update, const float *wei
 {
 	if (update.trust_ratio <= 0.0)
 		return update;
-	const double weight_norm = sqrt(psd_clip_measure(weight, elements)),
-		     gradient_norm = sqrt(psd_clip_measure(gradient, elements));
+	return psd_update_by_squares(update, psd_clip_measure(weight, elements), psd_clip_measure(gradient, elements));
+}
+
+struct psd_update psd_update_by_squares(struct psd_update update, double weight_square, double gradient_square)
+{
+	const double weight_norm = sqrt(weight_square), gradient_norm = sqrt(gradient_square);
 
 	if (weight_norm > 0.0 && gradient_norm > 0.0)
 		update.rate *= (float)(update.trust_ratio * weight_norm /

@@ -64,8 +64,7 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 			"system '%s' has 'momentum: before', optimiser '%s' needs gradients without momentum",
 			made->system->name, name);
 	for (unsigned i = 0; kind == PSD_OPTIMISER_LARS && i < made->plan.n_items; i++)
-		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY) ||
-		    made->plan.items[i].method->updates != PSD_OWNER_ALL)
+		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY))
 			return psd_error_set(err, PSD_EINVAL, made->system->at,
 					     "system '%s' updates parts of tensors, optimiser 'lars' needs whole "
 					     "ones, as an all-reduce has them",

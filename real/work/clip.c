@@ -1,10 +1,13 @@
 /* Gradient clipping by the norm of all tensors together: a square for each updated tensor, and the common factor,
- * computed on the device. Skipped updates count as zeros. */
+ * computed on the device. Skipped updates count as zeros. Where workers update parts of tensors, the squares of all
+ * parts are added up between workers; so are those of parameters and gradients for LARS. */
 #include "real/work/work.h"
 
 struct clipping {
 	struct psd_clip clip; /* arguments of the device's function */
-	double *squares;      /* sum of squares of each tensor's gradient; shape (tensors of the plan) */
+	/* Sum of squares of each tensor's gradient; shape (tensors of the plan). For LARS by parts: of parameters and of
+	 * the gradient; shape (tensors of the plan, 2). */
+	double *squares;
 };
 
 static enum psd_status take(struct psd_host *host, uint64_t bytes, void **block, struct psd_error *err)
@@ -21,12 +24,12 @@ static enum psd_status open(struct psd_work *work, struct psd_error *err)
 	struct clipping *clipping;
 	void *squares, *ratio;
 
-	if (!host->plan->clips)
+	if (!host->plan->clips && host->plan->sums_per_tensor == 0)
 		return PSD_OK;
 	clipping = work->states.clip = psd_host_take(host, 1, sizeof(*clipping), err);
 	if (!clipping)
 		return PSD_ENOMEM;
-	PSD_TRY(take(host, (host->plan->n_tensors + UINT64_C(1)) * sizeof(double), &squares, err));
+	PSD_TRY(take(host, (2 * host->plan->n_tensors + UINT64_C(1)) * sizeof(double), &squares, err));
 	PSD_TRY(take(host, sizeof(*clipping->clip.ratio), &ratio, err));
 	clipping->squares = squares;
 	clipping->clip = (struct psd_clip){.squares = squares,
@@ -40,7 +43,32 @@ const float *psd_work_clip_ratio(const struct psd_work *work)
 {
 	const struct clipping *clipping = work->states.clip;
 
-	return clipping ? clipping->clip.ratio : NULL;
+	return clipping && work->host->plan->clips ? clipping->clip.ratio : NULL;
+}
+
+/* Converts squares of n tensors from the first on to the floats in which they are sent, or back. */
+static enum psd_status convert(const struct psd_work *work, uint32_t iteration, unsigned first, unsigned n,
+			       bool is_back, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct clipping *clipping = work->states.clip;
+	const unsigned each = host->plan->sums_per_tensor;
+	float *sent = psd_memory_buffer(host->on_device, PSD_BUFFER_NORMS, host->plan->n_items - 1, iteration);
+	const struct psd_squares run = {clipping->squares + each * first, sent + each * first, each * n, is_back};
+
+	return psd_run_send_squares(host->kind->kernels, host->device, &run, err);
+}
+
+enum psd_status psd_work_find_squares(struct psd_work *work, const struct psd_plan_item *item, uint32_t iteration,
+				      const double **squares, struct psd_error *err)
+{
+	const struct clipping *clipping = work->states.clip;
+
+	*squares = NULL;
+	if (work->host->plan->sums_per_tensor != 2)
+		return PSD_OK;
+	*squares = clipping->squares + (size_t)2 * item->first;
+	return convert(work, iteration, item->first, item->n_tensors, true, err);
 }
 
 static enum psd_status measure(struct psd_work *work, struct psd_task task, struct psd_error *err)
@@ -52,25 +80,33 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration - op->lag);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	const float *sum = psd_memory_sum(host->on_device, (unsigned)op->item, task.iteration - op->lag);
+	const unsigned each = host->plan->sums_per_tensor > 1 ? host->plan->sums_per_tensor : 1;
 	const bool is_nothing = task.iteration < op->lag || psd_work_skips(work, op);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
+		double *squares = clipping->squares + (size_t)each * (item->first + n);
+		const struct psd_measure of_weight = {host->on_device->parameters[t] + piece.first, piece.elements,
+						      squares};
 		const struct psd_measure run = {sum ? sum : gradients[t] + piece.first, is_nothing ? 0 : piece.elements,
-						&clipping->squares[item->first + n]};
+						squares + each - 1};
 
+		if (each > 1)
+			PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &of_weight, err));
 		PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &run, err));
 		sum = sum ? sum + piece.elements : NULL;
 	}
-	return PSD_OK;
+	return host->plan->sums_per_tensor > 0 ? convert(work, task.iteration, item->first, item->n_tensors, false, err)
+					       : PSD_OK;
 }
 
 static enum psd_status find_clip(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct clipping *clipping = work->states.clip;
 
-	(void)task;
+	if (work->host->plan->sums_per_tensor > 0)
+		PSD_TRY(convert(work, task.iteration, 0, work->host->plan->n_tensors, true, err));
 	return psd_run_find_clip(work->host->kind->kernels, work->host->device, &clipping->clip, err);
 }
 

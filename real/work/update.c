@@ -41,8 +41,11 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	float *master = psd_memory_master(host->on_device, i);
 	float *sum = psd_memory_sum(host->on_device, i, made);
 
+	const double *squares;
+
 	if (task.iteration < op->lag || psd_work_skips(work, op)) /* the first late updates belong to no iteration */
 		return PSD_OK;
+	PSD_TRY(psd_work_find_squares(work, item, task.iteration, &squares, err));
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
@@ -54,6 +57,7 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 			.gradient = gradient,
 			.moments = moments,
 			.elements = piece.elements,
+			.squares = squares ? squares + (size_t)2 * n : NULL,
 		};
 
 		if (piece.elements == 0)

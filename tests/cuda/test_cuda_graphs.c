@@ -167,7 +167,8 @@ static void learn(struct cuda_net *cuda, float *const gradients[], float *const 
 										cuda->parameters[t],
 										gradients[t],
 										{.history = histories[t]},
-										graph->tensors[t].elements},
+										graph->tensors[t].elements,
+										NULL},
 							    &err),
 			     PSD_OK, "%s", err.text);
 }

@@ -333,15 +333,15 @@ static void train(struct net *net, struct cuda_net *cuda)
 		(void)cuda_net_run(cuda);
 		for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 			descend(net->parameters[t], net->gradients[t], net->graph->tensors[t].elements);
-			cr_assert_eq(
-				psd_device_cuda.kernels->apply(cuda->device,
-							       &(struct psd_apply){update,
-										   cuda->parameters[t],
-										   cuda->gradients[t],
-										   {.history = histories[t]},
-										   net->graph->tensors[t].elements},
-							       &err),
-				PSD_OK, "%s", err.text);
+			cr_assert_eq(psd_device_cuda.kernels->apply(cuda->device,
+								    &(struct psd_apply){update,
+											cuda->parameters[t],
+											cuda->gradients[t],
+											{.history = histories[t]},
+											net->graph->tensors[t].elements,
+											NULL},
+								    &err),
+				     PSD_OK, "%s", err.text);
 		}
 	}
 	cuda_net_wait(cuda->device, PSD_STREAM_COMPUTE);

@@ -42,6 +42,14 @@ PSD_BODY void psd_norms_at(uint64_t i, const struct psd_cuda_norms *of)
 	of->partial[i] = sum;
 }
 
+PSD_BODY void psd_squares_at(uint64_t i, const struct psd_cuda_squares *of)
+{
+	if (of->is_back)
+		of->squares[i] = of->sent[i];
+	else
+		of->sent[i] = (float)of->squares[i];
+}
+
 PSD_BODY void psd_norms_reduce_at(uint64_t i, const struct psd_cuda_norms_reduce *of)
 {
 	const double *parts = of->partial + i / of->n_groups * of->n_parts;

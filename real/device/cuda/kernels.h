@@ -50,6 +50,7 @@
 	ROW(attention_dots, attention_dots)                                                                            \
 	ROW(attention_back, attention_back)                                                                            \
 	ROW(norms, norms)                                                                                              \
+	ROW(squares, squares)                                                                                          \
 	ROW(norms_reduce, norms_reduce)                                                                                \
 	ROW(trust, trust)                                                                                              \
 	ROW(clip, clip)                                                                                                \
@@ -574,6 +575,13 @@ struct psd_cuda_norms_reduce {
 	const double *partial; /* partial sums of squares; shape (arrays, n_parts) */
 	uint32_t n_parts, n_groups;
 	double *reduced; /* sums of squares; shape (arrays, n_groups) */
+};
+
+/* Conversion between sums of squares and the floats in which they are sent. Kernel indices: their number. */
+struct psd_cuda_squares {
+	double *squares;
+	float *sent;
+	bool is_back; /* `sent` to `squares`; false: the other way round */
 };
 
 /* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Kernel indices: 1. */

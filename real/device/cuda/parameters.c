@@ -16,6 +16,19 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
+static enum psd_status take_rate(struct psd_device *device, const struct psd_update *update, const double *reduced,
+				 uint32_t n_groups, struct psd_error *err)
+{
+	const struct psd_cuda_trust trust = {.reduced = reduced,
+					     .n_groups = n_groups,
+					     .rate = update->rate,
+					     .weight_decay = update->weight_decay,
+					     .trust_ratio = update->trust_ratio,
+					     .own_rate = &device->scratch->norms.rate};
+
+	return psd_cuda_run_trust(device, &trust, 1, err);
+}
+
 /* Begins to compute a tensor's learning rate by its norms, in the scratch memory: sums of squares of many parts, then
  * of groups, in double. */
 static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
@@ -29,19 +42,22 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 					     .partial = device->scratch->norms.parts};
 	const struct psd_cuda_norms_reduce reduce = {device->scratch->norms.parts, n_parts, n_groups,
 						     device->scratch->norms.reduced};
-	const struct psd_cuda_trust trust = {.reduced = device->scratch->norms.reduced,
-					     .n_groups = n_groups,
-					     .rate = update->rate,
-					     .weight_decay = update->weight_decay,
-					     .trust_ratio = update->trust_ratio,
-					     .own_rate = &device->scratch->norms.rate};
 
 	PSD_TRY(psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err));
 	PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, 2 * (uint64_t)n_groups, err));
-	return psd_cuda_run_trust(device, &trust, 1, err);
+	return take_rate(device, update, device->scratch->norms.reduced, n_groups, err);
 }
 
 /* ---- norms of all gradients ---- */
+
+enum psd_status psd_cuda_kernel_send_squares(struct psd_device *device, const struct psd_squares *of,
+					     struct psd_error *err)
+{
+	const struct psd_cuda_squares run = {of->squares, of->sent, of->is_back};
+
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_run_squares(device, &run, of->n, err);
+}
 
 /* Begins to compute the sum of squares of an array: of many parts, then of groups, then one sum. */
 enum psd_status psd_cuda_kernel_measure(struct psd_device *device, const struct psd_measure *of, struct psd_error *err)
@@ -114,7 +130,9 @@ enum psd_status psd_cuda_kernel_apply(struct psd_device *device, const struct ps
 	PSD_TRY(psd_cuda_enter(device, err));
 	if (update->adaptive.epsilon > 0.0f)
 		return apply_adaptive(device, of, err);
-	if (is_by_norms)
+	if (is_by_norms && of->squares)
+		PSD_TRY(take_rate(device, update, of->squares, 1, err));
+	else if (is_by_norms)
 		PSD_TRY(find_rate(device, update, of->weight, of->gradient, of->elements, err));
 	return psd_cuda_run_update(device, &run, of->elements, err);
 }

@@ -169,3 +169,50 @@ Test(zero, a_worker_keeps_the_optimiser_state_of_its_part)
 	cr_expect_eq(2 * optimiser_bytes("sync: zero-1"), optimiser_bytes("sync: ring"));
 	cr_expect_eq(2 * optimiser_bytes("sync: zero-3"), optimiser_bytes("sync: ring"));
 }
+
+/* ---- norms of whole tensors ---- */
+
+#define FOUR_WORKERS                                                                                                   \
+	"model: {graph: tests/data/maskless.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"                      \
+	"cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"                               \
+	"systems: [{name: A, sync: zero-1}]\ntrain: {iterations: 1, learning_rate: {policy: fixed, base: 0.1}, "
+
+static void expect_squares(const char *optimiser, uint64_t elements)
+{
+	char text[1024];
+	struct loaded loaded;
+	struct psd_case made;
+
+	snprintf(text, sizeof(text), FOUR_WORKERS "optimiser: {%s}}\n", optimiser);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_eq(made.plan.n_items - psd_plan_buckets(&made.plan), elements > 0, "%s", optimiser);
+	if (elements > 0)
+		cr_expect_eq(made.plan.items[made.plan.n_items - 1].subject.elements, elements, "%s", optimiser);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+/* Six tensors. */
+Test(zero, squares_of_parts_are_added_up_where_norms_count)
+{
+	expect_squares("momentum: 0.9", 0);
+	expect_squares("kind: adamw", 0);
+	expect_squares("momentum: 0.9, clip: 1", 6);
+	expect_squares("kind: lars, trust: 0.02", 2 * 6);
+}
+
+Test(zero, clipping_beside_norms_is_refused)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	loaded_open(&loaded, FOUR_WORKERS "optimiser: {kind: lars, trust: 0.02, clip: 1}}\n");
+	cr_assert_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
+				   psd_scenario_point(&loaded.scenario, 0), &err),
+		     PSD_EINVAL);
+	cr_expect_str_eq(err.text, "test.yaml:4:11: system 'A' divides updates among workers, 'clip' of the optimiser "
+				   "cannot be used together with 'lars'");
+	loaded_close(&loaded);
+}
