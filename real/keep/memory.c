@@ -229,18 +229,21 @@ static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, flo
 			gradients[t] = take(cutter, graph->tensors[t].elements);
 }
 
-/* True if the item's parameters travel, and need memory without gaps. */
-static bool moves_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
+/* True if the item's parameters travel, and need memory without gaps. A device of its own needs tensors that are
+ * aligned: they are copied one by one. */
+static bool moves_whole(const struct psd_memory *memory, const struct psd_plan_item *item)
 {
-	return item->method->updates != PSD_OWNER_ALL && is_whole(plan, item);
+	return memory->place != PSD_MEMORY_DEVICE && item->method->updates != PSD_OWNER_ALL &&
+	       is_whole(memory->plan, item);
 }
 
-static bool is_moved_whole(const struct psd_plan *plan, unsigned tensor)
+static bool is_moved_whole(const struct psd_memory *memory, unsigned tensor)
 {
+	const struct psd_plan *plan = memory->plan;
 	bool is = false;
 
 	for (unsigned i = 0; i < plan->n_items && !is; i++)
-		for (unsigned n = 0; n < plan->items[i].n_tensors && moves_whole(plan, &plan->items[i]); n++)
+		for (unsigned n = 0; n < plan->items[i].n_tensors && moves_whole(memory, &plan->items[i]); n++)
 			is = is || psd_plan_tensor(plan, &plan->items[i], n) == tensor;
 	return is;
 }
@@ -251,10 +254,10 @@ static void cut_parameters(struct psd_memory *memory, struct cutter *cutter)
 	const struct psd_plan *plan = memory->plan;
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
-		if (!is_moved_whole(plan, t))
+		if (!is_moved_whole(memory, t))
 			memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (moves_whole(plan, &plan->items[i]))
+		if (moves_whole(memory, &plan->items[i]))
 			cut_tensors(plan, cutter, &plan->items[i], memory->parameters);
 }
 

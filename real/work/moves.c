@@ -227,13 +227,41 @@ static enum psd_status convert_values(struct psd_work *work, struct psd_task tas
 
 /* ---- copies between the memories of device and host ---- */
 
+static enum psd_status copy_values(const struct psd_work *work, const struct psd_op *op, void *here, void *there,
+				   uint64_t bytes, struct psd_error *err)
+{
+	const bool is_out = op->resource == PSD_RESOURCE_COPY_OUT;
+
+	return work->host->kind->copy(work->host->device, is_out ? PSD_STREAM_COPY_OUT : PSD_STREAM_COPY_IN,
+				      is_out ? here : there, is_out ? there : here, bytes, err);
+}
+
+/* Copies parameters tensor by tensor. */
+static enum psd_status copy_parameters(const struct psd_work *work, const struct psd_op *op, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+	const struct psd_plan_item *item = &host->plan->items[op->item];
+	const struct psd_range of_slice = range_of(work, op);
+	const struct psd_range range = {psd_plan_slice(item, op->slice).first + of_slice.first, of_slice.elements};
+
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const struct psd_piece piece = psd_plan_piece(host->plan, item, range, n);
+		const unsigned t = psd_plan_tensor(host->plan, item, n);
+
+		if (piece.elements > 0)
+			PSD_TRY(copy_values(work, op, host->memory.parameters[t] + piece.first,
+					    host->on_device->parameters[t] + piece.first,
+					    piece.elements * sizeof(float), err));
+	}
+	return PSD_OK;
+}
+
 /* The copy of what `sender` has of a buffer, or sent of it. */
 static enum psd_status copy_of(const struct psd_work *work, struct psd_task task, unsigned sender,
 			       struct psd_error *err)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	const struct psd_range range = range_of(work, op);
-	const bool is_out = op->resource == PSD_RESOURCE_COPY_OUT;
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
 	const unsigned n =
 		psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration, range, sender, here);
@@ -243,11 +271,8 @@ static enum psd_status copy_of(const struct psd_work *work, struct psd_task task
 
 	assert(n == n_there);
 	for (unsigned i = 0; i < n && !status; i++) {
-		const struct iovec *from = is_out ? &there[i] : &here[i], *to = is_out ? &here[i] : &there[i];
-
-		assert(from->iov_len == to->iov_len);
-		status = work->host->kind->copy(work->host->device, is_out ? PSD_STREAM_COPY_OUT : PSD_STREAM_COPY_IN,
-						to->iov_base, from->iov_base, from->iov_len, err);
+		assert(here[i].iov_len == there[i].iov_len);
+		status = copy_values(work, op, here[i].iov_base, there[i].iov_base, here[i].iov_len, err);
 	}
 	return status;
 }
@@ -259,6 +284,8 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 
 	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source.buffer].is_encoded)
 		judge_arrival(work, task);
+	if (op->source.buffer == PSD_BUFFER_PARAMETER)
+		return copy_parameters(work, op, err);
 	if (psd_buffers[op->source.buffer].content != PSD_CONTENT_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */

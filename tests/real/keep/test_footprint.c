@@ -14,6 +14,8 @@ static const char *const systems[] = {
 	"sync: ring, sparse: {sparsity: 90%}",
 	"sync: ring, local_sgd: {steps: 4}",
 	"sync: ps, staleness: 2",
+	"sync: zero-1",
+	"sync: zero-2, fuse: 1MiB",
 };
 static const struct footprint_model models[] = {{"mlp", 64},	  {"cifar10-quick", 64}, {"alexnet", 4},
 						{"googlenet", 4}, {"resnet18", 4},	 {"resnet50", 4},
