@@ -94,6 +94,9 @@ static const struct cover of_chunks[] = {{"backward", 0}, {"copy out", 1}, {"cop
 /* The values that leave are those of the last step on the compute stream; the values that come in follow there. */
 static const struct cover of_local_steps[] = {{"backward", 0}, {"drift", 1}, {NULL, 0}};
 
+/* Gradients of the last micro-batch are added where they are made. */
+static const struct cover of_micro_batches[] = {{"backward", 0}, {"add", 1}, {NULL, 0}};
+
 /* Blocks are packed where gradients are made, and unpacked there when they have come in. */
 static const struct cover of_packed[] = {{"backward", 0}, {"pack", 1}, {"copy in", 1}, {NULL, 0}};
 
@@ -255,6 +258,7 @@ TEST_ROW(cuda_waits, compressed_gradients_need_each,
 	 check("schedule: wait-free, sync: ps, compress: {by: one-bit}", of_packed))
 TEST_ROW(cuda_waits, gradients_of_low_rank_need_each,
 	 check("schedule: wait-free, sync: ring, low_rank: {rank: 2}", of_low_rank))
+TEST_ROW(cuda_waits, micro_batches_need_each, check("schedule: wait-free, sync: ring, accumulate: 2", of_micro_batches))
 TEST_ROW(cuda_waits, late_updates_need_each, check("schedule: wait-free, sync: ring, staleness: 1", of_late))
 
 /* ---- a device alone ---- */
