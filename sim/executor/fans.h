@@ -73,9 +73,7 @@ struct psd_fan_link {
 	 * psd_fans.version when the link, or a link into a node of the rack, was a bottleneck last. */
 	uint64_t cut_at;
 	double n_flows; /* links out of nodes: number of flows to other racks */
-	/* Links up: bound of the rates of the rack's flows whose node's link is not watched. Links down: bound of the sum
-	 * of rates of the flows into a node of the rack. */
-	double most;
+	double most;	/* links up: bound of the rates of the rack's flows whose node's link is not watched */
 };
 
 struct psd_fans {
@@ -111,8 +109,9 @@ struct psd_fans {
 	uint32_t n_in_use;
 	/* scratch memory: those in use that have targets in a rack of each class, shape (racks, target_room) */
 	uint32_t *into_rack, *n_into_rack;
-	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
-	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
+	double *into_host; /* scratch memory: bytes per second into each host of these targets */
+	uint64_t *behind;  /* classes of hosts behind each link of receivers: sets of n_words words */
+	uint64_t *cut;	   /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
 	uint64_t n_opened;   /* number of times that all rates were found */
 	double changed_rate; /* smallest rate of the flows that have ended since the last psd_fans_solve() */
