@@ -1027,7 +1027,7 @@ static bool fill(struct psd_fans *fans)
 		const double rate = fans->links[fans->heap[0]].share;
 		const unsigned link = is_of_receiver(fans, fans->heap[0]) ? find_ties(fans) : fans->heap[0];
 
-		fans->n_visits += fans->n_in_use;
+		fans->n_visits++;
 		if (!is_of_receiver(fans, link))
 			fix_senders(fans, link, rate);
 		else if (!fix_receivers(fans, rate))

@@ -337,7 +337,7 @@ static const struct large larges[] = {
 	{"nodes: 8192, " STAR, "hybrid", "flow", 400000, 23000},
 	{"nodes: 8192, workers_per_node: 8, slow: [{node: 77, compute: 0.5}], " RACKS, "two-level", "flow", 40000,
 	 14000},
-	{"nodes: 256, workers_per_node: 8, slow: [{node: 7, compute: 0.5}], " RACKS, "hybrid", "flow", 550000, 3000},
+	{"nodes: 256, workers_per_node: 8, slow: [{node: 7, compute: 0.5}], " RACKS, "hybrid", "flow", 460000, 2700},
 	{"nodes: 1024, " STAR, "ring", "message", 10000, 400},
 	{"nodes: 4096, " STAR, "ring", "message", 10000, 400},
 	{"nodes: 1024, " STAR, "halving-doubling", "message", 10000, 400},
