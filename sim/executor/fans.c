@@ -87,7 +87,6 @@ static bool add_room(struct psd_fans *fans)
 
 	if (!widen(&fans->targets, 1, sizeof(*fans->targets), room, new_room) ||
 	    !widen(&fans->live, 1, sizeof(*fans->live), room, new_room) ||
-	    !widen(&fans->in_use, 1, sizeof(*fans->in_use), room, new_room) ||
 	    !widen(&fans->into_host, 1, sizeof(double), room, new_room) ||
 	    !widen(&fans->into_rack, n_racks, sizeof(*fans->into_rack), room, new_room) ||
 	    !widen(&fans->on_node, n_nodes, sizeof(double), room, new_room) ||
@@ -421,8 +420,8 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	fans->cut = calloc((size_t)fans->n_words * PSD_FAN_REACHES + fans->n_words, sizeof(*fans->cut));
 	fans->heap = calloc(fans->n_links, sizeof(*fans->heap));
 	fans->tied = calloc(fans->n_links, sizeof(*fans->tied));
-	if (!fans->heap || !fans->tied || !fans->links || !fans->n_of_class || !fans->n_into_rack ||
-	    !fans->first_of_sender || !fans->behind || !fans->cut)
+	if (!fans->links || !fans->n_of_class || !fans->n_into_rack || !fans->first_of_sender || !fans->first_of_rack ||
+	    !fans->next_of_rack || !fans->behind || !fans->cut || !fans->heap || !fans->tied)
 		return false;
 	for (unsigned s = 0; s < n_senders(fans); s++)
 		fans->first_of_sender[s] = none;
@@ -463,7 +462,6 @@ void psd_fans_release(struct psd_fans *fans)
 	free(fans->next_of_rack);
 	free(fans->n_of_class);
 	free(fans->links);
-	free(fans->in_use);
 	free(fans->into_rack);
 	free(fans->into_host);
 	free(fans->n_into_rack);
@@ -734,22 +732,20 @@ static bool find_smallest(struct psd_fans *fans)
 
 /* ---- filling ---- */
 
-/* Adds targets to those in use, unless they are. */
+/* Lists targets with the racks in which they are, unless they are listed. */
 static void use(struct psd_fans *fans, uint32_t index)
 {
 	if (fans->targets[index].used_at == fans->n_opened)
 		return;
 	fans->targets[index].used_at = fans->n_opened;
-	fans->in_use[fans->n_in_use++] = index;
 	for (unsigned r = 0; r < fans->classes->n_racks; r++)
 		if (fans->in_rack[at_rack(fans, r, index)] > 0.0)
 			fans->into_rack[at_rack(fans, r, fans->n_into_rack[r]++)] = index;
 }
 
-/* Lists the targets that have bundles, and forgets those that are not kept and have none. */
+/* Lists all targets that have bundles, and forgets those that are not kept and have none. */
 static void use_all(struct psd_fans *fans)
 {
-	fans->n_in_use = 0;
 	fans->n_opened++;
 	memset(fans->n_into_rack, 0, fans->classes->n_racks * sizeof(*fans->n_into_rack));
 	for (uint32_t i = 0; i < fans->n_live;) {
@@ -803,8 +799,8 @@ static void open_all(struct psd_fans *fans)
 	}
 }
 
-/* Makes the rates unknown that may change after flows have ended. Smaller rates than theirs stay, for no link of these
- * flows was a bottleneck as long as all flows had such rates. */
+/* Makes the rates unknown that may change after flows have ended. Smaller rates than theirs stay: on the links at which
+ * flows have these as bottleneck, no flow was faster, so that none has ended. */
 static void open_changed(struct psd_fans *fans)
 {
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
@@ -814,7 +810,8 @@ static void open_changed(struct psd_fans *fans)
 			continue;
 		add(fans, bundle, 1.0, -bundle->rate);
 		bundle->rate = -1.0;
-		fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack].most = 0.0;
+		if (bundle->sender >= fans->classes->n_nodes)
+			fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack].most = 0.0;
 	}
 }
 
@@ -979,7 +976,7 @@ static bool cut_targets(struct psd_fans *fans, uint32_t index, double rate)
 	for (uint32_t b = fans->targets[index].first; b != none; b = fans->bundles[b].next_alike) {
 		const enum psd_fan_reach r = fans->bundles[b].reach;
 
-		if (fans->bundles[b].rate >= 0.0)
+		if (fans->bundles[b].rate >= 0.0 || fans->bundles[b].first == none)
 			continue;
 		if (!is_divided[r] && !divide(fans, index, r, &inside[r], &outside[r]))
 			return false;
