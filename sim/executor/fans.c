@@ -87,7 +87,7 @@ static bool add_room(struct psd_fans *fans)
 
 	if (!widen(&fans->targets, 1, sizeof(*fans->targets), room, new_room) ||
 	    !widen(&fans->live, 1, sizeof(*fans->live), room, new_room) ||
-	    !widen(&fans->in_use, 1, sizeof(*fans->in_use), room, new_room) ||
+	    !widen(&fans->into_host, 1, sizeof(double), room, new_room) ||
 	    !widen(&fans->into_rack, n_racks, sizeof(*fans->into_rack), room, new_room) ||
 	    !widen(&fans->on_node, n_nodes, sizeof(double), room, new_room) ||
 	    !widen(&fans->in_rack, n_racks, sizeof(double), room, new_room) ||
@@ -188,11 +188,15 @@ bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t
 
 unsigned psd_fans_next_target(const struct psd_fans *fans, uint32_t index, unsigned from)
 {
-	const uint64_t *bits = fans->targets[index].bits;
 	unsigned c = from;
 
-	while (c < fans->classes->n && !(bits[c / 64] >> c % 64 & 1))
-		c = bits[c / 64] >> c % 64 ? c + 1 : (c / 64 + 1) * 64;
+	while (c < fans->classes->n) {
+		const uint64_t left = fans->targets[index].bits[c / 64] >> c % 64;
+
+		if (left)
+			return c + (unsigned)__builtin_ctzll(left);
+		c = (c / 64 + 1) * 64;
+	}
 	return c;
 }
 
@@ -416,8 +420,8 @@ bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes
 	fans->cut = calloc((size_t)fans->n_words * PSD_FAN_REACHES + fans->n_words, sizeof(*fans->cut));
 	fans->heap = calloc(fans->n_links, sizeof(*fans->heap));
 	fans->tied = calloc(fans->n_links, sizeof(*fans->tied));
-	if (!fans->heap || !fans->tied || !fans->links || !fans->n_of_class || !fans->n_into_rack ||
-	    !fans->first_of_sender || !fans->behind || !fans->cut)
+	if (!fans->links || !fans->n_of_class || !fans->n_into_rack || !fans->first_of_sender || !fans->first_of_rack ||
+	    !fans->next_of_rack || !fans->behind || !fans->cut || !fans->heap || !fans->tied)
 		return false;
 	for (unsigned s = 0; s < n_senders(fans); s++)
 		fans->first_of_sender[s] = none;
@@ -458,8 +462,8 @@ void psd_fans_release(struct psd_fans *fans)
 	free(fans->next_of_rack);
 	free(fans->n_of_class);
 	free(fans->links);
-	free(fans->in_use);
 	free(fans->into_rack);
+	free(fans->into_host);
 	free(fans->n_into_rack);
 	free(fans->live);
 	free(fans->heap);
@@ -532,12 +536,6 @@ static bool begin(struct psd_fans *fans)
 	return join_all(fans, first);
 }
 
-/* Returns the time at which a bundle has sent some bytes if no rate changes; infinity after infinitely many. */
-static double time_of(const struct psd_fans *fans, const struct psd_fan_bundle *bundle, double bytes)
-{
-	return isinf(bytes) ? INFINITY : fans->now_sec + (bytes - bundle->sent_bytes) / bundle->rate;
-}
-
 static void find_next(struct psd_fans *fans)
 {
 	double next_sec = INFINITY; /* from now on */
@@ -567,15 +565,19 @@ static int compare(const void *left, const void *right)
 /* Ends the due fans of a bundle. */
 static void end_in(struct psd_fans *fans, struct psd_fan_bundle *bundle, double now_sec)
 {
+	/* bytes that will have been sent at a time that is not due */
+	const double due_bytes = bundle->sent_bytes + bundle->rate * (now_sec - fans->now_sec + simgrid_precision_sec);
 	uint32_t *link = &bundle->first;
 
+	if (bundle->end_bytes >= due_bytes)
+		return;
 	add_present(fans, bundle, -1.0);
 	bundle->end_bytes = INFINITY;
 	while (*link != none) {
 		const uint32_t f = *link;
 		struct psd_fan *fan = &fans->fans[f];
 
-		if (time_of(fans, bundle, fan->left_bytes) - now_sec >= simgrid_precision_sec) {
+		if (fan->left_bytes >= due_bytes) {
 			bundle->end_bytes = fmin(bundle->end_bytes, fan->left_bytes);
 			link = &fan->next;
 			continue;
@@ -594,10 +596,10 @@ static void end_in(struct psd_fans *fans, struct psd_fan_bundle *bundle, double 
 static void end_due(struct psd_fans *fans, double now_sec)
 {
 	fans->n_ended = fans->next_ended = 0;
-	fans->next_sec = INFINITY;
 	for (uint32_t b = 0; b < fans->n_bundles; b++)
-		if (time_of(fans, &fans->bundles[b], fans->bundles[b].end_bytes) - now_sec < simgrid_precision_sec)
-			end_in(fans, &fans->bundles[b], now_sec);
+		end_in(fans, &fans->bundles[b], now_sec);
+	if (fans->n_ended > 0)
+		fans->next_sec = INFINITY;
 	qsort(fans->ended, fans->n_ended, sizeof(*fans->ended), compare);
 }
 
@@ -730,22 +732,20 @@ static bool find_smallest(struct psd_fans *fans)
 
 /* ---- filling ---- */
 
-/* Adds targets to those in use, unless they are. */
+/* Lists targets with the racks in which they are, unless they are listed. */
 static void use(struct psd_fans *fans, uint32_t index)
 {
 	if (fans->targets[index].used_at == fans->n_opened)
 		return;
 	fans->targets[index].used_at = fans->n_opened;
-	fans->in_use[fans->n_in_use++] = index;
 	for (unsigned r = 0; r < fans->classes->n_racks; r++)
 		if (fans->in_rack[at_rack(fans, r, index)] > 0.0)
 			fans->into_rack[at_rack(fans, r, fans->n_into_rack[r]++)] = index;
 }
 
-/* Lists the targets that have bundles, and forgets those that are not kept and have none. */
+/* Lists all targets that have bundles, and forgets those that are not kept and have none. */
 static void use_all(struct psd_fans *fans)
 {
-	fans->n_in_use = 0;
 	fans->n_opened++;
 	memset(fans->n_into_rack, 0, fans->classes->n_racks * sizeof(*fans->n_into_rack));
 	for (uint32_t i = 0; i < fans->n_live;) {
@@ -799,8 +799,8 @@ static void open_all(struct psd_fans *fans)
 	}
 }
 
-/* Makes the rates unknown that may change after flows have ended. Smaller rates than theirs stay, for no link of these
- * flows was a bottleneck as long as all flows had such rates. */
+/* Makes the rates unknown that may change after flows have ended. Smaller rates than theirs stay: on the links at which
+ * flows have these as bottleneck, no flow was faster, so that none has ended. */
 static void open_changed(struct psd_fans *fans)
 {
 	for (uint32_t b = 0; b < fans->n_bundles; b++) {
@@ -810,7 +810,8 @@ static void open_changed(struct psd_fans *fans)
 			continue;
 		add(fans, bundle, 1.0, -bundle->rate);
 		bundle->rate = -1.0;
-		fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack].most = 0.0;
+		if (bundle->sender >= fans->classes->n_nodes)
+			fans->links[first_link(fans, PSD_FAN_UP) + bundle->rack].most = 0.0;
 	}
 }
 
@@ -970,10 +971,12 @@ static bool cut_targets(struct psd_fans *fans, uint32_t index, double rate)
 	uint32_t inside[PSD_FAN_REACHES], outside[PSD_FAN_REACHES];
 	bool is_divided[PSD_FAN_REACHES] = {false};
 
+	if (fans->open.all[PSD_FAN_IN_RACK][index] + fans->open.all[PSD_FAN_BEYOND][index] < 0.5)
+		return true;
 	for (uint32_t b = fans->targets[index].first; b != none; b = fans->bundles[b].next_alike) {
 		const enum psd_fan_reach r = fans->bundles[b].reach;
 
-		if (fans->bundles[b].rate >= 0.0)
+		if (fans->bundles[b].rate >= 0.0 || fans->bundles[b].first == none)
 			continue;
 		if (!is_divided[r] && !divide(fans, index, r, &inside[r], &outside[r]))
 			return false;
@@ -1021,7 +1024,7 @@ static bool fill(struct psd_fans *fans)
 		const double rate = fans->links[fans->heap[0]].share;
 		const unsigned link = is_of_receiver(fans, fans->heap[0]) ? find_ties(fans) : fans->heap[0];
 
-		fans->n_visits += fans->n_in_use;
+		fans->n_visits++;
 		if (!is_of_receiver(fans, link))
 			fix_senders(fans, link, rate);
 		else if (!fix_receivers(fans, rate))
@@ -1064,8 +1067,9 @@ static bool ignore_idle(struct psd_fans *fans)
 	return true;
 }
 
-/* Returns a bound of the sum of rates of the flows into a node of a rack. */
-static double most_into_node(const struct psd_fans *fans, unsigned rack)
+/* Finds the rates of all flows from other nodes to each host of a rack, as far as the rates are known. Returns a bound
+ * of their sum at a node. */
+static double find_into_rack(struct psd_fans *fans, unsigned rack)
 {
 	double most = 0.0;
 
@@ -1073,40 +1077,51 @@ static double most_into_node(const struct psd_fans *fans, unsigned rack)
 		const uint32_t t = fans->into_rack[at_rack(fans, rack, i)];
 		const size_t at = at_rack(fans, rack, t);
 
-		most += fans->most_on_node[at] *
-			(fans->known.all[PSD_FAN_BEYOND][t] - fans->known.in_rack[PSD_FAN_BEYOND][at] +
-			 fans->known.in_rack[PSD_FAN_IN_RACK][at]);
+		fans->into_host[i] = fans->known.all[PSD_FAN_BEYOND][t] - fans->known.in_rack[PSD_FAN_BEYOND][at] +
+				     fans->known.in_rack[PSD_FAN_IN_RACK][at];
+		most += fans->most_on_node[at] * fans->into_host[i];
 	}
 	return most;
+}
+
+/* Returns the sum of the known rates of the flows into a node, after find_into_rack(). */
+static double into_node(const struct psd_fans *fans, unsigned rack, unsigned node)
+{
+	double known = 0.0;
+
+	for (uint32_t i = 0; i < fans->n_into_rack[rack]; i++) {
+		const size_t at = at_node(fans, node, fans->into_rack[at_rack(fans, rack, i)]);
+
+		known += fans->on_node[at] * (fans->into_host[i] - fans->known.on_node[at]);
+	}
+	return known;
 }
 
 /* Watches the links of nodes that would carry more than they can, and sets whether there are any. False: out of
  * memory. */
 static bool watch(struct psd_fans *fans, bool *is_done)
 {
-	const unsigned in = first_link(fans, PSD_FAN_IN), down = first_link(fans, PSD_FAN_DOWN);
+	struct psd_fan_link *ins = &fans->links[first_link(fans, PSD_FAN_IN)];
 
 	*is_done = true;
-	for (unsigned rack = 0; rack < fans->classes->n_racks; rack++)
-		fans->links[down + rack].most = most_into_node(fans, rack);
-	for (unsigned node = 0; node < fans->classes->n_nodes; node++) {
-		struct psd_fan_link *link = &fans->links[in + node];
-		double n_open = 0.0, known = 0.0;
+	for (unsigned rack = 0; rack < fans->classes->n_racks; rack++) {
+		const double most = find_into_rack(fans, rack);
 
-		if (!fans->links[node].is_watched && may_fill(fans, node)) {
+		for (uint32_t node = fans->first_of_rack[rack]; node != none; node = fans->next_of_rack[node]) {
+			struct psd_fan_link *in = &ins[node];
+
+			if (!fans->links[node].is_watched && may_fill(fans, node)) {
+				*is_done = false;
+				fans->links[node].cut_at = fans->n_opened;
+				if (!set_watched(fans, node, true))
+					return false;
+			}
+			if (in->is_watched || most <= in->rate * tie || into_node(fans, rack, node) <= in->rate * tie)
+				continue;
 			*is_done = false;
-			fans->links[node].cut_at = fans->n_opened;
-			if (!set_watched(fans, node, true))
-				return false;
+			in->is_watched = true;
+			in->cut_at = fans->n_opened;
 		}
-		if (link->is_watched || fans->links[down + fans->classes->rack_of_node[node]].most <= link->rate * tie)
-			continue;
-		sum_into_node(fans, node, &n_open, &known);
-		if (known <= link->rate * tie)
-			continue;
-		*is_done = false;
-		link->is_watched = true;
-		link->cut_at = fans->n_opened;
 	}
 	return true;
 }

@@ -23,7 +23,7 @@ struct psd_fan_targets {
 	double n;	  /* number of all targets */
 	uint32_t first;	  /* index of the first bundle with these targets */
 	bool is_kept;	  /* kept without bundles */
-	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were in use last */
+	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were listed in into_rack last */
 };
 
 /* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. */
@@ -52,8 +52,8 @@ struct psd_fan_bundle {
 	uint32_t targets;
 	enum psd_fan_reach reach;
 	double n_targets; /* number of targets of each sender */
-	double n_hosts, n_in_rack,
-		n_on_node;	   /* number of senders: all, in one rack, and on one node if sender is a node */
+	/* number of senders: all, in one rack, and on one node if `sender` is a node */
+	double n_hosts, n_in_rack, n_on_node;
 	double rate;		   /* bytes per second of each flow; below 0: not known yet */
 	double sent_bytes;	   /* bytes that each flow has sent since the bundle began */
 	double end_bytes;	   /* value of sent_bytes at which the first fan ends */
@@ -73,9 +73,7 @@ struct psd_fan_link {
 	 * psd_fans.version when the link, or a link into a node of the rack, was a bottleneck last. */
 	uint64_t cut_at;
 	double n_flows; /* links out of nodes: number of flows to other racks */
-	/* Links up: bound of the rates of the rack's flows whose node's link is not watched. Links down: bound of the sum
-	 * of rates of the flows into a node of the rack. */
-	double most;
+	double most;	/* links up: bound of the rates of the rack's flows whose node's link is not watched */
 };
 
 struct psd_fans {
@@ -92,8 +90,8 @@ struct psd_fans {
 	uint32_t n_live;
 	struct psd_fan *fans;  /* fans that have not ended, and unused ones */
 	uint32_t n_fans, room; /* number of entries */
-	uint32_t begun,
-		unused; /* index of the first fan that begins at the next psd_fans_solve(), and that is unused */
+	/* indices of the first fan that begins at the next psd_fans_solve(), and of the first that is unused */
+	uint32_t begun, unused;
 	struct psd_fan_bundle *bundles; /* bundles; those without fans are removed by psd_fans_solve() */
 	uint32_t n_bundles, bundle_room;
 	uint32_t *first_of_sender; /* index of the first bundle of each class of nodes, and then of racks */
@@ -106,13 +104,12 @@ struct psd_fans {
 	unsigned n_links;
 	unsigned *heap; /* scratch memory: links, n_heap entries, of which the first has the smallest share */
 	unsigned n_heap;
-	unsigned *tied;	  /* scratch memory: links */
-	uint32_t *in_use; /* scratch memory: indices of targets that have bundles */
-	uint32_t n_in_use;
-	/* scratch memory: those in use that have targets in a rack of each class, shape (racks, target_room) */
+	unsigned *tied; /* scratch memory: links */
+	/* indices of targets that have bundles and a host in a rack of each class, shape (racks, target_room) */
 	uint32_t *into_rack, *n_into_rack;
-	uint64_t *behind; /* classes of hosts behind each link of receivers: sets of n_words words */
-	uint64_t *cut;	  /* scratch memory: set of n_words words, for each reach, and one more */
+	double *into_host; /* scratch memory: bytes per second into each host of these targets, in one rack */
+	uint64_t *behind;  /* classes of hosts behind each link of receivers: sets of n_words words */
+	uint64_t *cut;	   /* scratch memory: set of n_words words, for each reach, and one more */
 	uint64_t version;
 	uint64_t n_opened;   /* number of times that all rates were found */
 	double changed_rate; /* smallest rate of the flows that have ended since the last psd_fans_solve() */
@@ -126,7 +123,8 @@ struct psd_fans {
 /* False: out of memory. psd_fans_release() is called in both cases. */
 bool psd_fans_init(struct psd_fans *fans, const struct psd_host_classes *classes);
 void psd_fans_release(struct psd_fans *fans);
-/* Sets the rates of links, bytes per second; link: see enum psd_fan_link_kind, class: class of nodes, or of racks. */
+/* Sets the rates of links, bytes per second, before there are fans; link: see enum psd_fan_link_kind, class: class of
+ * nodes, or of racks. */
 enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
 void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
 /* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
