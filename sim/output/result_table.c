@@ -216,6 +216,27 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
+static bool has_several_stacks(const struct psd_report *report)
+{
+	for (unsigned s = 1; s < report->n_systems; s++)
+		if (report->systems[s].stack != report->systems[0].stack)
+			return true;
+	return false;
+}
+
+/* "Ring, PowerSGD on ": names of the systems on that stack. */
+static void add_users(struct psd_text *sentence, const struct psd_report *report, const struct psd_stack_row *stack)
+{
+	const char *separator = "";
+
+	for (unsigned s = 0; s < report->n_systems; s++)
+		if (report->systems[s].stack == stack) {
+			psd_text_add(sentence, "%s%s", separator, report->systems[s].name);
+			separator = ", ";
+		}
+	psd_text_add(sentence, " on ");
+}
+
 /* Writes a line for each stack of the systems. Where nothing costs anything there is none to name. */
 static void write_stacks(FILE *out, const struct psd_report *report)
 {
@@ -231,6 +252,8 @@ static void write_stacks(FILE *out, const struct psd_report *report)
 		if (!is_new)
 			continue;
 		psd_text_add(&sentence, "%s", head);
+		if (has_several_stacks(report))
+			add_users(&sentence, report, stack);
 		psd_stack_add_line(&sentence, stack);
 		psd_sentence_write(out, &sentence, 10);
 		head = "          ";

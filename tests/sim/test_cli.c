@@ -644,6 +644,18 @@ Test(cli, describe_names_an_installed_model)
 	free(told.text);
 }
 
+/* Stacks by default follow from the methods; with one worker a node a two-level ring has one level. */
+Test(cli, notes_say_what_is_compared)
+{
+	expect_words("--estimate --set cluster.stack= scenarios/examples/job.yaml",
+		     "stack     Ring, PowerSGD on nccl-tcp: NCCL", " at 128 nodes");
+	expect_words("--estimate --set cluster.stack= scenarios/examples/job.yaml",
+		     "note: Ring is on stack nccl-tcp and Servers on psd because of their methods", " at 128 nodes");
+	expect_words("--estimate scenarios/examples/straggler.yaml",
+		     "note: with one worker a node, the levels of 'Two levels' are a ring\n",
+		     "because of their methods");
+}
+
 Test(cli, quickstart_lists_titles_without_quotes)
 {
 	struct run list = run("quickstart", "");
