@@ -464,6 +464,7 @@ static void add_column(struct psd_grid *grid, const struct table *table, enum co
 	const unsigned at =
 		psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT || column->kind == WORDS);
 
+	grid->is_whole[at] = id == LIMIT;
 	for (unsigned w = 0; w < WITH_WORTH; w++)
 		if (by_worth[w] == id)
 			grid->worth[at] = w + 1;
