@@ -88,13 +88,13 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 
 	const double samples_per_sec = workload->batch_per_worker / costs->compute_sec;
 
-	psd_text_add(sentence, "%s a batch, %s images/s", psd_units_write_seconds(costs->compute_sec, sec),
+	psd_text_add(sentence, "%s a batch, %s samples/s", psd_units_write_seconds(costs->compute_sec, sec),
 		     psd_units_write_number(samples_per_sec, number));
 	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
 		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
 	if (workload->samples_per_sec > 0.0)
-		psd_text_add(sentence, ", scaled to %s images/s",
+		psd_text_add(sentence, ", scaled to %s samples/s",
 			     psd_units_write_number(workload->samples_per_sec, number));
 	if (workload->mfu_ratio > 0.0)
 		psd_text_add(sentence, ", scaled to %.4g %% of its peak", 100.0 * workload->mfu_ratio);
@@ -108,7 +108,7 @@ static void add_computes(struct psd_text *sentence, const struct workloads *work
 
 	psd_text_add(sentence, "%s to %s a batch, ", psd_units_write_seconds(workloads->compute_sec.least, least),
 		     psd_units_write_seconds(workloads->compute_sec.most, most));
-	psd_text_add(sentence, "%s to %s images/s on one worker alone; ",
+	psd_text_add(sentence, "%s to %s samples/s on one worker alone; ",
 		     psd_units_write_number(workloads->samples_per_sec.least, least),
 		     psd_units_write_number(workloads->samples_per_sec.most, most));
 	if (workloads->has_devices)

@@ -123,7 +123,7 @@ Test(cli, one_worker_has_no_plan_of_exchanges)
 }
 
 TEST_ROW(cli, images_per_second_have_no_exponent,
-	 expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " images/s on one worker alone",
+	 expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " samples/s on one worker alone",
 		      "e+"))
 
 /* A clock at 1.6e9 s does not tell the milliseconds of computing. */
