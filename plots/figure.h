@@ -86,6 +86,7 @@ struct psd_figure {
 	struct psd_arena kept; /* memory of texts that the figure borrows */
 	const char *title;
 	const char *note; /* line below everything; NULL: none */
+	const char *hint; /* line for the user, not in the picture; NULL: none */
 	struct psd_panel panels[PSD_PANELS_MAX];
 	unsigned n_panels;
 	unsigned most_columns; /* most panels side by side; 0: as many as fit */

@@ -6,7 +6,15 @@
 
 #include "plots/lines_parts.h"
 
-enum { MOST_OVER = 5, MOST_LINES = 8, MOST_PANELS = 24, EXECUTED_POINT = 5, DASHES = 4, MARKS = 4 };
+enum {
+	MOST_OVER = 5,
+	MOST_LINES = 8,
+	MOST_PANELS = 24,
+	MOST_AT_A_GLANCE = 9,
+	EXECUTED_POINT = 5,
+	DASHES = 4,
+	MARKS = 4
+};
 #define MATERIAL 0.005 /* share by which a best value differs from another */
 
 /* ---- panels, names and looks ---- */
@@ -94,15 +102,32 @@ static enum psd_status refuse_many(struct psd_drawing *drawing, unsigned n_lines
 					 n_lines, MOST_PANELS * MOST_LINES, MOST_LINES));
 }
 
+static unsigned count_lines(const struct psd_drawing *drawing)
+{
+	unsigned n_lines = 0;
+
+	for (unsigned s = 0; s < drawing->n_series; s++)
+		n_lines += !drawing->series[s].is_executed;
+	return n_lines;
+}
+
+/* A picture of many panels is hard to read. */
+static void hint_at_fewer(struct psd_drawing *drawing, unsigned n_panels)
+{
+	if (n_panels > MOST_AT_A_GLANCE)
+		drawing->figure->hint =
+			psd_figure_text(drawing->figure,
+					"%u lines in %u panels: --where COLUMN=VALUE or --systems NAME,... draws fewer",
+					count_lines(drawing), n_panels);
+}
+
 /* Sets the panel of each series; *n_panels: their number. */
 static enum psd_status choose_panels(struct psd_drawing *drawing, unsigned *n_panels)
 {
 	const char *asked = drawing->lines->panels;
-	unsigned n_lines = 0;
+	const unsigned n_lines = count_lines(drawing);
 
 	*n_panels = 1;
-	for (unsigned s = 0; s < drawing->n_series; s++)
-		n_lines += !drawing->series[s].is_executed;
 	if (asked) {
 		PSD_TRY(psd_results_check_column(drawing->results, "--panels", asked, drawing->err));
 		drawing->panel_column = asked;
@@ -433,6 +458,7 @@ enum psd_status psd_drawing_draw(struct psd_drawing *drawing)
 
 	PSD_TRY(check_lines(drawing));
 	PSD_TRY(choose_panels(drawing, &n_panels));
+	hint_at_fewer(drawing, n_panels);
 	PSD_TRY(name_series(drawing));
 	const char *title = psd_columns_title(drawing->figure, &drawing->names, drawing->results,
 					      psd_figure_text(drawing->figure, "%c%s",

@@ -107,6 +107,8 @@ static enum psd_status draw(const struct psd_plot_options *options, struct psd_e
 		status = psd_out_of_memory(err);
 	if (!status)
 		psd_output_write(out, picture.bytes, picture.length);
+	if (!status && figure->hint)
+		fprintf(stderr, "psd-plot: %s\n", figure->hint);
 	psd_figure_release(figure);
 	free(figure);
 	psd_text_release(&picture);

@@ -186,11 +186,13 @@ struct layout {
  * shrink; 0: that at which its cells still differ. */
 static void cut_names(const struct psd_grid *grid, struct layout *layout, int most_width, int least)
 {
+	const bool is_terminal = psd_view_get().is_terminal;
+
 	for (unsigned c = 0; c < grid->n_columns; c++) {
 		int *const width = &layout->widths[c];
 		int surplus = layout->line_width - most_width;
 
-		if (!grid->is_left[c] || !*width || surplus <= 0)
+		if (!grid->is_left[c] || !*width || surplus <= 0 || (grid->is_whole[c] && !is_terminal))
 			continue;
 		const int narrowest = least ? least : least_width(grid, c, *width);
 

@@ -31,6 +31,7 @@ struct psd_grid {
 	/* Worth of a column on a terminal that is too narrow: columns with the smallest worth are left out first. 0:
 	 * the column is shown in any case, and names are cut instead. */
 	unsigned worth[PSD_GRID_COLUMNS];
+	bool is_whole[PSD_GRID_COLUMNS]; /* cells are cut on a narrow terminal only */
 	unsigned n_columns;
 	struct psd_grid_row *rows;
 	unsigned n_rows;

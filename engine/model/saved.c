@@ -1,7 +1,7 @@
 /* Rules of autograd and autocast, a row for each kind. Sources: PyTorch's derivatives.yaml says which values the
- * formula of a gradient reads; its page "Automatic Mixed Precision" lists the operators that autocast runs in
- * half precision and in fp32. tests/saved-tensors.py counts the same with PyTorch itself. Storage is saved once, in each width in
- * which a reader needs it. */
+ * formula of a gradient reads; its page "Automatic Mixed Precision" lists the operators that autocast runs in half
+ * precision and in fp32. tests/saved-tensors.py counts the same with PyTorch itself. Storage is saved once, in each
+ * width in which a reader needs it. */
 #include "engine/model/saved.h"
 
 #include <stdlib.h>

@@ -105,7 +105,7 @@ static const struct column {
 		{"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
 		 "duration of an iteration: mean over the measured iterations of a prediction, median in a real run",
 		 "ms"},
-	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
+	[IMAGES] = {"images_per_sec", "", "samples/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
 		    "samples per second that all workers together train on"},
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
 		     "`images_per_sec` divided by that of the `baseline`, which is a single worker. If it is compute, "
@@ -126,7 +126,7 @@ static const struct column {
 		  "bytes sent to other nodes in an iteration, by the node that sends most"},
 	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",
 		      "bytes received from other nodes in an iteration, by the node that receives most"},
-	[PUBLISHED_IMAGES] = {"published_images_per_sec", "published", "images/s", SHOW_IMAGES, VALUE,
+	[PUBLISHED_IMAGES] = {"published_images_per_sec", "published", "samples/s", SHOW_IMAGES, VALUE,
 			      AT(published_images_per_sec), SEC_DIGITS, "1/s",
 			      "published samples per second of all workers; empty if none are published"},
 	[PUBLISHED_SPEEDUP] = {"published_speedup", "published", "speedup", SHOW_RATIO, VALUE, AT(published_speedup),
@@ -171,12 +171,12 @@ static const struct column {
 	[P95] = PERCENTILE("iteration_p95_sec", PSD_P95, "95"),
 	[P99] = PERCENTILE("iteration_p99_sec", PSD_P99, "99"),
 #undef PERCENTILE
-	[LOW] = {"low", "low", "images/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
+	[LOW] = {"low", "low", "samples/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
 		 "lower end of the prediction's band, in samples per second as `images_per_sec`. The band holds 8 of "
 		 "10 published values of "
 		 "the system's stack to which the stack was not fitted. Empty if it has too few such values, with one "
 		 "worker and in a real run"},
-	[HIGH] = {"high", "high", "images/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
+	[HIGH] = {"high", "high", "samples/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
 		  "upper end of the band, in samples per second, see `low`"},
 	[EFFICIENCY] = {"efficiency", "", "efficiency", SHOW_SHARE, VALUE, AT(efficiency_ratio), RATIO_DIGITS, "",
 			"`images_per_sec` divided by that of as many workers that only compute; empty in a real run"},
@@ -464,6 +464,7 @@ static void add_column(struct psd_grid *grid, const struct table *table, enum co
 	const unsigned at =
 		psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT || column->kind == WORDS);
 
+	grid->is_whole[at] = id == LIMIT;
 	for (unsigned w = 0; w < WITH_WORTH; w++)
 		if (by_worth[w] == id)
 			grid->worth[at] = w + 1;

@@ -38,7 +38,7 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
 	struct search search = {.path = setting, .length = strcspn(setting, "=")};
 	enum psd_status status = PSD_OK;
 
-	if (!strncmp(setting, "--", 2)) /* of an option with a prefix from the root */
+	if (!strncmp(setting, "--", 2)) /* its option has a prefix from the root */
 		return PSD_OK;
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, look_at, &search);
 	if (!search.has_first && search.found.bytes)

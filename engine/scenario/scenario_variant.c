@@ -216,7 +216,7 @@ static enum psd_status write_out(const struct collector *collector, const struct
 	*out = copy_node(collector, node);
 	if (!*out)
 		return psd_out_of_memory(collector->err);
-	if (node->kind == PSD_NODE_SCALAR && !is_list && !begins_range(node->text))
+	if (node->kind == PSD_NODE_SCALAR && !is_list && !begins_range(node->text) && !is_dashed(node->text))
 		return PSD_OK;
 	(*out)->kind = PSD_NODE_SEQUENCE;
 	(*out)->first = NULL;

@@ -40,6 +40,25 @@ static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes,
 	return cost;
 }
 
+static struct psd_failures failures_of(const struct psd_ask *ask, const struct cost *cost)
+{
+	const struct psd_training_job *job = &ask->scenario->job;
+
+	return (struct psd_failures){cost->sec, job->mtbf_sec / cost->nodes, job->checkpoint_sec, job->restart_sec};
+}
+
+/* The same cluster with failures, if the job has them: the mean with the best interval between checkpoints. */
+static struct cost with_failures(const struct psd_ask *ask, struct cost cost)
+{
+	const struct psd_failures failures = failures_of(ask, &cost);
+
+	if (failures.mtbf_sec <= 0.0 || !isfinite(cost.sec))
+		return cost;
+	cost.sec = psd_failures_expected_sec(&failures, psd_failures_interval_sec(&failures));
+	cost.money = money_of(ask, cost.nodes, cost.sec);
+	return cost;
+}
+
 static bool has_hours(const struct psd_ask *ask)
 {
 	return ask->scenario->has_job && ask->scenario->job.samples > 0;
@@ -162,8 +181,9 @@ static bool pick(struct psd_ask *ask, enum wanted wanted, double bandwidth_bps, 
 		const unsigned nodes = ask->sizes[i / ask->n_systems];
 		if (nodes < ask->least_nodes)
 			continue;
-		const struct cost next = cost_of(ask, ask->first_system + i % ask->n_systems, nodes, bandwidth_bps,
-						 is_simulated[i] ? PSD_ASK_CONFIRM : PSD_ASK_ESTIMATE);
+		const struct cost next =
+			with_failures(ask, cost_of(ask, ask->first_system + i % ask->n_systems, nodes, bandwidth_bps,
+						   is_simulated[i] ? PSD_ASK_CONFIRM : PSD_ASK_ESTIMATE));
 		const bool allowed = is_allowed(ask, wanted, &next);
 
 		if (allowed > has_allowed ||
@@ -222,7 +242,7 @@ static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 	psd_answer_add_time(text, cost.sec);
 	psd_text_add(text, ", ");
 	add_money(ask, text, cost.money);
-	psd_text_add(text, ask->scenario->job.mtbf_sec > 0.0 ? " without failures." : ".");
+	psd_text_add(text, ask->scenario->job.mtbf_sec > 0.0 ? " (means with failures)." : ".");
 	add_cost_values(ask, answers, answer, &cost);
 	psd_answer_add_value(answers, answer,
 			     (struct psd_answer_value){.name = "is_found", .unit = "flag", .number = is_found});
@@ -298,9 +318,7 @@ static void add_time_value(struct psd_answers *answers, struct psd_answer *answe
 
 static void add_failures(struct psd_ask *ask, struct psd_answers *answers, const struct cost *cost)
 {
-	const struct psd_training_job *job = &ask->scenario->job;
-	const struct psd_failures failures = {cost->sec, job->mtbf_sec / cost->nodes, job->checkpoint_sec,
-					      job->restart_sec};
+	const struct psd_failures failures = failures_of(ask, cost);
 	const double interval_sec = psd_failures_interval_sec(&failures);
 	const double expected_sec = psd_failures_expected_sec(&failures, interval_sec);
 	struct psd_answer *answer = psd_answers_add(answers, "failures", psd_ask_system_name(ask, cost->system));

@@ -117,6 +117,45 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 6);
 }
 
+/* Stacks that follow from the systems' methods compare software, too. */
+static void write_stacks_note(FILE *out, const struct psd_report *report)
+{
+	const struct psd_system *first = NULL;
+
+	for (unsigned s = 0; s < report->n_systems && !report->costed->scenario->stack_name; s++) {
+		const struct psd_system *system = &report->systems[s];
+
+		if (system->stack_name)
+			continue;
+		if (first && system->stack != first->stack) {
+			struct psd_text sentence = {.bytes = NULL};
+
+			psd_text_add(&sentence,
+				     "note: %s is on stack %s and %s on %s because of their methods: the comparison is "
+				     "of software, too; 'cluster.stack' sets one for all",
+				     first->name, first->stack->name, system->name, system->stack->name);
+			psd_sentence_write(out, &sentence, 6);
+			return;
+		}
+		first = first ? first : system;
+	}
+}
+
+/* Names systems whose levels are one. */
+static void write_levels_note(FILE *out, const struct psd_report *report)
+{
+	for (unsigned s = 0; s < report->n_systems && report->costed->scenario->workers_per_node == 1; s++) {
+		const enum psd_sync sync = report->systems[s].sync;
+
+		if (sync < PSD_SYNC_ALL_REDUCE || sync >= PSD_SYNC_AUTO ||
+		    psd_all_reduces[sync - PSD_SYNC_ALL_REDUCE] != &psd_two_level)
+			continue;
+		fputs("note: with one worker a node, the levels of '", out);
+		psd_grid_write_text(out, report->systems[s].name);
+		fputs("' are a ring\n", out);
+	}
+}
+
 static bool has_host(const struct psd_scenario *scenario)
 {
 	const struct psd_node *root = scenario->root;
@@ -307,6 +346,8 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_links_note(out, scenario);
 	write_transport_note(out, report);
 	write_host_note(out, report);
+	write_stacks_note(out, report);
+	write_levels_note(out, report);
 	write_spread_note(out, scenario);
 	write_percentiles_note(out, report);
 	write_strangers(out, report);

@@ -82,13 +82,13 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 
 	const double samples_per_sec = workload->batch_per_worker / costs->compute_sec;
 
-	psd_text_add(sentence, "%s a batch, %s images/s", psd_units_write_seconds(costs->compute_sec, sec),
+	psd_text_add(sentence, "%s a batch, %s samples/s", psd_units_write_seconds(costs->compute_sec, sec),
 		     psd_units_write_number(samples_per_sec, number));
 	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
 		     workload->profile_path ? psd_file_name(workload->profile_path) : workload->device_name);
 	if (workload->samples_per_sec > 0.0)
-		psd_text_add(sentence, ", scaled to %s images/s",
+		psd_text_add(sentence, ", scaled to %s samples/s",
 			     psd_units_write_number(workload->samples_per_sec, number));
 	if (workload->mfu_ratio > 0.0)
 		psd_text_add(sentence, ", scaled to %.4g %% of its peak", 100.0 * workload->mfu_ratio);
@@ -102,7 +102,7 @@ static void add_computes(struct psd_text *sentence, const struct workloads *work
 
 	psd_text_add(sentence, "%s to %s a batch, ", psd_units_write_seconds(workloads->compute_sec.least, least),
 		     psd_units_write_seconds(workloads->compute_sec.most, most));
-	psd_text_add(sentence, "%s to %s images/s on one worker alone; ",
+	psd_text_add(sentence, "%s to %s samples/s on one worker alone; ",
 		     psd_units_write_number(workloads->samples_per_sec.least, least),
 		     psd_units_write_number(workloads->samples_per_sec.most, most));
 	if (workloads->has_devices)
@@ -216,6 +216,27 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
+static bool has_several_stacks(const struct psd_report *report)
+{
+	for (unsigned s = 1; s < report->n_systems; s++)
+		if (report->systems[s].stack != report->systems[0].stack)
+			return true;
+	return false;
+}
+
+/* "Ring, PowerSGD on ": names of the systems on that stack. */
+static void add_users(struct psd_text *sentence, const struct psd_report *report, const struct psd_stack_row *stack)
+{
+	const char *separator = "";
+
+	for (unsigned s = 0; s < report->n_systems; s++)
+		if (report->systems[s].stack == stack) {
+			psd_text_add(sentence, "%s%s", separator, report->systems[s].name);
+			separator = ", ";
+		}
+	psd_text_add(sentence, " on ");
+}
+
 /* Writes a line for each stack of the systems. Where nothing costs anything there is none to name. */
 static void write_stacks(FILE *out, const struct psd_report *report)
 {
@@ -231,6 +252,8 @@ static void write_stacks(FILE *out, const struct psd_report *report)
 		if (!is_new)
 			continue;
 		psd_text_add(&sentence, "%s", head);
+		if (has_several_stacks(report))
+			add_users(&sentence, report, stack);
 		psd_stack_add_line(&sentence, stack);
 		psd_sentence_write(out, &sentence, 10);
 		head = "          ";

@@ -1172,6 +1172,28 @@ Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
 	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,"                                          \
 	"fuse_bytes\n"
 
+/* 96 systems are 12 panels of 8 lines; 16 are two. */
+Test(plot, a_picture_of_many_lines_comes_with_a_hint)
+{
+	struct folder folder = make_folder();
+	char command[4096];
+
+	for (int n = 16; n <= 96; n += 80) {
+		snprintf(command, sizeof(command),
+			 "{ printf '" RESULTS "'; awk 'BEGIN { for (i = 0; i < %d; i++) for (n = 1; n < 3; n++) print "
+			 "\"t,s\" i \",sim-flow,\" n \",\" n \",1e9,0.5,\" }'; } >%s/in.csv; "
+			 "$PSD_PLOT seconds %s/in.csv -o %s/out.svg 2>&1; rm %s/in.csv %s/out.svg",
+			 n, folder.path, folder.path, folder.path, folder.path, folder.path);
+		struct run run = run_command(command);
+
+		cr_expect_str_eq(run.text, n == 16 ? ""
+						   : "psd-plot: 96 lines in 12 panels: --where COLUMN=VALUE or "
+						     "--systems NAME,... draws fewer\n");
+		free(run.text);
+	}
+	remove_folder(&folder);
+}
+
 /* A curve of one size, or a vertical line through one, means nothing; two hundred curves hide each other. */
 Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 {

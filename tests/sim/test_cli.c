@@ -123,7 +123,7 @@ Test(cli, one_worker_has_no_plan_of_exchanges)
 }
 
 TEST_ROW(cli, images_per_second_have_no_exponent,
-	 expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " images/s on one worker alone",
+	 expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " samples/s on one worker alone",
 		      "e+"))
 
 /* A clock at 1.6e9 s does not tell the milliseconds of computing. */
@@ -642,6 +642,18 @@ Test(cli, describe_names_an_installed_model)
 	cr_expect_not_null(strstr(told.text, ", did you mean '/"), "%s", told.text);
 	cr_expect_not_null(strstr(told.text, "/scenarios/models/resnet50.yaml'?\n"), "%s", told.text);
 	free(told.text);
+}
+
+/* Stacks by default follow from the methods; with one worker a node a two-level ring has one level. */
+Test(cli, notes_say_what_is_compared)
+{
+	expect_words("--estimate --set cluster.stack= scenarios/examples/job.yaml",
+		     "stack     Ring, PowerSGD on nccl-tcp: NCCL", " at 128 nodes");
+	expect_words("--estimate --set cluster.stack= scenarios/examples/job.yaml",
+		     "note: Ring is on stack nccl-tcp and Servers on psd because of their methods", " at 128 nodes");
+	expect_words("--estimate scenarios/examples/straggler.yaml",
+		     "note: with one worker a node, the levels of 'Two levels' are a ring\n",
+		     "because of their methods");
 }
 
 Test(cli, quickstart_lists_titles_without_quotes)

@@ -9,6 +9,7 @@
 #include "engine/estimate/estimate.h"
 #include "engine/scenario/stack.h"
 #include "sim/ask/ask.h"
+#include "sim/ask/failures.h"
 #include "sim/sweep/sweep.h"
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
@@ -800,6 +801,43 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	cr_expect_eq(value_named(answer, "fits"), 0.0);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
+}
+
+/* The one cluster of the sweep, once without failures: Daly's expected time of that work. */
+Test(ask, clusters_are_chosen_with_failures)
+{
+	static const char *const texts[] = {"", ", mtbf: 10h per node, checkpoint: 60s, restart: 5min"};
+	struct psd_failures failures = {.mtbf_sec = 36000.0 / 4.0, .checkpoint_sec = 60.0, .restart_sec = 300.0};
+	double hours[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/resnet18.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {nodes: 4, stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring}]\n"
+			     "sweep: {nodes: [4]}\n"
+			     "job: {samples: 1281167, epochs: 90, price: 3 per worker hour, within: 200h%s}\n",
+			     texts[i]);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "clusters", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		hours[i] = value_named(&answers.all[0], "hours");
+		cr_expect_float_eq(value_named(&answers.all[0], "cost"), 4.0 * 3.0 * hours[i], 1e-6 * hours[i]);
+		cr_expect_eq(strstr(answers.all[0].sentence.bytes, "(means with failures).") != NULL, i == 1, "%s",
+			     answers.all[0].sentence.bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+	failures.work_sec = 3600.0 * hours[0];
+	cr_expect_gt(hours[1], hours[0]);
+	cr_expect_float_eq(3600.0 * hours[1] /
+				   psd_failures_expected_sec(&failures, psd_failures_interval_sec(&failures)),
+			   1.0, 1e-9);
 }
 
 /* The best of the listed sizes on all 8 nodes. */

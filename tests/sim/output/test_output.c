@@ -954,6 +954,23 @@ Test(output, grid_cuts_the_first_wide_column_to_the_page)
 	psd_grid_release(&grid);
 }
 
+Test(output, grid_cuts_no_whole_column_in_a_file)
+{
+	struct psd_grid grid = {.is_whole = {true}};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_grid_add_column(&grid, "", "limit", true);
+	psd_grid_add_column(&grid, "", "name", true);
+	psd_grid_add_row(&grid);
+	psd_grid_set(&grid, 0, "%080d", 1);
+	psd_grid_set(&grid, 1, "%080d", 1);
+	psd_grid_add(&text, &grid);
+	cr_expect_not_null(strstr(text.bytes, "0001  000"), "%s", text.bytes);
+	cr_expect_not_null(strstr(text.bytes, "00..\n"), "%s", text.bytes);
+	psd_text_release(&text);
+	psd_grid_release(&grid);
+}
+
 /* Even where the line is longer then. */
 Test(output, grid_cuts_no_two_cells_to_the_same)
 {
@@ -1029,8 +1046,8 @@ FIXTURE_TEST(table_of_short_iterations_is_in_milliseconds)
 		result->speedup = (struct psd_result_value){true, r ? 1.0 / 3000 : 1.0};
 	}
 	psd_columns_add_table(&table, fixture->results, 2, 1);
-	cr_expect_not_null(strstr(table.bytes, "  iteration                     compute  exposed"), "%s", table.bytes);
-	cr_expect_not_null(strstr(table.bytes, "ms  images/s  speedup       ms  comm ms"), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, "  iteration                      compute  exposed"), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, "ms  samples/s  speedup       ms  comm ms"), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, " 0.500 "), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, " 1.500 "), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, " 1.000 "), "%s", table.bytes);
