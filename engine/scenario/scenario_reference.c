@@ -141,9 +141,8 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 	struct reference reference = {.text = text, .how = how};
 
 	if (how->is_markdown)
-		psd_text_add(
-			text,
-			"| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
+		psd_text_add(text,
+			     "| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	return psd_reference_check(text, how, "key", err);
 }
