@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/names.h"
+#include "engine/base/spelling.h"
 #include "engine/base/units.h"
 #include "plots/words.h"
 
@@ -96,20 +97,13 @@ static void consider(struct finder *finder, const char *column)
 	extend_keys(finder, column);
 }
 
-static bool is_in(const char *const list[], const char *text)
-{
-	while (*list && strcmp(*list, text) != 0)
-		list++;
-	return *list;
-}
-
 bool psd_columns_is_swept(const struct psd_table *table, unsigned column)
 {
 	unsigned c = 0;
 
 	while (c < table->n_columns && strcmp(table->names[c], before_swept) != 0)
 		c++;
-	return column > c && !is_in(behind_swept, table->names[column]);
+	return column > c && !psd_spelling_is_one_of(table->names[column], behind_swept);
 }
 
 /* Common beginning and end of several titles. They end at a comma and begin at a blank or bracket. */

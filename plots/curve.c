@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/columns.h"
 #include "plots/lines.h"
 #include "plots/plot.h"
 #include "plots/words.h"
@@ -15,10 +16,13 @@ struct dot {
 	double x, y;
 };
 
+/* Accuracy of test samples and of training samples. */
+enum { TESTS, TRAINING, KINDS };
+
 struct curve {
 	const char *name;
-	struct dot *tests, *training;
-	unsigned n_tests, n_training;
+	struct dot *dots[KINDS];
+	unsigned n[KINDS];
 };
 
 struct learning {
@@ -28,7 +32,7 @@ struct learning {
 	struct curve curves[MOST_CURVES];
 	unsigned n_curves;
 	double last_epoch;
-	bool is_training;
+	unsigned kind; /* drawn as lines */
 };
 
 /* ---- logs ---- */
@@ -48,33 +52,19 @@ static struct curve *find_curve(struct learning *learning, const char *name)
 	return &learning->curves[c];
 }
 
-static enum psd_status add_dot(struct learning *learning, struct dot **at, double x, double y)
+static enum psd_status add_dot(struct learning *learning, struct curve *curve, unsigned kind, double x, double ratio)
 {
-	struct dot *dot = psd_arena_take(&learning->figure->arena, sizeof(*dot));
+	struct dot *dot = psd_arena_take(&learning->figure->arena, sizeof(*dot)), **at = &curve->dots[kind];
 
 	if (!dot)
 		return psd_out_of_memory(learning->err);
 	while (*at && (*at)->x <= x)
 		at = &(*at)->next;
-	*dot = (struct dot){*at, x, y};
+	*dot = (struct dot){*at, x, 100 * ratio};
 	*at = dot;
+	curve->n[kind]++;
 	learning->last_epoch = fmax(learning->last_epoch, x);
 	return PSD_OK;
-}
-
-static unsigned count_systems(const struct psd_results *results)
-{
-	unsigned n = 0;
-
-	for (unsigned r = 0; r < results->n_rows; r++) {
-		unsigned q = 0;
-
-		while (q < r && strcmp(psd_row_text(&results->rows[q], "system"),
-				       psd_row_text(&results->rows[r], "system")) != 0)
-			q++;
-		n += q == r;
-	}
-	return n;
 }
 
 static enum psd_status take_row(struct learning *learning, const struct psd_row *row)
@@ -88,21 +78,17 @@ static enum psd_status take_row(struct learning *learning, const struct psd_row 
 			learning->err, PSD_EINVAL, (struct psd_place){.path = row->table->path},
 			"has %u curves, of which a plot takes %d: keep the rows of fewer systems (psd-sim and "
 			"psd-run --system NAME)",
-			count_systems(learning->results), MOST_CURVES);
+			psd_columns_count(learning->results, "system"), MOST_CURVES);
 	if (*accuracy && (!psd_results_read_number(accuracy, &y) || y > 1))
 		return psd_row_refuse(row, learning->err,
 				      "'test_accuracy_ratio' is '%.80s', must be empty or a number up to 1", accuracy);
 	if (*accuracy && !psd_results_read_number(epoch, &x))
 		return psd_row_refuse(row, learning->err, "'epoch' is '%.80s', must be a number", epoch);
-	if (*accuracy) {
-		PSD_TRY(add_dot(learning, &curve->tests, x, 100 * y));
-		curve->n_tests++;
-	}
+	if (*accuracy)
+		PSD_TRY(add_dot(learning, curve, TESTS, x, y));
 	if (psd_results_read_number(psd_row_text(row, "training_accuracy_ratio"), &y) && y <= 1 &&
-	    psd_results_read_number(epoch, &x)) {
-		PSD_TRY(add_dot(learning, &curve->training, x, 100 * y));
-		curve->n_training++;
-	}
+	    psd_results_read_number(epoch, &x))
+		PSD_TRY(add_dot(learning, curve, TRAINING, x, y));
 	return PSD_OK;
 }
 
@@ -140,19 +126,18 @@ static void draw_curve(struct learning *learning, struct psd_panel *panel, unsig
 {
 	const struct curve *curve = &learning->curves[c];
 	const char *colour = psd_palette[c % PSD_PALETTE];
-	const struct dot *dots = learning->is_training ? curve->training : curve->tests;
+	const struct dot *dots = curve->dots[learning->kind];
 	unsigned n_over = 0;
 
 	for (unsigned o = c + 1; o < learning->n_curves && o / PANEL_CURVES == c / PANEL_CURVES; o++)
-		n_over += do_coincide(dots,
-				      learning->is_training ? learning->curves[o].training : learning->curves[o].tests);
+		n_over += do_coincide(dots, learning->curves[o].dots[learning->kind]);
 	struct psd_look look = {PSD_STYLE_LINE, colour, 1, 2 + 2.5 * n_over, 7, 0.6 + 0.3 * n_over, 1};
 
 	if (!dots)
 		return;
 	draw_dots(learning, panel, dots, look);
-	if (learning->is_training && curve->tests)
-		draw_dots(learning, panel, curve->tests,
+	if (learning->kind == TRAINING && curve->dots[TESTS])
+		draw_dots(learning, panel, curve->dots[TESTS],
 			  (struct psd_look){PSD_STYLE_POINTS, colour, 0, 1.6, 6, 1.6, 1});
 	look.width = 2;
 	look.size = 0.6;
@@ -162,15 +147,13 @@ static void draw_curve(struct learning *learning, struct psd_panel *panel, unsig
 /* Training accuracy is drawn if no system was tested twice. */
 static enum psd_status choose_dots(struct learning *learning)
 {
-	unsigned most_tests = 0, most_training = 0;
+	unsigned most[KINDS] = {0};
 
-	for (unsigned c = 0; c < learning->n_curves; c++) {
-		most_tests = learning->curves[c].n_tests > most_tests ? learning->curves[c].n_tests : most_tests;
-		most_training =
-			learning->curves[c].n_training > most_training ? learning->curves[c].n_training : most_training;
-	}
-	learning->is_training = most_tests < 2 && most_training > 1;
-	return most_tests > 1 || most_training > 1
+	for (unsigned c = 0; c < learning->n_curves; c++)
+		for (unsigned k = 0; k < KINDS; k++)
+			most[k] = learning->curves[c].n[k] > most[k] ? learning->curves[c].n[k] : most[k];
+	learning->kind = most[TESTS] < 2 && most[TRAINING] > 1 ? TRAINING : TESTS;
+	return most[learning->kind] > 1
 		       ? PSD_OK
 		       : psd_error_set(learning->err, PSD_EINVAL,
 				       (struct psd_place){.path = learning->results->tables[0].path},
@@ -193,15 +176,15 @@ static enum psd_status draw_learning(struct psd_figure *figure, const struct psd
 			panel->x = (struct psd_axis){.label = "epochs", .has_grid = true};
 			panel->x.high = learning.last_epoch > 0 ? learning.last_epoch : 1;
 			psd_figure_add_round_tics(figure, &panel->x);
-			panel->y = (struct psd_axis){.label = learning.is_training ? "top-1 of training samples, %"
-										   : "top-1 of test samples, %",
+			panel->y = (struct psd_axis){.label = learning.kind == TRAINING ? "top-1 of training samples, %"
+											: "top-1 of test samples, %",
 						     .high = 100,
 						     .has_grid = true};
 			psd_figure_add_round_tics(figure, &panel->y);
 		}
 		draw_curve(&learning, panel, c);
 	}
-	if (learning.is_training)
+	if (learning.kind == TRAINING)
 		psd_figure_add_entry(figure, "test samples",
 				     (struct psd_look){PSD_STYLE_POINTS, PSD_GREY, 0, 1.6, 6, 1.4, 1});
 	figure->title = "Learning";

@@ -267,8 +267,8 @@ struct psd_system {
 	enum psd_priority priority;
 	enum psd_unit unit;
 	unsigned servers; /* number of separate server nodes; 0: one shard on every worker node */
-	/* Key `pair`: smallest part of a tensor that a worker sends to one shard. Slices (psd_plan_slice()) are at least
-	 * as large as these parts for all shards. */
+	/* Key `pair`: smallest part of a tensor that a worker sends to one shard. Slices (psd_plan_slice()) are not
+	 * smaller than these parts for all shards. */
 	uint64_t pair_bytes;
 	/* smallest size of a bucket of tensors; 0: each exchange has a single layer or tensor */
 	uint64_t fuse_bytes;

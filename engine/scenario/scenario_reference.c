@@ -142,9 +142,8 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 	struct psd_reference in_texts;
 
 	if (how->is_markdown)
-		psd_text_add(
-			text,
-			"| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
+		psd_text_add(text,
+			     "| key | value | if not given | used by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	if (psd_reference_searches_texts(text, how, &in_texts)) {
 		reference = (struct reference){.text = text, .how = &in_texts};

@@ -58,8 +58,7 @@ struct psd_import {
 	double gemm_flops_per_sec;
 	const char *gemm_source;
 	double sure_ratio; /* share of all kernel time that surely belongs to a layer or a role */
-	/* share of all kernel time whose kernels count for the layer of the operator before them: their own layer is not
-	 * known */
+	/* share of all kernel time that counts for the layer of the operator before, as its own layer is unknown */
 	double near_ratio;
 	double loose_ratio; /* share of all kernel time that is counted for no layer and no role */
 	unsigned n_steps;   /* number of training steps in which the device computes */

@@ -107,7 +107,7 @@ void psd_stand_in_skip_wait(unsigned place);
 void psd_stand_in_skip_wait_at(const void *site);
 /* The nth call from now (from 1) of all of them returns at once, in this process and in each that is forked from it.
  * Until then streams do nothing before somebody waits, and then any work that nobody waits for is late: code that
- * relies on it finds it missing. */
+ * relies on it finds it missing. 0: no call in this process, and the count of the others goes on. */
 void psd_stand_in_skip_one_wait(unsigned nth);
 /* Waits that were left out since, in all these processes. */
 unsigned psd_stand_in_left_out(void);

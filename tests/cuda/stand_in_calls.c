@@ -386,7 +386,8 @@ void psd_stand_in_skip_one_wait(unsigned nth)
 {
 	psd_stand_in_lock();
 	one_skipped = nth;
-	count_left_out();
+	if (nth) /* a process that leaves none out keeps the count of the others */
+		count_left_out();
 	psd_stand_in_unlock();
 }
 

@@ -36,7 +36,7 @@ struct psd_onnx_out {
  * many axes, or the size is 0. */
 bool psd_onnx_out_add(struct psd_onnx_out *out, uint64_t size);
 bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *view, unsigned axis);
-/* Number of axes and size of an axis of a constant or of data, and a copy of its axis that is appended to the output. */
+/* Return the number of axes of a constant or of data, the size of an axis; append a copy of the axis to the output. */
 unsigned psd_onnx_axes_of(const struct psd_onnx_value *value);
 uint64_t psd_onnx_dim_of(const struct psd_onnx_value *value, unsigned axis);
 bool psd_onnx_out_add_axis(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis);
