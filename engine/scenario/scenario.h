@@ -48,6 +48,7 @@ enum psd_sync {
 	/* the fastest of psd_all_reduces, chosen for each tensor */
 	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES,
 	PSD_SYNC_SHARDED, /* sharded data-parallel training: row i of PSD_SHARDED is PSD_SYNC_SHARDED + i */
+	PSD_SYNC_ZERO_3 = PSD_SYNC_SHARDED + 2,
 	/* the libraries: psd_libraries[i] is PSD_SYNC_LIBRARY + i */
 	PSD_SYNC_LIBRARY = PSD_SYNC_SHARDED + PSD_N_SHARDED,
 };

@@ -91,14 +91,50 @@ static uint64_t score_bytes(const struct need *need)
 	return bytes / sizeof(float) * need->made.plan.value_bytes * need->batch;
 }
 
-/* Bound of memory if parameters, gradients and optimiser are divided among all workers, as by ZeRO's third stage or
- * FSDP: without the layers that are gathered at a time, and without buffers. */
-static uint64_t sharded_bytes(const struct need *need, uint64_t bytes)
-{
-	const struct psd_footprint *footprint = &need->footprint;
-	const uint64_t states = footprint->parameters_bytes + footprint->gradients_bytes + footprint->optimiser_bytes;
+/* Size of a bucket of PyTorch's DDP by default. */
+#define DDP_BUCKET_BYTES (UINT64_C(25) << 20)
 
-	return bytes - states - footprint->buffers_bytes + states / need->workers;
+static uint64_t state_bytes(const struct psd_footprint *footprint)
+{
+	return footprint->parameters_bytes + footprint->gradients_bytes + footprint->optimiser_bytes +
+	       footprint->buffers_bytes;
+}
+
+/* The system with gradients summed as they are, by ZeRO's third stage in buckets of at least DDP's size. */
+static struct psd_system sharded_system(const struct psd_system *system)
+{
+	struct psd_system sharded = *system;
+
+	sharded.sync = PSD_SYNC_ZERO_3;
+	sharded.schedule = PSD_SCHEDULE_WAIT_FREE;
+	sharded.rule = PSD_RULE_BYTES;
+	sharded.unit = PSD_UNIT_LAYER;
+	sharded.placement = PSD_PLACEMENT_RANGES;
+	sharded.fuse_bytes = system->fuse_bytes > DDP_BUCKET_BYTES ? system->fuse_bytes : DDP_BUCKET_BYTES;
+	sharded.finds_fuse = sharded.is_sparse = sharded.is_compressed = sharded.is_low_rank = sharded.is_local = false;
+	sharded.pipeline_bytes = 0;
+	sharded.servers = sharded.staleness = sharded.accumulate = 0;
+	sharded.wire = 0;
+	sharded.prefetch = 1;
+	return sharded;
+}
+
+/* Returns the bytes, of which the system's parameters, gradients, optimiser and buffers are a part, if these are
+ * sharded over all workers. 0: the model cannot be. */
+static uint64_t sharded_bytes(const struct psd_ask *ask, const struct need *need, uint64_t bytes)
+{
+	const struct psd_scenario *scenario = ask->scenario;
+	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
+	const struct psd_system sharded = sharded_system(need->made.system);
+	struct psd_footprint footprint;
+	struct psd_error err;
+	struct psd_case made;
+
+	if (psd_case_make(&made, ask->settings.costed, &sharded, point, &err))
+		return 0;
+	footprint = psd_footprint_make(&made.program, need->batch);
+	psd_case_release(&made);
+	return bytes - state_bytes(&need->footprint) + state_bytes(&footprint);
 }
 
 static void add_advice(const struct need *need, struct psd_answers *answers, struct psd_answer *answer,
@@ -160,14 +196,17 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 			   is_full ? "With fused attention as well, which keeps no scores,"
 				   : "With fused attention, which keeps no scores,",
 			   "with fused attention", left);
-	if (need->workers > 1) {
+	if (need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL) {
+		const uint64_t sharded = sharded_bytes(ask, need, left);
+
 		snprintf(words, sizeof(words),
-			 "With parameters, gradients and optimiser sharded over %u workers (ZeRO, FSDP)%s",
+			 "With parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)%s",
 			 need->workers, is_full || scores > 0 ? " as well" : "");
-		add_advice(need, answers, answer, words, "sharded", sharded_bytes(need, left));
+		if (sharded > 0)
+			add_advice(need, answers, answer, words, "sharded", sharded);
 	}
-	if (need->workers > 1 || scores > 0)
-		psd_text_add(&answer->sentence, " Fused attention and sharding are bounds, not systems of psd.");
+	if (scores > 0)
+		psd_text_add(&answer->sentence, " Fused attention is a bound, not a system of psd.");
 }
 
 /* ---- PyTorch ---- */
