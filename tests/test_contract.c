@@ -139,6 +139,11 @@ static void expect_agreement(const char *text)
 
 TEST_ROW(contract, vgg19_agrees_for_every_method_and_schedule,
 	 expect_agreement(VGG19 STAR EVERY_METHOD SHARDED "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n"))
+TEST_ROW(contract, hybrid_sharding_agrees,
+	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"
+				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
+				      "  - {name: zero-3, sync: zero-3, shard_over: node, fuse: 1MB}\n"
+				      "sweep: {nodes: [1, 2, 3, 4, 8, 16]}\n"))
 TEST_ROW(contract, vgg19_agrees_message_by_message,
 	 expect_agreement(VGG19 STAR EVERY_METHOD SHARDED "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n"))
 

@@ -209,6 +209,9 @@ extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 /* Halves of an all-reduce: a reduce-scatter leaves each worker the sum of its part, an all-gather brings the parts to all
  * workers. */
 extern const struct psd_collective psd_reduce_scatter, psd_all_gather;
+/* The same inside each node, and an all-reduce of each part between the workers of all nodes that have it. Nodes must
+ * have equal numbers of workers. */
+extern const struct psd_collective psd_node_reduce_scatter, psd_node_all_gather, psd_across_nodes;
 
 /* Names of sharded data-parallel training, ROW(identifier in C, name in scenarios). */
 #define PSD_SHARDED(ROW) ROW(zero_1, "zero-1") ROW(zero_2, "zero-2") ROW(zero_3, "zero-3") ROW(zero_3, "fsdp")

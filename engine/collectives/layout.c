@@ -141,6 +141,7 @@ unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner)
 	case PSD_OWNER_LEADERS: break;
 	case PSD_OWNER_SHARDS: return layout->shards;
 	case PSD_OWNER_WORKERS: return layout->workers;
+	case PSD_OWNER_MEMBERS: return psd_layout_workers_on(layout, 0);
 	}
 	return 1;
 }
@@ -164,6 +165,11 @@ struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owne
 							 : none;
 	case PSD_OWNER_WORKERS:
 		return psd_layout_is_worker(layout, host) ? psd_range_part(n, layout->workers, host) : none;
+	case PSD_OWNER_MEMBERS: {
+		const unsigned members = psd_layout_workers_on(layout, 0);
+
+		return psd_layout_is_worker(layout, host) ? psd_range_part(n, members, host % members) : none;
+	}
 	}
 	return all;
 }

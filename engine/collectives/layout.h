@@ -91,10 +91,11 @@ enum psd_owner {
 	PSD_OWNER_LEADERS, /* each leader (first worker of a node) has all values, other hosts have none */
 	PSD_OWNER_SHARDS,  /* each shard has its part, other hosts have none */
 	PSD_OWNER_WORKERS, /* each worker has its part, other hosts have none */
+	PSD_OWNER_MEMBERS, /* each worker of a node has its part, every full node all parts; other hosts have none */
 };
 /* Returns the number of parts into which this owner divides values; 1: the values are not divided. */
 unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner);
-/* Returns the host that has part `part` < psd_layout_parts(). Only for owners with parts: shards and workers. */
+/* Returns the first host that has part `part` < psd_layout_parts(). Only for owners with parts. */
 unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part);
 /* Returns the range that a host has of n values. root: number of the root. */
 struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,

@@ -8,33 +8,52 @@
  * forward pass and before its backward pass, `prefetch` buckets ahead, into memory of `prefetch` + 1 buckets, which take
  * turns. Buckets with parameters that several layers share are gathered once in an iteration.
  *
+ * Parts are of all workers, or of those of each node: then an all-reduce sums each part across nodes (hybrid sharding).
+ *
  * Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5; Zhao et al. 2023, PyTorch FSDP
  * (arXiv 2304.11277), section 3. */
 #include "engine/program/program_builder.h"
 
-static const struct psd_route scatter = {&psd_reduce_scatter, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_VIEW(GRADIENT),
-					 PSD_VIEW_OF(GRADIENT, WORKERS)};
-static const struct psd_route gather = {&psd_all_gather, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
-					PSD_VIEW_OF(PARAMETER, WORKERS), PSD_VIEW(PARAMETER)};
+/* Routes of the parts that the method's owner has. */
+static struct psd_route route_of(const struct psd_stage *stage, enum psd_buffer buffer)
+{
+	const enum psd_owner owner = stage->item->method->updates;
+	const bool is_in_nodes = owner == PSD_OWNER_MEMBERS;
+	const struct psd_view whole = {.buffer = buffer}, part = {buffer, owner};
 
-static const struct psd_route keep = {NULL, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_VIEW_OF(GRADIENT, WORKERS),
-				      PSD_VIEW(SUM)};
+	if (buffer == PSD_BUFFER_GRADIENT)
+		return (struct psd_route){is_in_nodes ? &psd_node_reduce_scatter : &psd_reduce_scatter,
+					  PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, whole, part};
+	return (struct psd_route){is_in_nodes ? &psd_node_all_gather : &psd_all_gather, PSD_WHERE_WORKERS,
+				  PSD_WHERE_WORKERS, part, whole};
+}
 
 /* Number of elements of the largest part. */
 static uint64_t part_of(const struct psd_builder *b, const struct psd_stage *stage)
 {
-	return (stage->item->subject.elements + b->plan->layout.workers - 1) / b->plan->layout.workers;
+	const uint64_t parts = psd_layout_parts(&b->plan->layout, stage->item->method->updates);
+
+	return (stage->item->subject.elements + parts - 1) / parts;
 }
 
 /* Returns the operation after which each worker's device has the sum of its part. */
 static uint32_t add_scatter(struct psd_builder *b, const struct psd_stage *stage)
 {
+	const struct psd_route scatter = route_of(stage, PSD_BUFFER_GRADIENT);
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t out = psd_builder_add_departure(b, stage, &scatter, elements);
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &scatter, elements);
-	const uint32_t sum = psd_builder_add_op(b, &op);
+	struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &scatter, elements);
+	uint32_t sum = psd_builder_add_op(b, &op);
 
 	psd_builder_after_departure(b, sum, out);
+	if (stage->item->method->updates == PSD_OWNER_MEMBERS && b->plan->layout.nodes > 1) {
+		const uint32_t of_node = sum;
+
+		op.payload.collective = &psd_across_nodes;
+		op.source = scatter.target;
+		sum = psd_builder_add_op(b, &op);
+		psd_builder_after(b, sum, of_node);
+	}
 	return psd_builder_add_arrival(b, stage, &scatter, part_of(b, stage), sum, PSD_NO_OP);
 }
 
@@ -45,6 +64,7 @@ struct gathering {
 
 static struct gathering add_gather(struct psd_builder *b, const struct psd_stage *stage)
 {
+	const struct psd_route gather = route_of(stage, PSD_BUFFER_PARAMETER);
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_of(b, stage), PSD_NO_OP, PSD_NO_OP);
 	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &gather, elements);
@@ -89,8 +109,12 @@ static unsigned first_backward_layer(const struct psd_plan *plan, unsigned item)
  * later, or one of the next iteration, then takes. */
 static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const uint32_t sum = add_scatter(b, stage);
-	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), sum);
+	const struct psd_route keep = {NULL,
+				       PSD_WHERE_WORKERS,
+				       PSD_WHERE_WORKERS,
+				       {PSD_BUFFER_GRADIENT, stage->item->method->updates},
+				       PSD_VIEW(SUM)};
+	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), add_scatter(b, stage));
 	const unsigned i = (unsigned)stage->item_index, later = i + GRADIENT_SLOTS;
 	const bool is_last = later >= psd_plan_buckets(b->plan);
 	const unsigned next = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
@@ -190,13 +214,18 @@ static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 	psd_builder_add_done(b, stage, updated);
 }
 
-#define SHARDED(number)                                                                                                \
-	.name = "zero-" #number, .collective = &psd_reduce_scatter, .updates = PSD_OWNER_WORKERS,                      \
+#define SHARDED(number, half, owner)                                                                                   \
+	.name = "zero-" #number, .collective = &(half), .updates = PSD_OWNER_##owner,                                  \
 	.keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_SUM] = (number) > 1}, .unroll = unroll_##number
+#define OF_ALL(number)	 SHARDED(number, psd_reduce_scatter, WORKERS)
+#define IN_NODES(number) SHARDED(number, psd_node_reduce_scatter, MEMBERS)
+#define TAKES_TURNS	 .gradient_slots = GRADIENT_SLOTS
 
-const struct psd_method psd_method_zero_1 = {SHARDED(1)};
-const struct psd_method psd_method_zero_2 = {SHARDED(2), .gradient_slots = GRADIENT_SLOTS};
-const struct psd_method psd_method_zero_3 = {SHARDED(3), .gradient_slots = GRADIENT_SLOTS, .gathers = true};
+const struct psd_method psd_method_zero_1 = {OF_ALL(1)}, psd_method_zero_1_in_nodes = {IN_NODES(1)};
+const struct psd_method psd_method_zero_2 = {OF_ALL(2), TAKES_TURNS},
+			psd_method_zero_2_in_nodes = {IN_NODES(2), TAKES_TURNS};
+const struct psd_method psd_method_zero_3 = {OF_ALL(3), TAKES_TURNS, .gathers = true},
+			psd_method_zero_3_in_nodes = {IN_NODES(3), TAKES_TURNS, .gathers = true};
 
 /* ---- norms of whole tensors ---- */
 

@@ -46,15 +46,15 @@ static const struct psd_method *all_reduces_of(const struct psd_sparse *sparse)
 	return sparse ? psd_method_sparse : psd_method_all_reduces;
 }
 
-#define ADDRESS_OF_SHARDED(identifier, name) &psd_method_##identifier,
-static const struct psd_method *const sharded[] = {PSD_SHARDED(ADDRESS_OF_SHARDED)};
+#define ADDRESSES_OF_SHARDED(identifier, name) {&psd_method_##identifier, &psd_method_##identifier##_in_nodes},
+static const struct psd_method *const sharded[][2] = {PSD_SHARDED(ADDRESSES_OF_SHARDED)};
 
 static const struct psd_method *named_by(const struct psd_system *system, const struct psd_sparse *sparse)
 {
 	if (system->sync >= PSD_SYNC_LIBRARY)
 		return &psd_method_libraries[system->sync - PSD_SYNC_LIBRARY];
 	if (system->sync >= PSD_SYNC_SHARDED)
-		return sharded[system->sync - PSD_SYNC_SHARDED];
+		return sharded[system->sync - PSD_SYNC_SHARDED][system->shard_over == PSD_SHARD_OVER_NODE];
 	return all_reduces_of(sparse) + all_reduce_of(system);
 }
 

@@ -65,7 +65,8 @@ extern const struct psd_method psd_method_low_rank[];
 extern const struct psd_method psd_method_libraries[];
 
 /* Methods of sharded data-parallel training, which divide updates among workers. */
-#define PSD_DECLARE_SHARDED(identifier, text) extern const struct psd_method psd_method_##identifier;
+#define PSD_DECLARE_SHARDED(identifier, text)                                                                          \
+	extern const struct psd_method psd_method_##identifier, psd_method_##identifier##_in_nodes;
 PSD_SHARDED(PSD_DECLARE_SHARDED)
 /* Sums the sums of squares of tensors over workers that have parts of them (psd_plan.sums_per_tensor). */
 extern const struct psd_method psd_method_squares;

@@ -213,6 +213,20 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 			     plan->system->name, what);
 }
 
+static enum psd_status check_members(const struct psd_plan *plan, struct psd_error *err)
+{
+	const struct psd_layout *layout = &plan->layout;
+	const bool has_parts = plan->n_items > 0 && plan->items[0].method->updates == PSD_OWNER_MEMBERS;
+
+	if (!has_parts || layout->workers == 1 ||
+	    (layout->workers_per_node > 1 && layout->workers % layout->workers_per_node == 0))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' has 'shard_over: node', %u workers with %u on a node do not fill nodes of at "
+			     "least two",
+			     plan->system->name, layout->workers, layout->workers_per_node);
+}
+
 /* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
 static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input,
 				  struct psd_error *err)
@@ -319,6 +333,10 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
+	if (plan->items[0].method->updates == PSD_OWNER_MEMBERS)
+		return psd_error_set(err, PSD_EINVAL, plan->system->at,
+				     "system '%s' has 'shard_over: node', '%s' of the optimiser needs 'cluster'",
+				     plan->system->name, plan->clips ? "clip" : "lars");
 	plan->sums_per_tensor = plan->clips ? 1 : 2;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =
@@ -386,6 +404,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK)
 		status = check_clip(&made, err);
+	if (status == PSD_OK)
+		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)
 		status = add_norms(&made, err);
 	if (status == PSD_OK)

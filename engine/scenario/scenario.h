@@ -55,6 +55,8 @@ enum psd_sync {
 /* Quantity by which a system that chooses between methods compares them: bytes sent, by published rules, or predicted
  * seconds. The method with the smaller number wins. */
 enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
+/* Workers among which sharded training divides updates: all, or those of each node. */
+enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
@@ -273,6 +275,7 @@ struct psd_system {
 	uint64_t pair_bytes;
 	/* smallest size of a bucket of tensors; 0: each exchange has a single layer or tensor */
 	uint64_t fuse_bytes;
+	enum psd_shard_over shard_over;
 	unsigned prefetch; /* ZeRO-3: number of buckets whose parameters are gathered ahead of their use */
 	/* Key `fuse` is `auto`: the plan uses the fastest size of buckets instead of fuse_bytes. */
 	bool finds_fuse;

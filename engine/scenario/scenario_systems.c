@@ -34,6 +34,7 @@ const char *const psd_priority_names[] = {"generation", "forward", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
+static const char *const shard_over_names[] = {"cluster", "node", NULL};
 static const char *const placement_names[] = {"ranges", "tensors", NULL};
 static const char *const momentum_names[] = {"after", "before", NULL};
 
@@ -230,6 +231,11 @@ static const struct psd_key keys[] = {
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: consecutive tensors are fused until they have this many bytes, and "
 		 "exchanged as one. auto: the fastest size on this cluster. Default: tensors are not fused"},
+	{KEY("shard_over", CHOICE, shard_over), .names = shard_over_names, .fallback = "cluster",
+	 .when = {"sync", OF_SHARDED, 0},
+	 .help = "workers among which updates are divided. cluster: all workers; node: those of each node, with an "
+		 "all-reduce of each part across nodes (hybrid sharding). All nodes must then have the same number of "
+		 "workers, at least two"},
 	{KEY("prefetch", UNSIGNED, prefetch), .highest = PSD_MOST_PREFETCH, .fallback = "1",
 	 .when = {"sync", OF_GATHERING, 0},
 	 .help = "number of buckets whose parameters are gathered ahead of their use in the forward or backward pass. "

@@ -225,7 +225,7 @@ static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_
 
 	for (uint64_t e = 0; e < of->host->graph->tensors[tensor].elements && !status; e += run.elements) {
 		run = psd_shard_map_find(&of->own, part->buffer, tensor, e);
-		if (run.is_divided && run.host != self_of(of))
+		if (run.is_divided && run.host != (run.apart > 0 ? self_of(of) % run.apart : self_of(of)))
 			continue;
 		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
 		status = read(of, tensor, (struct psd_range){e, run.elements}, of->values, err);

@@ -109,8 +109,8 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 		psd_text_add(text, "/%u", item->n_slices);
 		if (item->has_root)
 			psd_text_add(text, "@%u", item->root);
-		if (item->updates == PSD_OWNER_WORKERS)
-			psd_text_add(text, "*");
+		if (item->updates != PSD_OWNER_ALL)
+			psd_text_add(text, item->updates == PSD_OWNER_WORKERS ? "*" : "+");
 	}
 }
 
@@ -195,7 +195,7 @@ static void read_item(struct psd_shard_map *shard_map, unsigned **room, struct r
 	item.has_root = takes(reader, '@');
 	if (item.has_root)
 		item.root = read_number(reader, 0, psd_layout_hosts(&shard_map->layout) - 1);
-	item.updates = takes(reader, '*') ? PSD_OWNER_WORKERS : PSD_OWNER_ALL;
+	item.updates = takes(reader, '*') ? PSD_OWNER_WORKERS : takes(reader, '+') ? PSD_OWNER_MEMBERS : PSD_OWNER_ALL;
 	if (reader->is_wrong)
 		return;
 	*room += item.n_tensors;
@@ -262,6 +262,7 @@ static struct psd_shard_map_run find_in_slices(const struct psd_shard_map *shard
 	return (struct psd_shard_map_run){
 		.is_divided = true,
 		.host = psd_layout_part_host(&shard_map->layout, owner, p),
+		.apart = owner == PSD_OWNER_MEMBERS ? n : 0,
 		.first = larger_before * psd_range_part(small + 1, n, p).elements +
 			 smaller_before * psd_range_part(small, n, p).elements + (inside - part.first),
 		.elements = part.first + part.elements - inside,
@@ -299,7 +300,7 @@ static struct psd_shard_map_run find_in_item(const struct psd_shard_map *shard_m
 	if (row->content == PSD_CONTENT_BLOCK_ELEMENTS)
 		return find_in_blocks(shard_map, item, owner, place, element);
 	assert(row->content == PSD_CONTENT_ELEMENTS);
-	if (owner == PSD_OWNER_SHARDS || owner == PSD_OWNER_WORKERS)
+	if (owner == PSD_OWNER_SHARDS || owner == PSD_OWNER_WORKERS || owner == PSD_OWNER_MEMBERS)
 		return find_in_slices(shard_map, item, owner, place->first + element);
 	return (struct psd_shard_map_run){.first = place->first + element, .elements = UINT64_MAX};
 }

@@ -6,7 +6,7 @@
  * workers 4, on a node 2, servers 0, block 0, rank 0, local 0, adaptive 0: 3,2/7 1/2 0/1@2
  *
  * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, "@" with the
- * number of its root if it has one, and "*" if each worker updates a part. "on a node" is the number of workers of a node, "rank" the number of columns of
+ * number of its root if it has one, "*" if each worker updates a part, and "+" if each worker of a node does. "on a node" is the number of workers of a node, "rank" the number of columns of
  * the left low-rank factors. */
 #ifndef PSD_REAL_SHARD_MAP_H
 #define PSD_REAL_SHARD_MAP_H
@@ -67,7 +67,8 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 /* Run of elements: consecutive elements of a tensor that are also consecutive in a buffer. */
 struct psd_shard_map_run {
 	bool is_divided; /* each host has other elements; false: a host with the buffer has all elements */
-	unsigned host;	 /* if is_divided: number of the host in whose buffer the elements are */
+	unsigned host;	 /* if is_divided: number of the first host in whose buffer the elements are */
+	unsigned apart;	 /* other hosts that have them are apart by this number; 0: there are none */
 	/* Index of the first of these elements in that host's buffer of the item (bucket), from 0. */
 	uint64_t first;
 	uint64_t elements; /* number of these elements, >= 1 */

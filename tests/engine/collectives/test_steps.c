@@ -120,6 +120,36 @@ EACH_CASE(leave_the_sum_on_every_rank)
 	free(cluster);
 }
 
+/* In nodes, across nodes and in nodes again; every node is full. */
+Test(steps, three_collectives_leave_the_sum_on_every_rank)
+{
+	static const struct psd_collective *const parts[] = {&psd_node_reduce_scatter, &psd_across_nodes,
+							     &psd_node_all_gather};
+	struct cluster *cluster = calloc(1, sizeof(*cluster));
+
+	cr_assert_not_null(cluster);
+	for (unsigned per_node = 2; per_node <= PER_NODE_MAX; per_node++)
+		for (unsigned workers = 2 * per_node; workers <= WORKERS_MAX; workers += per_node) {
+			const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+			struct psd_payload payload = {.elements = ELEMENTS_MAX - 3, .value_bytes = 4};
+
+			for (unsigned rank = 0; rank < workers; rank++)
+				for (uint64_t e = 0; e < payload.elements; e++)
+					cluster->values[rank][e] = start_value(rank, e);
+			for (unsigned p = 0; p < 3; p++) {
+				payload.collective = parts[p];
+				for (unsigned step = 0; step < psd_payload_steps(&payload, &layout); step++)
+					carry_out(cluster, &payload, &layout, step);
+			}
+			for (unsigned rank = 0; rank < workers; rank++)
+				for (uint64_t e = 0; e < payload.elements; e++)
+					cr_assert_eq(cluster->values[rank][e], sum_of_start_values(workers, e),
+						     "%u workers, %u a node: element %lu of rank %u", workers, per_node,
+						     e, rank);
+		}
+	free(cluster);
+}
+
 /* Values that a rank sends in a step must not change during the step. Arrivals at the same positions are staged until
  * it ends, and must be sums. */
 EACH_CASE(keep_what_is_added_to_what_they_send)
