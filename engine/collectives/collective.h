@@ -206,8 +206,8 @@ enum { PSD_N_ALL_REDUCES = PSD_ALL_REDUCES(PSD_COUNT_ALL_REDUCE) };
 /* entry i is row i of PSD_ALL_REDUCES */
 extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 
-/* Halves of an all-reduce: a reduce-scatter leaves each worker the sum of its part, an all-gather brings the parts to all
- * workers. */
+/* Halves of an all-reduce: a reduce-scatter leaves each worker the sum of its part, an all-gather brings the parts
+ * to all workers. */
 extern const struct psd_collective psd_reduce_scatter, psd_all_gather;
 /* The same inside each node, and an all-reduce of each part between the workers of all nodes that have it. Nodes must
  * have equal numbers of workers. */

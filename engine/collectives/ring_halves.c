@@ -1,12 +1,12 @@
-/* The two halves of a ring all-reduce, over all workers or inside each node. After a reduce-scatter of n members, member m
- * has the sum of part m, as psd_layout_owned() divides elements; an all-gather begins with part m at member m. Between
- * them an all-reduce across nodes sums each part over the workers of all nodes that have it; nodes must then have equal
- * numbers of workers. Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5; Zhao et al. 2023, PyTorch
- * FSDP (arXiv 2304.11277), section 3.2.2, hybrid sharding. */
+/* The two halves of a ring all-reduce, over all workers or inside each node. After a reduce-scatter of n members,
+ * member m has the sum of part m, as psd_layout_owned() divides elements; an all-gather begins with part m at member
+ * m. Between them an all-reduce across nodes sums each part over the workers of all nodes that have it; nodes must
+ * then have equal numbers of workers. Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5; Zhao et
+ * al. 2023, PyTorch FSDP (arXiv 2304.11277), section 3.2.2, hybrid sharding. */
 #include "engine/collectives/ring.h"
 
-/* Ranks first to first + n - 1 are a ring. In every step the part that was received in the step before moves on; `begin`
- * is the part that the ring's first member sends first. */
+/* Ranks first to first + n - 1 are a ring. In every step the part that was received in the step before moves on;
+ * `begin` is the part that the ring's first member sends first. */
 static struct psd_step step_of(uint64_t elements, unsigned n, unsigned rank, unsigned step, unsigned begin)
 {
 	const unsigned first = rank - rank % n, member = rank % n;
@@ -142,8 +142,8 @@ static struct psd_step across_step(uint64_t elements, struct psd_members members
 	};
 }
 
-/* The rings of a node's workers share its link: all chunks of a step together take as long as one chunk of a ring of whole
- * payloads. */
+/* The rings of a node's workers share its link: all chunks of a step together take as long as one chunk of a ring of
+ * whole payloads. */
 static double across_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			       const struct psd_links *links)
 {

@@ -16,8 +16,9 @@
  * `name` of an entry. Missing keys and mappings are added; an empty value ("key.path=") removes the key. The new value
  * may be of another kind than the old one; the reader of the tree checks it. New nodes have the place "--set key.path"
  * (or of the option) and are owned by the arena; the other nodes still belong to their document. PSD_EINVAL: the
- * setting is malformed, or there is no key to remove. PSD_EINVAL, PSD_ENOMEM: *root is unchanged. at: NULL, or a place of new nodes in place of
- * "--set"; its path is borrowed as long as they exist, and an empty value is set as a scalar. */
+ * setting is malformed, or there is no key to remove. PSD_EINVAL, PSD_ENOMEM: *root is unchanged. at: NULL, or a place
+ * of new nodes in place of "--set"; its path is borrowed as long as they exist, and an empty value is set as a
+ * scalar. */
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *setting, const struct psd_place *at,
 				struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -5,8 +5,8 @@
  * ZeRO-2: it keeps the sum of its part alone, too. Memory for whole gradients is that of GRADIENT_SLOTS buckets, which
  * take turns.
  * ZeRO-3 (FSDP): it keeps the parameters of its part alone, too. Whole parameters of a bucket are gathered before its
- * forward pass and before its backward pass, `prefetch` buckets ahead, into memory of `prefetch` + 1 buckets, which take
- * turns. Buckets with parameters that several layers share are gathered once in an iteration.
+ * forward pass and before its backward pass, `prefetch` buckets ahead, into memory of `prefetch` + 1 buckets, which
+ * take turns. Buckets with parameters that several layers share are gathered once in an iteration.
  *
  * Parts are of all workers, or of those of each node: then an all-reduce sums each part across nodes (hybrid sharding).
  *

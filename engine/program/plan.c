@@ -320,7 +320,8 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 	return psd_choice_make_norms(&norms->method, plan, norms, err);
 }
 
-/* Appends the item whose elements are sums of squares, if workers update parts of tensors by the norms of whole ones. */
+/* Appends the item whose elements are sums of squares, if workers update parts of tensors by the norms of whole
+ * ones. */
 static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	const bool has_parts = plan->n_items > 0 && plan->items[0].method->updates != PSD_OWNER_ALL;

@@ -141,8 +141,8 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 unsigned psd_plan_buckets(const struct psd_plan *plan);
 /* True if another layer shares one of the item's (bucket's) tensors. Pure. */
 bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item *item);
-/* True if the item's (bucket's) whole gradient, or its whole parameters, take turns with those of other items in memory.
- * Never with a single worker, nor for tensors that several layers share. Pure. */
+/* True if the item's (bucket's) whole gradient, or its whole parameters, take turns with those of other items in
+ * memory. Never with a single worker, nor for tensors that several layers share. Pure. */
 bool psd_plan_shares_gradients(const struct psd_plan *plan, const struct psd_plan_item *item);
 bool psd_plan_shares_parameters(const struct psd_plan *plan, const struct psd_plan_item *item);
 

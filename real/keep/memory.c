@@ -200,8 +200,8 @@ static void cut_tensors(const struct psd_plan *plan, struct cutter *cutter, cons
 	}
 }
 
-/* Lays out the gradients of items that take turns: item i has that memory of `gradient_slots` in which i leaves the same
- * rest. */
+/* Lays out the gradients of items that take turns: item i has that memory of `gradient_slots` in which i leaves the
+ * same rest. */
 static void cut_turns(const struct psd_plan *plan, struct cutter *cutter, float **gradients)
 {
 	const unsigned n_slots = plan->n_items > 0 ? plan->items[0].method->gradient_slots : 0;

@@ -6,8 +6,8 @@
  * workers 4, on a node 2, servers 0, block 0, rank 0, local 0, adaptive 0: 3,2/7 1/2 0/1@2
  *
  * After the colon there is a list of items: the numbers of an item's tensors, "/", its number of slices, "@" with the
- * number of its root if it has one, "*" if each worker updates a part, and "+" if each worker of a node does. "on a node" is the number of workers of a node, "rank" the number of columns of
- * the left low-rank factors. */
+ * number of its root if it has one, and "*" if each worker updates a part, "+" if each worker of a node does. "on a
+ * node" is the number of workers of a node, "rank" the number of columns of the left low-rank factors. */
 #ifndef PSD_REAL_SHARD_MAP_H
 #define PSD_REAL_SHARD_MAP_H
 

@@ -5,8 +5,8 @@
 
 struct clipping {
 	struct psd_clip clip; /* arguments of the device's function */
-	/* Sum of squares of each tensor's gradient; shape (tensors of the plan). For LARS by parts: of parameters and of
-	 * the gradient; shape (tensors of the plan, 2). */
+	/* Sum of squares of each tensor's gradient; shape (tensors of the plan). For LARS by parts: of parameters
+	 * and of the gradient; shape (tensors of the plan, 2). */
 	double *squares;
 };
 
