@@ -5,25 +5,57 @@
  * al. 2023, PyTorch FSDP (arXiv 2304.11277), section 3.2.2, hybrid sharding. */
 #include "engine/collectives/ring.h"
 
-/* Ranks first to first + n - 1 are a ring. In every step the part that was received in the step before moves on;
- * `begin` is the part that the ring's first member sends first. */
-static struct psd_step step_of(uint64_t elements, unsigned n, unsigned rank, unsigned step, unsigned begin)
+/* Two members of a ring of ranks first to first + n - 1, in the order of its messages: upwards, or downwards. Sums go
+ * downwards and parts upwards, so that a node which sends most, or receives most, is the first or the last. */
+static unsigned beside(unsigned n, unsigned rank, unsigned distance)
 {
-	const unsigned first = rank - rank % n, member = rank % n;
+	return rank - rank % n + (rank % n + distance) % n;
+}
 
+/* Each part moves on to the rank below, from the one below its owner, to its owner. */
+static struct psd_step scatter(uint64_t elements, unsigned n, unsigned rank, unsigned step)
+{
 	return (struct psd_step){
-		.to = first + (member + 1) % n,
-		.from = first + (member + n - 1) % n,
-		.sent = psd_range_part(elements, n, (begin + member + n - step) % n),
+		.to = beside(n, rank, n - 1),
+		.from = beside(n, rank, 1),
+		.sent = psd_range_part(elements, n, (rank % n + 1 + step) % n),
+		.adds = true,
 	};
 }
 
-static struct psd_step scatter(uint64_t elements, unsigned n, unsigned rank, unsigned step)
+/* Each part moves on to the rank above, from its owner on. */
+static struct psd_step gather(uint64_t elements, unsigned n, unsigned rank, unsigned step)
 {
-	struct psd_step made = step_of(elements, n, rank, step, n - 1);
+	return (struct psd_step){
+		.to = beside(n, rank, 1),
+		.from = beside(n, rank, n - 1),
+		.sent = psd_range_part(elements, n, (rank % n + n - step) % n),
+	};
+}
 
-	made.adds = true;
-	return made;
+/* A rank sends all parts but its own in a reduce-scatter, and all but that of the rank above in an all-gather. */
+static bool scatter_flow_of(uint64_t elements, unsigned n, unsigned rank, struct psd_flow *flow)
+{
+	*flow = (struct psd_flow){
+		.to = beside(n, rank, n - 1),
+		.elements = elements - psd_range_part(elements, n, rank % n).elements,
+		.n_messages = n - 1,
+		.from = beside(n, rank, 1),
+		.received_elements = elements - psd_range_part(elements, n, (rank % n + 1) % n).elements,
+	};
+	return n > 1;
+}
+
+static bool gather_flow_of(uint64_t elements, unsigned n, unsigned rank, struct psd_flow *flow)
+{
+	*flow = (struct psd_flow){
+		.to = beside(n, rank, 1),
+		.elements = elements - psd_range_part(elements, n, (rank % n + 1) % n).elements,
+		.n_messages = n - 1,
+		.from = beside(n, rank, n - 1),
+		.received_elements = elements - psd_range_part(elements, n, rank % n).elements,
+	};
+	return n > 1;
 }
 
 /* ---- over all workers ---- */
@@ -41,34 +73,18 @@ static struct psd_step scatter_step(uint64_t elements, struct psd_members member
 
 static struct psd_step gather_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
 {
-	return step_of(elements, members.n, rank, step, 0);
-}
-
-/* A rank sends all parts but one: `unsent` is the one that rank 0 does not send. */
-static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned unsent,
-		    struct psd_flow *flow)
-{
-	const unsigned n = members.n, before = (rank + n - 1) % n;
-
-	*flow = (struct psd_flow){
-		.to = (rank + 1) % n,
-		.elements = elements - psd_range_part(elements, n, (rank + unsent) % n).elements,
-		.n_messages = n - 1,
-		.from = before,
-		.received_elements = elements - psd_range_part(elements, n, (before + unsent) % n).elements,
-	};
-	return n > 1;
+	return gather(elements, members.n, rank, step);
 }
 
 static bool scatter_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
 			 struct psd_flow *flow)
 {
-	return i == 0 && flow_of(elements, members, rank, 0, flow);
+	return i == 0 && scatter_flow_of(elements, members.n, rank, flow);
 }
 
 static bool gather_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
-	return i == 0 && flow_of(elements, members, rank, 1, flow);
+	return i == 0 && gather_flow_of(elements, members.n, rank, flow);
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
@@ -79,7 +95,7 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 
 #define HALF(half)                                                                                                     \
 	.steps = steps, .step = half##_step, .flow = half##_flow, .alone_sec = alone_sec, .period = psd_ring_period,   \
-	.largest = psd_ring_largest, .is_uneven = true
+	.largest = psd_ring_largest
 
 const struct psd_collective psd_reduce_scatter = {.name = "reduce-scatter", HALF(scatter)};
 const struct psd_collective psd_all_gather = {.name = "all-gather", HALF(gather)};
@@ -99,7 +115,19 @@ static struct psd_step node_scatter_step(uint64_t elements, struct psd_members m
 
 static struct psd_step node_gather_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
 {
-	return step_of(elements, members.per_node, rank, step, 0);
+	return gather(elements, members.per_node, rank, step);
+}
+
+static bool node_scatter_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
+			      struct psd_flow *flow)
+{
+	return i == 0 && scatter_flow_of(elements, members.per_node, rank, flow);
+}
+
+static bool node_gather_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
+			     struct psd_flow *flow)
+{
+	return i == 0 && gather_flow_of(elements, members.per_node, rank, flow);
 }
 
 static double node_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
@@ -111,8 +139,8 @@ static double node_alone_sec(const struct psd_payload *payload, struct psd_membe
 }
 
 #define HALF_IN_NODES(half)                                                                                            \
-	.steps = node_steps, .step = node_##half##_step, .alone_sec = node_alone_sec, .period = psd_ring_period,       \
-	.is_uneven = true
+	.steps = node_steps, .step = node_##half##_step, .flow = node_##half##_flow, .alone_sec = node_alone_sec,      \
+	.period = psd_ring_period
 
 const struct psd_collective psd_node_reduce_scatter = {.name = "reduce-scatter in nodes", HALF_IN_NODES(scatter)};
 const struct psd_collective psd_node_all_gather = {.name = "all-gather in nodes", HALF_IN_NODES(gather)};
@@ -142,6 +170,28 @@ static struct psd_step across_step(uint64_t elements, struct psd_members members
 	};
 }
 
+/* Elements that a worker of this node sends: each chunk twice, but those of the two following nodes once. */
+static uint64_t sent_across(uint64_t part_elements, unsigned n, unsigned node)
+{
+	return 2 * part_elements - psd_range_part(part_elements, n, (node + 1) % n).elements -
+	       psd_range_part(part_elements, n, (node + 2) % n).elements;
+}
+
+static bool across_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
+{
+	const unsigned g = members.per_node, n = psd_members_nodes(members), node = rank / g;
+	const uint64_t part_elements = psd_range_part(elements, g, rank % g).elements;
+
+	*flow = (struct psd_flow){
+		.to = (node + 1) % n * g + rank % g,
+		.elements = sent_across(part_elements, n, node),
+		.n_messages = across_steps(elements, members),
+		.from = (node + n - 1) % n * g + rank % g,
+		.received_elements = sent_across(part_elements, n, (node + n - 1) % n),
+	};
+	return i == 0 && n > 1;
+}
+
 /* The rings of a node's workers share its link: all chunks of a step together take as long as one chunk of a ring of
  * whole payloads. */
 static double across_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
@@ -156,7 +206,7 @@ const struct psd_collective psd_across_nodes = {
 	.name = "all-reduce across nodes",
 	.steps = across_steps,
 	.step = across_step,
+	.flow = across_flow,
 	.alone_sec = across_alone_sec,
 	.period = psd_ring_period,
-	.is_uneven = true,
 };

@@ -99,6 +99,16 @@ static void unroll_1(struct psd_builder *b, const struct psd_stage *stage)
 
 enum { GRADIENT_SLOTS = 2 };
 
+/* Number of the item in the plan, also where it is unrolled alone. */
+static unsigned number_of(const struct psd_builder *b, const struct psd_stage *stage)
+{
+	unsigned i = 0;
+
+	while (i + 1 < b->plan->n_items && b->plan->items[i].first < stage->item->first)
+		i++;
+	return i;
+}
+
 /* Layer of an item whose gradient is computed first. */
 static unsigned first_backward_layer(const struct psd_plan *plan, unsigned item)
 {
@@ -115,11 +125,12 @@ static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stag
 				       {PSD_BUFFER_GRADIENT, stage->item->method->updates},
 				       PSD_VIEW(SUM)};
 	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), add_scatter(b, stage));
-	const unsigned i = (unsigned)stage->item_index, later = i + GRADIENT_SLOTS;
+	const unsigned i = number_of(b, stage), later = i + GRADIENT_SLOTS;
 	const bool is_last = later >= psd_plan_buckets(b->plan);
 	const unsigned next = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
 
-	psd_builder_after_iterations(b, b->backward_of_layer[next], kept, is_last ? 1 : 0);
+	if (b->n_compute > 0)
+		psd_builder_after_iterations(b, b->backward_of_layer[next], kept, is_last ? 1 : 0);
 	return kept;
 }
 
@@ -188,6 +199,10 @@ static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage,
 
 	early.turn = (int64_t)position - n_uses;
 	const struct gathering all = add_gather(b, &early);
+	if (b->n_compute == 0) { /* the item alone: what the next iteration gathers */
+		psd_builder_after(b, all.first, updated);
+		return;
+	}
 	if (depth < n_uses)
 		psd_builder_after_iterations(b, all.first, end_of_use(b, (position + n_uses - depth) % n_uses),
 					     position < depth ? 1 : 0);
@@ -197,7 +212,7 @@ static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage,
 
 static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const unsigned n = psd_plan_buckets(b->plan), i = (unsigned)stage->item_index;
+	const unsigned n = psd_plan_buckets(b->plan), i = number_of(b, stage);
 
 	if (b->plan->layout.workers == 1) {
 		psd_builder_add_lone_worker(b, stage);

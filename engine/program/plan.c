@@ -222,8 +222,8 @@ static enum psd_status check_members(const struct psd_plan *plan, struct psd_err
 	    (layout->workers_per_node > 1 && layout->workers % layout->workers_per_node == 0))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
-			     "system '%s' has 'shard_over: node', %u workers with %u on a node do not fill nodes of at "
-			     "least two",
+			     "system '%s' has 'shard_over: node' and %u workers, %u on a node: each node must have the "
+			     "same number of workers, at least two; or leave 'shard_over' out",
 			     plan->system->name, layout->workers, layout->workers_per_node);
 }
 
@@ -438,6 +438,8 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return plan->is_adaptive &&
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
+	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
+		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (plan->workers_update)

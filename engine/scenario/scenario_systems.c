@@ -201,7 +201,7 @@ static const struct psd_key keys[] = {
 		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
 		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
 		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
-		 "before each use; mpi: all-reduce of MPI, predicted as a "
+		 "before each use (psd-run replays it); mpi: all-reduce of MPI, predicted as a "
 		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
@@ -223,7 +223,7 @@ static const struct psd_key keys[] = {
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
 		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. Default: 1, "
-		 "or `iter_size` of `train.solver`"},
+		 "or `iter_size` of `train.solver`. Not with zero-2 and zero-3"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce or zero-1, or if `systems.placement` is tensors, the default is tensor"},
@@ -258,7 +258,7 @@ static const struct psd_key keys[] = {
 		 "`systems.low_rank`"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
-		 "bits. Must be fp32 if `model.precision` is mixed or bf16"},
+		 "bits. Must be fp32 if `model.precision` is mixed or bf16, and with zero-1, zero-2 and zero-3"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
@@ -444,7 +444,7 @@ static const struct exclusion {
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
-	{ACCUMULATE, IN_TURNS, ", whose buckets of gradients take turns: must be zero-1 or an all-reduce"},
+	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},

@@ -165,7 +165,7 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 	const uint64_t batch = find_batch(need, plan->graph->parameters * plan->value_bytes);
 	uint64_t n = 2;
 
-	if (plan->micro_batches > 1 || batch == 0)
+	if (plan->micro_batches > 1 || batch == 0 || plan->items[0].method->gradient_slots > 0)
 		return;
 	while (n <= PSD_MOST_MICRO_BATCHES && (need->batch % n > 0 || need->batch / n > batch))
 		n++;

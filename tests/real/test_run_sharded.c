@@ -2,6 +2,7 @@
 #include "tests/real/matrix_keys.h"
 
 static const struct matrix_layout sharded[] = {
+	{"sync: zero-2", 1, 1},
 	{"sync: zero-1", 2, 1},
 	{"sync: zero-1, fuse: 1MB, barrier: layer", 3, 1},
 	{"sync: zero-1, schedule: sequential", 4, 1},
@@ -17,7 +18,7 @@ static const struct matrix_layout sharded[] = {
 	{"sync: zero-2, shard_over: node", 2, 2},
 	{0},
 };
-enum { IN_NODES = 10 }; /* first layout with parts of nodes */
+enum { IN_NODES = 11 }; /* first layout with parts of nodes */
 static const struct matrix_layout alone[] = {{"sync: ring", 1, 1}, {0}};
 
 #define ROW_SHARDED(name, claim, ...) MATRIX_ROW(run_sharded, name, claim, .layouts = sharded, __VA_ARGS__)
@@ -39,7 +40,7 @@ ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_s
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
 ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4, .end = IN_NODES)
 MATRIX_ROW(run_sharded, parameters_of_parts_are_replayed_alone, matrix_is_refused, .subject = &matrix_maskless,
-	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 3, 1}), .learns = {FALLING(SGD, 0.02)},
+	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 1, 1}), .learns = {FALLING(SGD, 0.02)},
 	   .words = "which psd-run replays but does not train by")
 MATRIX_ROW(run_sharded, a_prediction_counts_the_same_bytes, matrix_sends_as_predicted,
 	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}, {"sync: zero-2", 4, 2}),

@@ -75,6 +75,8 @@ static const struct special {
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
 	{"sweep.fuse", {"sync: ps", "sync: ring, fuse: 1MiB"}, {NULL, NULL}, NULL},
 	{"systems.pipeline", {"sync: ps", "sync: ring, pipeline: 8KiB"}, {NULL, NULL}, NULL},
+	{"systems.shard_over", {"sync: ps", "sync: zero-1"}, {NULL, NULL}, NULL},
+	{"systems.prefetch", {"sync: ps", "sync: zero-3"}, {NULL, NULL}, NULL},
 	{"systems.sparse.sparsity", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.warmup", SPARSE, {NULL, NULL}, NULL},
