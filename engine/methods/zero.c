@@ -199,7 +199,7 @@ static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage,
 
 	early.turn = (int64_t)position - n_uses;
 	const struct gathering all = add_gather(b, &early);
-	if (b->n_compute == 0) { /* the item alone: what the next iteration gathers */
+	if (b->n_compute == 0) { /* an item alone: the next iteration gathers it */
 		psd_builder_after(b, all.first, updated);
 		return;
 	}
