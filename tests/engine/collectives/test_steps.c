@@ -11,16 +11,24 @@ enum { WORKERS_MAX = 17, ELEMENTS_MAX = 40, PER_NODE_MAX = 5 };
 
 typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
 
-/* Halves of an all-reduce: some claims are about whole ones. */
-static const struct psd_collective *const halves[] = {&psd_reduce_scatter, &psd_all_gather};
-enum { N_WHOLE = PSD_N_ALL_REDUCES + PSD_N_LIBRARIES, N_STEPWISE = N_WHOLE + sizeof(halves) / sizeof(halves[0]) };
+/* Parts of an all-reduce: some claims are about whole ones. From OF_NODES on they are for full nodes. */
+static const struct psd_collective *const parts[] = {&psd_reduce_scatter, &psd_all_gather, &psd_node_reduce_scatter,
+						     &psd_across_nodes, &psd_node_all_gather};
+enum { OF_NODES = 2, N_PARTS = sizeof(parts) / sizeof(parts[0]) };
+enum { N_WHOLE = PSD_N_ALL_REDUCES + PSD_N_LIBRARIES, N_STEPWISE = N_WHOLE + N_PARTS };
 
-/* This program's all-reduces, then those of libraries, then halves. */
+/* This program's all-reduces, then those of libraries, then parts. */
 static const struct psd_collective *stepwise(unsigned number)
 {
 	if (number >= N_WHOLE)
-		return halves[number - N_WHOLE];
+		return parts[number - N_WHOLE];
 	return number < PSD_N_ALL_REDUCES ? psd_all_reduces[number] : psd_libraries[number - PSD_N_ALL_REDUCES];
+}
+
+/* The last three need full nodes, at least two. */
+static bool fits(unsigned number, unsigned workers, unsigned per_node)
+{
+	return number < N_WHOLE + OF_NODES || (per_node > 1 && workers > per_node && workers % per_node == 0);
 }
 
 /* Every one of them, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
@@ -29,7 +37,8 @@ static void for_each_case(check_fn check)
 	for (unsigned p = 0; p < N_STEPWISE; p++)
 		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
 			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
-				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
+				for (uint64_t elements = 0; fits(p, workers, per_node) && elements <= ELEMENTS_MAX;
+				     elements += 1 + elements / 5) {
 					const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
 					const struct psd_payload payload = {
 						.collective = stepwise(p), .elements = elements, .value_bytes = 4};
@@ -82,11 +91,22 @@ static void carry_out(struct cluster *cluster, const struct psd_payload *payload
 	}
 }
 
+static bool is_of_nodes(const struct psd_collective *collective)
+{
+	bool is = false;
+
+	for (unsigned p = OF_NODES; p < N_PARTS; p++)
+		is = is || parts[p] == collective;
+	return is;
+}
+
 /* After a reduce-scatter a rank has the sums of its part; an all-gather begins with the values of each rank's part. */
 static bool ends_with_sum(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank, uint64_t e)
 {
 	const struct psd_range own = psd_layout_owned(layout, PSD_OWNER_WORKERS, 0, payload->elements, rank);
 
+	if (is_of_nodes(payload->collective)) /* all three together, below */
+		return false;
 	return payload->collective != &psd_reduce_scatter || (e >= own.first && e < own.first + own.elements);
 }
 
@@ -123,8 +143,6 @@ EACH_CASE(leave_the_sum_on_every_rank)
 /* In nodes, across nodes and in nodes again; every node is full. */
 Test(steps, three_collectives_leave_the_sum_on_every_rank)
 {
-	static const struct psd_collective *const parts[] = {&psd_node_reduce_scatter, &psd_across_nodes,
-							     &psd_node_all_gather};
 	struct cluster *cluster = calloc(1, sizeof(*cluster));
 
 	cr_assert_not_null(cluster);
@@ -136,7 +154,7 @@ Test(steps, three_collectives_leave_the_sum_on_every_rank)
 			for (unsigned rank = 0; rank < workers; rank++)
 				for (uint64_t e = 0; e < payload.elements; e++)
 					cluster->values[rank][e] = start_value(rank, e);
-			for (unsigned p = 0; p < 3; p++) {
+			for (unsigned p = OF_NODES; p < N_PARTS; p++) {
 				payload.collective = parts[p];
 				for (unsigned step = 0; step < psd_payload_steps(&payload, &layout); step++)
 					carry_out(cluster, &payload, &layout, step);

@@ -202,6 +202,40 @@ Test(zero, squares_of_parts_are_added_up_where_norms_count)
 	expect_squares("kind: lars, trust: 0.02", 2 * 6);
 }
 
+static bool waits_for(const struct psd_program *program, const struct psd_op *op, uint32_t before)
+{
+	bool waits = false;
+
+	for (uint32_t e = 0; e < op->n_dependencies; e++)
+		waits = waits || program->dependencies[op->first_dependency + e].op == before;
+	return waits;
+}
+
+/* All squares are measured before the gate that the sum waits for. */
+Test(zero, updates_by_norms_wait_for_the_sums_of_squares)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	const struct psd_program *program = &made.program;
+	uint32_t sums = 0, n_measures = 0, n_updates = 0;
+
+	loaded_open(&loaded, FOUR_WORKERS "optimiser: {kind: lars, trust: 0.02}}\n");
+	loaded_case(&made, &loaded, 0, 0);
+	while (program->ops[sums].source.buffer != PSD_BUFFER_NORMS)
+		cr_assert_lt(++sums, program->n_ops);
+	const uint32_t gate = program->dependencies[program->ops[sums].first_dependency].op;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		n_measures += op->kind == PSD_OP_MEASURE && waits_for(program, &program->ops[gate], i);
+		n_updates += op->kind == PSD_OP_APPLY && waits_for(program, op, sums);
+	}
+	cr_expect_eq(n_measures, 6);
+	cr_expect_eq(n_updates, 6);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 Test(zero, clipping_beside_norms_is_refused)
 {
 	struct loaded loaded;
