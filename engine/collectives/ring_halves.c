@@ -58,92 +58,50 @@ static bool gather_flow_of(uint64_t elements, unsigned n, unsigned rank, struct 
 	return n > 1;
 }
 
-/* ---- over all workers ---- */
+/* ---- over all workers, and inside nodes ---- */
 
-static unsigned steps(uint64_t elements, struct psd_members members)
-{
-	(void)elements;
-	return members.n - 1;
-}
+/* Defines both halves for rings of `size` members. */
+#define HALVES(scatter_half, gather_half, size)                                                                        \
+	static unsigned scatter_half##_steps(uint64_t elements, struct psd_members members)                            \
+	{                                                                                                              \
+		(void)elements;                                                                                        \
+		return members.size - 1;                                                                               \
+	}                                                                                                              \
+	static double scatter_half##_alone_sec(const struct psd_payload *payload, struct psd_members members,          \
+					       double transfer_sec, const struct psd_links *links)                     \
+	{                                                                                                              \
+		const struct psd_members ring = {members.size, members.per_node};                                      \
+                                                                                                                       \
+		return psd_ring_steps_sec(payload, ring, ring.n - 1, transfer_sec, links);                             \
+	}                                                                                                              \
+	HALF(scatter_half, size, scatter)                                                                              \
+	HALF(gather_half, size, gather)
+#define HALF(half, size, kind)                                                                                         \
+	static struct psd_step half##_step(uint64_t elements, struct psd_members members, unsigned rank,               \
+					   unsigned step)                                                              \
+	{                                                                                                              \
+		return kind(elements, members.size, rank, step);                                                       \
+	}                                                                                                              \
+	static bool half##_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,              \
+				struct psd_flow *flow)                                                                 \
+	{                                                                                                              \
+		return i == 0 && kind##_flow_of(elements, members.size, rank, flow);                                   \
+	}
+HALVES(reduce_scatter, all_gather, n)
+HALVES(node_reduce_scatter, node_all_gather, per_node)
 
-static struct psd_step scatter_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
-{
-	return scatter(elements, members.n, rank, step);
-}
-
-static struct psd_step gather_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
-{
-	return gather(elements, members.n, rank, step);
-}
-
-static bool scatter_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
-			 struct psd_flow *flow)
-{
-	return i == 0 && scatter_flow_of(elements, members.n, rank, flow);
-}
-
-static bool gather_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
-{
-	return i == 0 && gather_flow_of(elements, members.n, rank, flow);
-}
-
-static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			const struct psd_links *links)
-{
-	return psd_ring_steps_sec(payload, members, members.n - 1, transfer_sec, links);
-}
-
-#define HALF(half)                                                                                                     \
-	.steps = steps, .step = half##_step, .flow = half##_flow, .alone_sec = alone_sec, .period = psd_ring_period,   \
-	.largest = psd_ring_largest
-
-const struct psd_collective psd_reduce_scatter = {.name = "reduce-scatter", HALF(scatter)};
-const struct psd_collective psd_all_gather = {.name = "all-gather", HALF(gather)};
-
-/* ---- inside nodes ---- */
-
-static unsigned node_steps(uint64_t elements, struct psd_members members)
-{
-	(void)elements;
-	return members.per_node - 1;
-}
-
-static struct psd_step node_scatter_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
-{
-	return scatter(elements, members.per_node, rank, step);
-}
-
-static struct psd_step node_gather_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
-{
-	return gather(elements, members.per_node, rank, step);
-}
-
-static bool node_scatter_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
-			      struct psd_flow *flow)
-{
-	return i == 0 && scatter_flow_of(elements, members.per_node, rank, flow);
-}
-
-static bool node_gather_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
-			     struct psd_flow *flow)
-{
-	return i == 0 && gather_flow_of(elements, members.per_node, rank, flow);
-}
-
-static double node_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			     const struct psd_links *links)
-{
-	const struct psd_members node = {members.per_node, members.per_node};
-
-	return psd_ring_steps_sec(payload, node, node.n - 1, transfer_sec, links);
-}
-
-#define HALF_IN_NODES(half)                                                                                            \
-	.steps = node_steps, .step = node_##half##_step, .flow = node_##half##_flow, .alone_sec = node_alone_sec,      \
+#define ROW(half, of)                                                                                                  \
+	.steps = of##_steps, .step = half##_step, .flow = half##_flow, .alone_sec = of##_alone_sec,                    \
 	.period = psd_ring_period
 
-const struct psd_collective psd_node_reduce_scatter = {.name = "reduce-scatter in nodes", HALF_IN_NODES(scatter)};
-const struct psd_collective psd_node_all_gather = {.name = "all-gather in nodes", HALF_IN_NODES(gather)};
+const struct psd_collective psd_reduce_scatter = {
+	.name = "reduce-scatter", ROW(reduce_scatter, reduce_scatter), .largest = psd_ring_largest};
+const struct psd_collective psd_all_gather = {
+	.name = "all-gather", ROW(all_gather, reduce_scatter), .largest = psd_ring_largest};
+const struct psd_collective psd_node_reduce_scatter = {.name = "reduce-scatter in nodes",
+						       ROW(node_reduce_scatter, node_reduce_scatter)};
+const struct psd_collective psd_node_all_gather = {.name = "all-gather in nodes",
+						   ROW(node_all_gather, node_reduce_scatter)};
 
 /* ---- between nodes ---- */
 
