@@ -380,6 +380,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
 	made.workers_update = made.staleness > 0 || made.clips;
+	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
 	psd_choice_candidates(&made);
@@ -438,6 +439,9 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return plan->is_adaptive &&
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
+	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
+		return plan->outer && plan->outer->momentum > 0.0 &&
+		       item->method->keeps[buffer == PSD_BUFFER_OUTER ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY];
 	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)

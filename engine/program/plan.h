@@ -74,6 +74,8 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
+	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
+	const struct psd_outer *outer;
 	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;

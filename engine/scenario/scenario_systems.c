@@ -147,6 +147,20 @@ static enum psd_status check_compress(const struct psd_schema_reader *reader, vo
 
 static const struct psd_section compress = {.tables = {compress_keys}, .check = check_compress};
 
+#define OUTER(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_outer, member)
+
+static const struct psd_key outer_keys[] = {
+	{OUTER("rate", NUMBER, rate), .lowest = 1e-6, .highest = 100, .fallback = "0.7",
+	 .help = "learning rate of the outer optimiser. With 1, and without momentum, parameters become the average of "
+		 "all workers'"},
+	{OUTER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0.9",
+	 .help = "coefficient of momentum of the outer optimiser. With 0 it keeps no state"},
+	{OUTER("nesterov", FLAG, is_nesterov), .fallback = "true",
+	 .help = "use Nesterov momentum; no effect if `systems.local_sgd.outer.momentum` is 0"},
+	{.name = NULL},
+};
+static const struct psd_section outer = {.tables = {outer_keys}};
+
 #define LOCAL(text, kind, member)                                                                                      \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
 
@@ -165,6 +179,10 @@ static const struct psd_key local_keys[] = {
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
 		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
 		 "limit"},
+	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
+	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
+		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
+		 "average of all workers'"},
 	{.name = NULL},
 };
 

@@ -726,7 +726,7 @@ Test(scenario, wrong_local_steps_are_named_with_their_place)
 		     "8:46: 'window' is '39', must be at least 'steps', 40");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}", "8:37: 'gap' has no effect without 'window'");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
-		     "8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap");
+		     "8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap, outer");
 }
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
