@@ -103,7 +103,8 @@ static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
 	 .help = "compression of a block of values: the data that are sent for it. one-bit: the sign of each value, "
 		 "the mean of the negative values and the mean of the others; top-k: the values of largest magnitude "
-		 "and their positions"},
+		 "and their positions; int8: a whole number of 8 bits for each value, and the step between two of "
+		 "them, the largest magnitude divided by 127"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
 	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "

@@ -826,7 +826,7 @@ Test(scenario, wrong_compression_is_named_with_its_place)
 		{"{block: 2048}", "35: 'compress' needs 'by'"},
 		{"top-k",
 		 "35: 'compress' is plain text, must be a mapping of keys: by, block, kept, tensors, momentum"},
-		{"{by: 1-bit}", "40: 'by' is '1-bit', must be one of: one-bit, top-k"},
+		{"{by: 1-bit}", "40: 'by' is '1-bit', must be one of: one-bit, top-k, int8"},
 		{"{by: one-bit, block: 0}", "56: 'block' is '0', must be a whole number from 1024 to 32768"},
 		{"{by: one-bit, block: 512}", "56: 'block' is '512', must be a whole number from 1024 to 32768"},
 		{"{by: one-bit, block: 33792}", "56: 'block' is '33792', must be a whole number from 1024 to 32768"},
