@@ -241,6 +241,9 @@ struct psd_local_sgd {
 	/* Allowed rise of a window's mean loss above the lowest mean loss of earlier windows: 0.1 allows 1.1 times the
 	 * lowest. After a larger rise workers exchange in each iteration. 0: no limit. */
 	double gap_ratio;
+	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
+	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
+	unsigned fragments;
 	bool has_outer;
 	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */
 };

@@ -180,6 +180,12 @@ static const struct psd_key local_keys[] = {
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
 		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
 		 "limit"},
+	{LOCAL("fragments", UNSIGNED, fragments), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .fallback = "1",
+	 .help = "number of fragments: groups of consecutive tensors or buckets of about equal size, which exchange in "
+		 "turn, evenly spread over a period, so that at most one of them is sent at a time. At most "
+		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
+		 "equal "
+		 "only then. Default: all tensors are exchanged together"},
 	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
 	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
 		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
@@ -198,6 +204,14 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 				     local->steps);
 	if (gap && !window)
 		return psd_error_set(reader->err, PSD_EINVAL, gap->key_at, "'gap' has no effect without 'window'");
+	if (local->fragments > local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "fragments")->at,
+				     "'fragments' is %u, must be at most 'steps', %" PRIu64, local->fragments,
+				     local->steps);
+	if (local->fragments > 1 && window)
+		return psd_error_set(reader->err, PSD_EINVAL, window->key_at,
+				     "'window' cannot be used together with 'fragments', which needs "
+				     "constant 'steps'");
 	return PSD_OK;
 }
 

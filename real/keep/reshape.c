@@ -83,6 +83,9 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_MASTER, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_MASTER, psd_old_checkpoint_root(old, tensor), tensor,
 					       range, to, err);
+	/* within a period the parameters of the last exchange are those that all workers had */
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_START, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_START, 0, tensor, range, to, err);
 	return read_plain(of, tensor, range, to, err);
 }
 

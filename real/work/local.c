@@ -4,12 +4,6 @@
 #include "real/work/solver.h"
 #include "real/work/work.h"
 
-static bool begins_period(const struct psd_work *work, uint32_t iteration)
-{
-	return iteration == work->host->options->first_iteration ||
-	       psd_period_first(work->period, iteration) == iteration;
-}
-
 static enum psd_status drift(const struct psd_host *host, const struct psd_drift *whole, enum psd_drift_step step,
 			     struct psd_error *err)
 {
@@ -49,8 +43,9 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 {
 	const struct psd_host *host = work->host;
 	const unsigned item = (unsigned)host->program->ops[task.op].item;
-	const bool begins = begins_period(work, task.iteration);
-	const bool ends = psd_period_exchanges(work->period, task.iteration);
+	const uint32_t fragment = host->plan->items[item].fragment;
+	const bool begins = psd_period_begins(work->period, fragment, task.iteration);
+	const bool ends = psd_period_exchanges_of(work->period, fragment, task.iteration);
 	const struct psd_update update =
 		psd_solver_own_update(host->options->train, host->layout->workers, host->global_batch, task.iteration);
 	const struct psd_moments moments = psd_memory_moments(host->on_device, item);

@@ -280,3 +280,16 @@ MATRIX_ROW(run_local, all_join_by_the_outer_momentum, matrix_is_same_on_all, .su
 MATRIX_ROW(run_local, a_run_with_outer_momentum_resumes, matrix_resumes,
 	   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1}),
 	   .keys = {OUTER("")}, .learns = {GOING_ON_SGD})
+
+/* ---- fragments ---- */
+
+#define TURNS ", local_sgd: {steps: 4, fragments: 3}"
+MATRIX_ROW(run_local, fragments_end_with_the_same_bits, matrix_is_same_on_all, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1},
+		     {"sync: two-level-ps, barrier: layer", 4, 2},
+		     {"sync: ps, compress: {by: int8}, priority: forward", 3, 1}),
+	   .iterations = 10, .keys = {TURNS, ", local_sgd: {steps: 4, fragments: 4, outer: {}}"},
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_period_of_fragments_sends_the_bytes_of_an_iteration, matrix_sends_a_part,
+	   .subject = &matrix_maskless, .layouts = local, .keys = {TURNS}, .iterations = 14, .parts = 4,
+	   .learns = {FIXED(SGD, 0.05)}, .other.keys = "", .other.iterations = 3, .end = 0)
