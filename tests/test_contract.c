@@ -1190,6 +1190,8 @@ Test(contract, background_traffic_takes_its_fair_share)
 	"  - {name: ring, sync: ring, " LOCAL_STEPS "}\n"                                                              \
 	"  - {name: ring layer, sync: ring, barrier: layer, " LOCAL_STEPS "}\n"                                        \
 	"  - {name: nccl, sync: nccl, " LOCAL_STEPS "}\n"                                                              \
+	"  - {name: turns, sync: ring, fuse: 8MB, local_sgd: {steps: 4, fragments: 3}}\n"                              \
+	"  - {name: ps turns, sync: ps, servers: 3, barrier: layer, local_sgd: {steps: 4, fragments: 4}}\n"            \
 	"  - {name: auto, sync: auto, " LOCAL_STEPS "}\n"
 
 Test(contract, local_steps_agree)

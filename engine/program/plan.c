@@ -359,6 +359,21 @@ static void set_compression(struct psd_plan *plan, const struct psd_compress *co
 	plan->block.kept = (uint32_t)ceil((double)compress->block_elements * compress->kept_ratio);
 }
 
+/* Gives each item the fragment in which its middle lies, if all elements are divided evenly. */
+static void divide_items(struct psd_plan *plan)
+{
+	uint64_t all = 0, before = 0;
+
+	for (unsigned i = 0; i < plan->n_items; i++)
+		all += plan->items[i].subject.elements;
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const double middle = (double)before + 0.5 * (double)plan->items[i].subject.elements;
+
+		plan->items[i].fragment = (uint32_t)(middle / (double)all * psd_plan_fragments(plan));
+		before += plan->items[i].subject.elements;
+	}
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_plan made = {
@@ -380,6 +395,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
 	made.workers_update = made.staleness > 0 || made.clips;
+	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
 	psd_choice_candidates(&made);
@@ -399,6 +415,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 				     input->graph->n_tensors);
 	}
 	cut_tensors(&made, input->batch * made.micro_batches);
+	divide_items(&made);
 	if (made.sparse)
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)
@@ -438,6 +455,9 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return plan->is_adaptive &&
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
+	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
+		return plan->outer && plan->outer->momentum > 0.0 &&
+		       item->method->keeps[buffer == PSD_BUFFER_OUTER ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY];
 	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
@@ -456,6 +476,16 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 {
 	return item->method->keeps[PSD_BUFFER_FACTORS] &&
 	       (plan->layout.workers > 1 || (item->method->has_root && plan->layout.has_separate_servers));
+}
+
+uint32_t psd_plan_fragments(const struct psd_plan *plan)
+{
+	return plan->local && plan->local->fragments > 1 ? plan->local->fragments : 1;
+}
+
+bool psd_plan_streams(const struct psd_plan *plan)
+{
+	return psd_plan_fragments(plan) > 1;
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

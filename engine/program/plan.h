@@ -40,6 +40,7 @@ struct psd_plan_item {
 	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's (bucket's)
 	 * tensors; right is 0 if no tensor has low-rank factors. */
 	uint64_t left, right;
+	uint32_t fragment; /* local SGD: number of the item's (bucket's) fragment, less than psd_plan_fragments() */
 };
 
 struct psd_plan {
@@ -74,6 +75,8 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
+	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
+	const struct psd_outer *outer;
 	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
@@ -161,6 +164,10 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
+/* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
+uint32_t psd_plan_fragments(const struct psd_plan *plan);
+/* True if local SGD lets workers have equal parameters only at the end of a run. Pure. */
+bool psd_plan_streams(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 

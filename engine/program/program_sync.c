@@ -342,8 +342,10 @@ static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole
 	stage.gradient = psd_builder_add_step(b, whole);
 	const uint32_t first = b->program.n_ops;
 	whole->item->method->unroll(b, &stage);
-	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++)
+	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
 		b->program.ops[i].is_exchange = true;
+		b->program.ops[i].fragment = whole->item->fragment;
+	}
 }
 
 void psd_builder_add_synchronisation(struct psd_builder *b)

@@ -222,6 +222,14 @@ struct psd_sparse {
 	enum psd_feedback feedback;
 };
 
+/* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of the
+ * last exchange are updated. Source: Douillard et al. 2023, DiLoCo (arXiv 2311.08105). */
+struct psd_outer {
+	double rate;	 /* 1 without momentum: parameters become the average */
+	double momentum; /* 0: no state is kept */
+	bool is_nesterov;
+};
+
 /* Local SGD: each worker updates its own parameters, and after every few iterations workers average their parameters.
  * `window` is for a number of iterations that adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
@@ -233,6 +241,11 @@ struct psd_local_sgd {
 	/* Allowed rise of a window's mean loss above the lowest mean loss of earlier windows: 0.1 allows 1.1 times the
 	 * lowest. After a larger rise workers exchange in each iteration. 0: no limit. */
 	double gap_ratio;
+	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
+	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
+	unsigned fragments;
+	bool has_outer;
+	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */
 };
 
 enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };

@@ -103,7 +103,8 @@ static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
 	 .help = "compression of a block of values: the data that are sent for it. one-bit: the sign of each value, "
 		 "the mean of the negative values and the mean of the others; top-k: the values of largest magnitude "
-		 "and their positions"},
+		 "and their positions; int8: a whole number of 8 bits for each value, and the step between two of "
+		 "them, the largest magnitude divided by 127"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
 	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "
@@ -147,6 +148,20 @@ static enum psd_status check_compress(const struct psd_schema_reader *reader, vo
 
 static const struct psd_section compress = {.tables = {compress_keys}, .check = check_compress};
 
+#define OUTER(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_outer, member)
+
+static const struct psd_key outer_keys[] = {
+	{OUTER("rate", NUMBER, rate), .lowest = 1e-6, .highest = 100, .fallback = "0.7",
+	 .help = "learning rate of the outer optimiser. With 1, and without momentum, parameters become the average of "
+		 "all workers'"},
+	{OUTER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0.9",
+	 .help = "coefficient of momentum of the outer optimiser. With 0 it keeps no state"},
+	{OUTER("nesterov", FLAG, is_nesterov), .fallback = "true",
+	 .help = "use Nesterov momentum; no effect if `systems.local_sgd.outer.momentum` is 0"},
+	{.name = NULL},
+};
+static const struct psd_section outer = {.tables = {outer_keys}};
+
 #define LOCAL(text, kind, member)                                                                                      \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
 
@@ -165,6 +180,16 @@ static const struct psd_key local_keys[] = {
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
 		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
 		 "limit"},
+	{LOCAL("fragments", UNSIGNED, fragments), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .fallback = "1",
+	 .help = "number of fragments: groups of consecutive tensors or buckets of about equal size, which exchange in "
+		 "turn, evenly spread over a period, so that at most one of them is sent at a time. At most "
+		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
+		 "equal "
+		 "only then. Default: all tensors are exchanged together"},
+	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
+	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
+		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
+		 "average of all workers'"},
 	{.name = NULL},
 };
 
@@ -179,6 +204,14 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 				     local->steps);
 	if (gap && !window)
 		return psd_error_set(reader->err, PSD_EINVAL, gap->key_at, "'gap' has no effect without 'window'");
+	if (local->fragments > local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "fragments")->at,
+				     "'fragments' is %u, must be at most 'steps', %" PRIu64, local->fragments,
+				     local->steps);
+	if (local->fragments > 1 && window)
+		return psd_error_set(reader->err, PSD_EINVAL, window->key_at,
+				     "'window' cannot be used together with 'fragments', which needs "
+				     "constant 'steps'");
 	return PSD_OK;
 }
 

@@ -98,13 +98,14 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 	add_part(state, part);
 }
 
-/* Adds the item's buffers. No start of local steps is written: between exchanges it equals the parameters. */
+/* Adds the item's buffers. A start of local steps is written only if a checkpoint does not wait for an exchange: right
+ * after one it equals the parameters. */
 static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->host->plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
 			if (psd_buffers[b].life == PSD_LIFETIME_RUN && b != PSD_BUFFER_PARAMETER &&
-			    b != PSD_BUFFER_START)
+			    (b != PSD_BUFFER_START || psd_plan_streams(state->host->plan)))
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 

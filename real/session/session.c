@@ -83,7 +83,9 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 	const struct psd_duties *const duties[] = {&worker->duties};
 	const struct psd_iterations iterations = {.first = worker->host.options->first_iteration,
 						  .end = worker->host.options->n_iterations,
-						  .steps = {worker->quality.steps[0], worker->quality.steps[1]}};
+						  .steps = {worker->quality.steps[0], worker->quality.steps[1]},
+						  .ends_equal = !worker->host.options->replay,
+						  .equal = worker->equal_iteration};
 	enum psd_status status = psd_duties_make(&worker->duties, worker->host.program, worker->host.self,
 						 psd_worker_arrivals, worker, err);
 

@@ -234,6 +234,9 @@ struct psd_worker {
 
 	struct psd_losses losses;
 	struct psd_quality quality;
+	/* Iteration before which workers had equal parameters, see struct psd_period; and its value in a checkpoint. */
+	uint32_t equal_iteration;
+	double *saved_equal;
 	struct psd_worker_result result; /* measurements of this host; complete when this host has finished */
 	struct psd_pauses pauses;
 
@@ -392,6 +395,11 @@ void psd_worker_collective(void *context, struct psd_task task);
  * Each starts the next part or, after the last part, ends the operation. */
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
 void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_streams.c: local SGD in which fragments take turns ---- */
+
+/* Prepares worker->equal_iteration, which checkpoints then store. PSD_ENOMEM. */
+enum psd_status psd_worker_open_streams(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_quality.c: local SGD in which the number of steps depends on the loss; replays have none ---- */
 
