@@ -49,6 +49,7 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
 				     program->n_ops);
 	duties->waits = duties->local_waits = waits;
+	duties->work_sec = psd_program_host_sec(program, host);
 	duties->n_carried = duties->n_local = count_waits(waits, program, host, false, arrivals, context);
 	if (is_local) {
 		duties->local_waits = waits + program->n_ops + 1;

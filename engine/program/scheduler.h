@@ -23,6 +23,8 @@ struct psd_duties {
 	 * exchange, local_waits for other iterations. Both point to the same array if workers exchange in every
 	 * iteration. */
 	uint32_t *waits, *local_waits;
+	/* duration of each operation on this host, borrowed from the program; NULL: psd_op.work_sec */
+	const double *work_sec;
 	/* number of operations that this host executes in an iteration with an exchange (n_carried) and in one without
 	 * (n_local) */
 	uint32_t n_carried, n_local;
