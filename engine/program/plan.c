@@ -381,6 +381,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.costs = input->costs,
 		.system = input->system,
 		.layout = input->layout,
+		.kinds = input->kinds,
 		.fuse_bytes = input->fuse_bytes,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),

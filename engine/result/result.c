@@ -76,7 +76,9 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.fuse_bytes = {fuse_bytes > 0, (double)fuse_bytes},
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
-		.images_per_sec = psd_result_images_per_sec(&point, samples, outcome->iteration_sec),
+		.images_per_sec =
+			(double)psd_scenario_all_samples(basis->scenario, system, point.nodes, point.workers) /
+			outcome->iteration_sec,
 	};
 
 	result.swept = basis->scenario->n_swept ? basis->scenario : NULL;

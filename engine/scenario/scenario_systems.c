@@ -31,6 +31,7 @@ const char *const psd_sync_names[] = {"ps",
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
+const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
@@ -252,6 +253,13 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
+	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even", .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
+		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
+		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
+		 "psd-run "
+		 "measures before it trains. Gradients are weighted by samples"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -585,6 +593,23 @@ bool psd_system_has_workload(const struct psd_system *system)
 	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
+/* A device or profile of its own makes throughputs of another one void. */
+static void override(struct psd_workload *workload, const struct psd_workload *own)
+{
+	if (own->batch_per_worker)
+		workload->batch_per_worker = own->batch_per_worker;
+	if (own->precision_name)
+		workload->precision_name = own->precision_name;
+	if (own->profile_path || own->device_name) {
+		workload->profile_path = own->profile_path;
+		workload->device_name = own->device_name;
+	}
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
+		workload->samples_per_sec = own->samples_per_sec;
+		workload->mfu_ratio = own->mfu_ratio;
+	}
+}
+
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
@@ -597,19 +622,61 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		.mfu_ratio = scenario->mfu_ratio,
 	};
 
-	if (own->batch_per_worker)
-		workload.batch_per_worker = own->batch_per_worker;
-	if (own->precision_name)
-		workload.precision_name = own->precision_name;
-	if (own->profile_path || own->device_name) {
-		workload.profile_path = own->profile_path;
-		workload.device_name = own->device_name;
-	}
-	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
-		workload.samples_per_sec = own->samples_per_sec;
-		workload.mfu_ratio = own->mfu_ratio;
-	}
+	override(&workload, own);
 	return workload;
+}
+
+struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scenario, const struct psd_system *system,
+						const struct psd_node_group *group)
+{
+	struct psd_workload workload = psd_scenario_workload(scenario, system);
+
+	override(&workload, &group->own);
+	return workload;
+}
+
+unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
+{
+	unsigned group = 0;
+
+	for (unsigned end = 0; group < scenario->n_groups; group++) {
+		end += scenario->groups[group].nodes;
+		if (node < end)
+			break;
+	}
+	return group;
+}
+
+struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
+					    const struct psd_node_group *group)
+{
+	const struct psd_node *entry = psd_node_child(scenario->root, "systems");
+	struct psd_system of_group = *system;
+
+	entry = entry ? entry->first : NULL;
+	for (unsigned s = 0; s < system->number && entry; s++)
+		entry = entry->next;
+	override(&of_group.own, &group->own);
+	psd_scenario_settle_device(scenario, &of_group, entry);
+	return of_group;
+}
+
+uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const struct psd_system *system,
+				  unsigned n_nodes, unsigned workers)
+{
+	uint64_t samples = 0;
+	unsigned left = n_nodes;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const struct psd_node_group *group = &scenario->groups[g];
+		const unsigned n = group->nodes < left ? group->nodes : left;
+
+		left -= n;
+		samples += (uint64_t)n * (workers / n_nodes) *
+			   psd_scenario_group_workload(scenario, system, group).batch_per_worker;
+	}
+	return samples > 0 ? samples * psd_system_micro_batches(system)
+			   : (uint64_t)workers * psd_scenario_samples(scenario, system);
 }
 
 uint32_t psd_system_micro_batches(const struct psd_system *system)
