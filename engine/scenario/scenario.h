@@ -59,6 +59,9 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
+/* With staleness: gradients that an iteration sees. LATE: of all workers, those of a fixed number of iterations ago.
+ * STALE: the worker's own at once, those of others as they arrive. */
+enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
 /* Amount that is added to the next gradient for a gradient that was not sent (error feedback): the momentum times that
@@ -285,6 +288,7 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	enum psd_reads reads;
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
@@ -506,6 +510,7 @@ extern const char *const psd_schedule_names[]; /* values "sequential", "wait-fre
 /* names of enum psd_sync in its order, libraries included; NULL ends the array */
 extern const char *const psd_sync_names[];
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
+extern const char *const psd_reads_names[];    /* values "late", "stale", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */
 extern const char *const psd_fidelity_names[]; /* values "flow", "message", NULL */
