@@ -502,6 +502,8 @@ struct psd_point {
  * point to point, then bandwidths, then sizes of buckets; each in the order of the file. */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
+/* Returns the compute speed of a node, divided by its normal speed, while all its slowdowns last. Pure. */
+double psd_scenario_compute_ratio(const struct psd_scenario *scenario, unsigned node);
 /* Returns the smallest size of the system's buckets at the point. 0: the system fuses no tensors, or the plan finds
  * the size. Pure, any thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);

@@ -288,12 +288,7 @@ static void release(struct psd_simulation *sim)
 
 static double compute_ratio(const struct psd_simulation *sim, unsigned host)
 {
-	double ratio = 1.0;
-
-	for (unsigned i = 0; i < sim->scenario->n_slowdowns; i++)
-		if (sim->scenario->slowdowns[i].node == psd_layout_node(sim->layout, host))
-			ratio *= sim->scenario->slowdowns[i].compute_ratio;
-	return ratio;
+	return psd_scenario_compute_ratio(sim->scenario, psd_layout_node(sim->layout, host));
 }
 
 /* Returns the simulated host that stands for a host: itself, or one that is as slow. */
