@@ -213,6 +213,22 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 			     plan->system->name, what);
 }
 
+/* A worker repeats updates with its own gradients alone. It has no norms of the gradients that are still missing. */
+static enum psd_status check_reads(const struct psd_plan *plan, const struct psd_plan_input *input,
+				   struct psd_error *err)
+{
+	const char *what = input->is_adaptive	? "'adamw'"
+			   : input->is_by_norms ? "'lars'"
+			   : plan->clips	? "'clip'"
+						: NULL;
+
+	if (!plan->reads_stale || !what)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' has 'reads: stale' and the optimiser %s, must be 'sgd' without 'clip'",
+			     plan->system->name, what);
+}
+
 static enum psd_status check_members(const struct psd_plan *plan, struct psd_error *err)
 {
 	const struct psd_layout *layout = &plan->layout;
@@ -395,6 +411,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	made.reads_stale = made.staleness > 0 && input->system->reads == PSD_READS_STALE;
+	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
 	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
@@ -423,6 +441,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK)
 		status = check_clip(&made, err);
+	if (status == PSD_OK)
+		status = check_reads(&made, input, err);
 	if (status == PSD_OK)
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)
@@ -463,6 +483,10 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
+	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
+		return plan->reads_stale && item->n_tensors > 0;
+	if (buffer == PSD_BUFFER_START && plan->reads_stale)
+		return item->n_tensors > 0;
 	if (plan->workers_update)
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&

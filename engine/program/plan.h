@@ -90,7 +90,13 @@ struct psd_plan {
 	const struct psd_local_sgd *local;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
-	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
+	/* Largest number of iterations by which updates may be late; always 0 with a single worker. */
+	uint32_t staleness;
+	/* Number of iterations by which all updates are late: `staleness`, or 0 with stale reads. */
+	uint32_t lag;
+	/* Stale reads: a worker sees its own gradients at once, and sums of all workers' gradients as they arrive, at
+	 * most `staleness` iterations late. Workers' parameters then differ in training. */
+	bool reads_stale;
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */

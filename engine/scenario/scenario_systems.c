@@ -32,6 +32,7 @@ const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
+const char *const psd_reads_names[] = {"late", "stale", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
@@ -260,6 +261,11 @@ static const struct psd_key keys[] = {
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
 		 "psd-run "
 		 "measures before it trains. Gradients are weighted by samples"},
+	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
+	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
+		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
+		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
+		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -436,6 +442,8 @@ enum treatment {
 	MOMENTUM_BEFORE,
 	LOW_RANK,
 	STALE,
+	STALE_READS,
+	BY_FACTORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	ACCUMULATE,
@@ -452,6 +460,8 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
+	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
@@ -471,6 +481,7 @@ static const struct {
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
+	[STALE_READS] = {"reads: stale", "reads", NULL},
 	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
@@ -486,6 +497,7 @@ static const struct exclusion {
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
 	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
+	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
@@ -499,7 +511,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS)
+	else if (other == IN_TURNS || other == BY_FACTORS)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);

@@ -325,6 +325,8 @@ enum psd_status psd_worker_open_sums(struct psd_worker *worker, const union psd_
 /* Returns the lane that executes operation number `op`. It is the lane of the operation's resource, unless the device
  * executes it all the same (psd_work_row.follows_device). */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op);
+/* Returns the compute speed of this host's node, divided by its normal speed (key `cluster.slow.compute`). */
+double psd_worker_speed_ratio(const struct psd_worker *worker);
 /* Returns the oldest job of a lane that has not ended. If all have ended, returns the next entry of the ring, which is
  * free. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
