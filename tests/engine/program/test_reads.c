@@ -59,7 +59,7 @@ static uint32_t find(const struct psd_program *program, enum psd_op_kind kind, u
 	return found;
 }
 
-/* What an item's layers read waits for the sum of the iteration before the last `staleness`, its own gradient is kept
+/* The operation that makes an item's parameters waits for the sum of the iteration before the last `staleness`, its own gradient is kept
  * before it travels, and nothing of this iteration's sum is waited for. */
 static void check_program(const struct psd_case *made)
 {
