@@ -18,7 +18,9 @@ enum psd_buffer {
 	PSD_BUFFER_HISTORY, /* momentum, if devices update the parameters */
 	PSD_BUFFER_SQUARES, /* AdamW: mean of squared gradients, if devices update the parameters */
 	PSD_BUFFER_SUM,	    /* sum of gradients over workers, of the elements that this worker updates */
-	PSD_BUFFER_START,   /* local SGD: the parameters as they were after the last exchange */
+	/* parameters that this worker updates, if it has whole ones only while layers use them */
+	PSD_BUFFER_OWN,
+	PSD_BUFFER_START, /* local SGD: the parameters as they were after the last exchange */
 	/* factors of linear layers' gradients: those of all workers, one after the other */
 	PSD_BUFFER_FACTORS,
 	/* error feedback: residuals of gradients, which are added to gradients of later iterations */
