@@ -334,10 +334,6 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
-	if (plan->items[0].method->updates == PSD_OWNER_MEMBERS)
-		return psd_error_set(err, PSD_EINVAL, plan->system->at,
-				     "system '%s' has 'shard_over: node', '%s' of the optimiser needs 'cluster'",
-				     plan->system->name, plan->clips ? "clip" : "lars");
 	plan->sums_per_tensor = plan->clips ? 1 : 2;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =

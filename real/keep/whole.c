@@ -24,15 +24,14 @@ enum psd_status psd_host_fetch_own(struct psd_host *host, struct psd_error *err)
 	return host->on_device == &host->memory ? PSD_OK : psd_host_fetch_parameters(host, err);
 }
 
-/* The first of several hosts with equal parts sends. */
 struct psd_range psd_whole_sent(const struct psd_host *host, unsigned item, unsigned from)
 {
 	const struct psd_plan_item *of = &host->plan->items[item];
-	const unsigned parts = of->n_tensors > 0 ? psd_layout_parts(host->layout, of->method->updates) : 0;
 
-	if (from >= parts || !psd_plan_keeps(host->plan, of, PSD_BUFFER_OWN))
-		return (struct psd_range){0, 0};
-	return psd_plan_updated(host->plan, of, psd_layout_part_host(host->layout, of->method->updates, from));
+	return psd_plan_keeps(host->plan, of, PSD_BUFFER_OWN) &&
+			       psd_layout_is_first_with_part(host->layout, of->method->updates, from)
+		       ? psd_plan_updated(host->plan, of, from)
+		       : (struct psd_range){0, 0};
 }
 
 enum psd_status psd_whole_open(struct psd_host *host, struct psd_error *err)

@@ -37,9 +37,9 @@ ROW_SHARDED(nesterov_trains_as_one, matrix_is_near, .subject = &matrix_maskless_
 	    .learns = {FALLING(NESTEROV, 0.02)}, AS_ONE_WORKER)
 ROW_SHARDED(adaptive_updates_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FIXED(ADAMW, 0.01)}, AS_ONE_WORKER)
-ROW_SHARDED(updates_by_norms_train_as_one, matrix_is_near, .end = IN_NODES, .subject = &matrix_maskless_shared,
+ROW_SHARDED(updates_by_norms_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FALLING(DECAYING_LARS, 0.02)}, AS_ONE_WORKER)
-ROW_SHARDED(clipped_gradients_train_as_one, matrix_is_near, .end = IN_NODES, .subject = &matrix_maskless_shared,
+ROW_SHARDED(clipped_gradients_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FALLING(SGD ", clip: 0.3", 0.02), FIXED(ADAMW ", clip: 0.3", 0.01)}, AS_ONE_WORKER)
 ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matrix_softmax, .learns = {FIXED(SGD, 0.05)},
 	    .way_ratio = SAME_WAY_RATIO)
