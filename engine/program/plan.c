@@ -394,6 +394,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	if (made.local)
+		made.staleness = made.local->delay;
 	made.workers_update = made.staleness > 0 || made.clips;
 	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
@@ -449,6 +451,14 @@ void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input
 	psd_prices_forget_sec(plan->prices);
 }
 
+/* Momentum of the outer optimiser is where an exchange updates parameters. */
+static bool keeps_outer(const struct psd_plan *plan, const struct psd_plan_item *item, bool is_on_device)
+{
+	const bool is_at_shards = item->method->keeps[PSD_BUFFER_PART_HISTORY] && !plan->workers_update;
+
+	return plan->outer && plan->outer->momentum > 0.0 && is_on_device == !is_at_shards;
+}
+
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
 	if (buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_PART_SQUARES)
@@ -456,8 +466,9 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
-		return plan->outer && plan->outer->momentum > 0.0 &&
-		       item->method->keeps[buffer == PSD_BUFFER_OUTER ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY];
+		return keeps_outer(plan, item, buffer == PSD_BUFFER_OUTER);
+	if (buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_SENT)
+		return plan->local && (buffer == PSD_BUFFER_START || plan->staleness > 0);
 	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
@@ -468,8 +479,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
 	if (!plan->local)
 		return item->method->keeps[buffer];
-	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
-	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
+	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
 
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item)
@@ -485,7 +495,7 @@ uint32_t psd_plan_fragments(const struct psd_plan *plan)
 
 bool psd_plan_streams(const struct psd_plan *plan)
 {
-	return psd_plan_fragments(plan) > 1;
+	return plan->local && (psd_plan_fragments(plan) > 1 || plan->staleness > 0);
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

@@ -77,7 +77,9 @@ struct psd_plan {
 	const struct psd_local_sgd *local;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
-	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
+	/* Number of iterations by which updates are late; always 0 with a single worker. With local SGD it is the delay
+	 * of an exchange. */
+	uint32_t staleness;
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */

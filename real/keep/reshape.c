@@ -333,6 +333,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_PARAMETER:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
+	case PSD_BUFFER_SENT:
 	case PSD_BUFFER_START: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:
 	case PSD_BUFFER_SUM:

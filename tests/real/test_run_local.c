@@ -333,6 +333,15 @@ Test(run_local, fragments_resume_within_a_period)
 	check_midway("sync: ps, compress: {by: int8}, local_sgd: {steps: 4, fragments: 2, outer: {}}");
 }
 
+/* The exchange of iteration 3 is joined in 5 or 6. */
+Test(run_local, exchanges_under_way_resume)
+{
+	check_midway("sync: ring, local_sgd: {steps: 4, delay: 2, outer: {}}");
+	check_midway("sync: ps, local_sgd: {steps: 4, delay: 3}");
+	check_midway("sync: ring, fuse: 2KiB, local_sgd: {steps: 4, fragments: 3, delay: 2, outer: {}}");
+	check_midway("sync: ps, compress: {by: int8}, local_sgd: {steps: 4, delay: 2, outer: {}}");
+}
+
 static void expect_not_to_resume(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
 {
 	struct training *training = go(system, 3, LEARN, checkpoints, 7, 9);
