@@ -320,6 +320,7 @@ static void check_midway(const char *system)
 	for (unsigned w = 0; w < 3; w++)
 		cr_expect(training_is_same(after, w, uncut, w), "%s: worker %u differs", system, w);
 	cr_expect(training_is_same(after, 0, after, 1), "%s", system);
+	cr_expect(scratch_folder_has(&folder, "iteration-9"), "%s", system);
 	training_free(uncut);
 	training_free(after);
 	scratch_folder_remove(&folder);

@@ -307,3 +307,6 @@ MATRIX_ROW(run_local, late_joins_end_with_the_same_bits, matrix_is_same_on_all, 
 	   .iterations = 11,
 	   .keys = {", local_sgd: {steps: 4, delay: 3}", ", local_sgd: {steps: 4, fragments: 3, delay: 2, outer: {}}"},
 	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_prediction_counts_the_bytes_of_turns, matrix_sends_as_predicted,
+	   MATRIX_ON({"sync: ring", 0, 0}, {"sync: ps, servers: 1", 0, 0}, {"sync: ps, compress: {by: int8}", 0, 0}),
+	   .cluster = "nodes: 3}", .keys = {TURNS, ", local_sgd: {steps: 4, fragments: 2, delay: 3}"})
