@@ -82,7 +82,7 @@ Test(footprint, is_what_a_worker_allocates)
 	}
 }
 
-/* Compares values that a worker keeps of a model, without the network. Gaps between arrays of these models are small. */
+/* Compares values that a worker keeps of a model, without the network. Gaps between arrays of these are small. */
 static void expect_kept(const char *name, const char *system)
 {
 	const struct footprint_model model = {name, 4};
