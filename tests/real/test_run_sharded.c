@@ -52,6 +52,8 @@ ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matri
 ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_shared, .learns = {FALLING(SGD, 0.02)})
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
 ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4, .end = IN_NODES)
+enum { TESTED = 48 }; /* test samples of the subjects */
+
 /* Batches of a test read the parameters that a training batch would. */
 static void is_tested_as_zero_1(const struct matrix_run *run)
 {
@@ -60,7 +62,8 @@ static void is_tested_as_zero_1(const struct matrix_run *run)
 	struct training *other = matrix_train(run->row->subject, &whole, 0, run->learn);
 
 	cr_expect(training_is_same(one, 0, other, 0), "%s", run->what);
-	cr_expect_eq(one->result.test_labels, 48, "%s: %lu labels", run->what, one->result.test_labels);
+	cr_expect_eq(one->result.test_labels, TESTED * one->loaded.costed.graph.labels, "%s: %lu labels", run->what,
+		     one->result.test_labels);
 	cr_expect_eq(one->result.test_correct, other->result.test_correct, "%s: %lu right, must be %lu", run->what,
 		     one->result.test_correct, other->result.test_correct);
 	training_free(other);
@@ -76,6 +79,18 @@ static const struct matrix_subject tested = {
 };
 MATRIX_ROW(run_sharded, gathered_parameters_are_tested, is_tested_as_zero_1, .subject = &tested,
 	   MATRIX_ON({"sync: zero-3, prefetch: 0", 3, 1}, {"sync: fsdp", 4, 2}), .learns = {FIXED(SGD, 0.05)})
+/* The first and the last layer have the same table, which takes no turns in memory. */
+static const struct matrix_subject sharing = {
+	.graph = "../../tests/data/transformer.yaml",
+	.samples = 24,
+	.seed = 5,
+	.iterations = 6,
+	.train = ", data: {kind: synthetic, training_samples: 96, test_samples: 48}, test_every: 1",
+	.is_tested = true,
+};
+MATRIX_ROW(run_sharded, parameters_of_two_layers_are_gathered_once, is_tested_as_zero_1, .subject = &sharing,
+	   MATRIX_ON({"sync: zero-3, prefetch: 0", 2, 1}, {"sync: fsdp", 3, 1}), .learns = {FIXED(SGD, 0.02)})
+
 /* Bytes of a worker's file: parameters and momentum, of which the system divides one or both among 4 workers. */
 static void expect_file(const char *system, double divided, double whole)
 {
