@@ -67,7 +67,8 @@ enum { TEXT_MAX = 4096 };
 #define SHARDED                                                                                                        \
 	"  - {name: zero-1, sync: zero-1}\n"                                                                           \
 	"  - {name: zero-2, sync: zero-2, fuse: 1MB}\n"                                                                \
-	"  - {name: zero-3, sync: zero-3, fuse: 1MB}\n"
+	"  - {name: zero-3, sync: zero-3, fuse: 1MB}\n"                                                                \
+	"  - {name: zero-3 by twos, sync: zero-3, fuse: 1MB, accumulate: 2}\n"
 
 static void expect_near(const struct psd_case *made, const char *what, double actual, double expected, double ratio)
 {

@@ -9,6 +9,8 @@
  * take turns. A worker first writes its part to its position there, as FSDP2 does, where that is the input of the
  * all-gather. Buckets with parameters that several layers share are gathered once in an iteration.
  *
+ * With accumulation, ZeRO-2 and ZeRO-3 exchange the gradient of each micro-batch, and a worker adds its part of each.
+ *
  * Parts are of all workers, or of those of each node: then an all-reduce sums each part across nodes (hybrid sharding).
  *
  * Sources: Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054), section 5; Zhao et al. 2023, PyTorch FSDP
@@ -118,8 +120,42 @@ static unsigned first_backward_layer(const struct psd_plan *plan, unsigned item)
 	return plan->graph->tensors[psd_plan_tensor(plan, &plan->items[item], 0)].layer;
 }
 
-/* Returns the operation after which the sum has left the memory of the whole gradient, which the item GRADIENT_SLOTS
- * later, or one of the next iteration, then takes. */
+/* Difference between the turns of a micro-batch's reduce-scatters and the stage's, which are the last one's. */
+static int64_t turns_behind(const struct psd_builder *b, uint32_t micro_batch)
+{
+	const uint32_t behind = b->plan->micro_batches - 1 - micro_batch;
+
+	return (int64_t)behind * (b->plan->n_items + b->plan->graph->n_layers);
+}
+
+static struct psd_stage stage_of_batch(const struct psd_builder *b, const struct psd_stage *stage, uint32_t micro_batch)
+{
+	struct psd_stage of = *stage;
+
+	of.turn -= turns_behind(b, micro_batch);
+	if (b->n_compute > 0)
+		of.gradient = psd_builder_pass_of(b, stage->gradient, micro_batch);
+	return of;
+}
+
+/* Makes the item which has the memory of the whole gradient next wait until it is free: the one GRADIENT_SLOTS later,
+ * or one of the next micro-batch, or of the next iteration. */
+static void free_gradient(struct psd_builder *b, const struct psd_stage *stage, uint32_t micro_batch, uint32_t kept)
+{
+	const unsigned i = number_of(b, stage), later = i + GRADIENT_SLOTS;
+	const bool is_last = later >= psd_plan_buckets(b->plan);
+	const uint32_t next_batch = micro_batch + is_last;
+	const unsigned layer = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
+	const bool is_over = next_batch == b->plan->micro_batches;
+
+	if (b->n_compute > 0)
+		psd_builder_after_iterations(
+			b, psd_builder_pass_of(b, b->backward_of_layer[layer], is_over ? 0 : next_batch), kept,
+			is_over ? 1 : 0);
+}
+
+/* Returns the operation after which the sum of all micro-batches is kept. The first one's sum is moved out of the
+ * memory of the whole gradient, later ones are added to it. */
 static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route keep = {NULL,
@@ -127,13 +163,19 @@ static uint32_t add_kept_sum(struct psd_builder *b, const struct psd_stage *stag
 				       PSD_WHERE_WORKERS,
 				       {PSD_BUFFER_GRADIENT, stage->item->method->updates},
 				       PSD_VIEW(SUM)};
-	const uint32_t kept = psd_builder_add_move(b, stage, &keep, part_of(b, stage), add_scatter(b, stage));
-	const unsigned i = number_of(b, stage), later = i + GRADIENT_SLOTS;
-	const bool is_last = later >= psd_plan_buckets(b->plan);
-	const unsigned next = first_backward_layer(b->plan, is_last ? i % GRADIENT_SLOTS : later);
+	uint32_t kept = PSD_NO_OP;
 
-	if (b->n_compute > 0)
-		psd_builder_after_iterations(b, b->backward_of_layer[next], kept, is_last ? 1 : 0);
+	for (uint32_t m = 0; m < b->plan->micro_batches && !b->is_out_of_memory; m++) {
+		struct psd_stage of = stage_of_batch(b, stage, m);
+
+		if (b->n_compute == 0 && m > 0) /* an item alone: one after the other */
+			of.gradient = kept;
+		const uint32_t sum = add_scatter(b, &of);
+
+		kept = m == 0 ? psd_builder_add_move(b, &of, &keep, part_of(b, &of), sum)
+			      : psd_builder_add_part_sum(b, &of, m, part_of(b, &of), sum);
+		free_gradient(b, stage, m, kept);
+	}
 	return kept;
 }
 
@@ -148,8 +190,13 @@ static void unroll_2(struct psd_builder *b, const struct psd_stage *stage)
 
 /* ---- parameters that take turns ---- */
 
-/* Uses of buckets in an iteration: position p < n is the forward pass of item n - 1 - p, position n + i is the backward
- * pass of item i. */
+/* Use of an item's (bucket's) parameters: position p < n in a micro-batch is the forward pass of item n - 1 - p,
+ * position n + i is the backward pass of item i. */
+struct use {
+	uint32_t micro_batch;
+	unsigned position;
+};
+
 static unsigned item_at(const struct psd_builder *b, unsigned position)
 {
 	const unsigned n = psd_plan_buckets(b->plan);
@@ -157,28 +204,31 @@ static unsigned item_at(const struct psd_builder *b, unsigned position)
 	return position < n ? n - 1 - position : position - n;
 }
 
-static uint32_t forward_of(const struct psd_builder *b, unsigned layer)
+/* Pass of a layer in a use. */
+static uint32_t pass_at(const struct psd_builder *b, struct use use, unsigned layer)
 {
-	uint32_t op = 0;
+	uint32_t op = b->first_pass[use.micro_batch];
 
+	if (use.position >= psd_plan_buckets(b->plan))
+		return psd_builder_pass_of(b, b->backward_of_layer[layer], use.micro_batch);
 	while (b->program.ops[op].kind == PSD_OP_FORWARD && b->program.ops[op].layer != layer)
 		op++;
 	return op;
 }
 
 /* Returns the last operation of a use. */
-static uint32_t end_of_use(const struct psd_builder *b, unsigned position)
+static uint32_t end_of_use(const struct psd_builder *b, struct use use)
 {
-	const unsigned item = item_at(b, position);
+	const unsigned item = item_at(b, use.position);
+	const bool is_forward = use.position < psd_plan_buckets(b->plan);
 
-	return position < psd_plan_buckets(b->plan) ? forward_of(b, first_backward_layer(b->plan, item))
-						    : b->backward_of_layer[b->plan->items[item].layer];
+	return pass_at(b, use, is_forward ? first_backward_layer(b->plan, item) : b->plan->items[item].layer);
 }
 
 /* Makes all operations of a use wait. */
-static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
+static void delay_use(struct psd_builder *b, struct use use, uint32_t before)
 {
-	const struct psd_plan_item *item = &b->plan->items[item_at(b, position)];
+	const struct psd_plan_item *item = &b->plan->items[item_at(b, use.position)];
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned layer = b->plan->graph->tensors[psd_plan_tensor(b->plan, item, n)].layer;
@@ -186,10 +236,7 @@ static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
 			n == 0 || b->plan->graph->tensors[psd_plan_tensor(b->plan, item, n - 1)].layer != layer;
 
 		if (is_new)
-			psd_builder_after(b,
-					  position < psd_plan_buckets(b->plan) ? forward_of(b, layer)
-									       : b->backward_of_layer[layer],
-					  before);
+			psd_builder_after(b, pass_at(b, use, layer), before);
 	}
 }
 
@@ -205,29 +252,43 @@ static uint32_t add_own(struct psd_builder *b, const struct psd_stage *stage)
 	return psd_builder_add_move(b, stage, &own, part_of(b, stage), PSD_NO_OP);
 }
 
+/* Gathers go before all reduce-scatters: a layer waits for them. */
+static struct psd_stage stage_of_use(const struct psd_builder *b, const struct psd_stage *stage, struct use use)
+{
+	const uint32_t behind = b->plan->micro_batches - use.micro_batch;
+	struct psd_stage of = *stage;
+
+	of.turn = use.position - (int64_t)behind * 2 * psd_plan_buckets(b->plan) - turns_behind(b, 0);
+	return of;
+}
+
 /* Before it, the use `prefetch` + 1 positions earlier must have ended, since it has the memory; and the update of the
- * iteration before. Gathers go before reduce-scatters: a layer waits for them. */
-static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage, unsigned position, uint32_t updated)
+ * iteration before. */
+static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage, struct use use, uint32_t updated)
 {
 	const unsigned n_uses = 2 * psd_plan_buckets(b->plan), depth = b->plan->system->prefetch + 1;
-	struct psd_stage early = *stage;
-
-	early.turn = (int64_t)position - n_uses;
+	const struct psd_stage early = stage_of_use(b, stage, use);
 	const struct gathering all = add_gather(b, &early, add_own(b, &early));
+	const bool is_first = use.position < depth; /* the memory was used last in the iteration before */
+	struct use freed = use;
+
 	if (b->n_compute == 0) { /* an item alone: the next iteration gathers it */
 		psd_builder_after(b, all.first, updated);
 		return;
 	}
+	freed.micro_batch = is_first ? b->plan->micro_batches - 1 : use.micro_batch;
+	freed.position = (use.position + n_uses - depth % n_uses) % n_uses;
 	if (depth < n_uses)
-		psd_builder_after_iterations(b, all.first, end_of_use(b, (position + n_uses - depth) % n_uses),
-					     position < depth ? 1 : 0);
+		psd_builder_after_iterations(b, all.first, end_of_use(b, freed), is_first ? 1 : 0);
 	psd_builder_after_iterations(b, all.first, updated, 1);
-	delay_use(b, position, all.last);
+	delay_use(b, use, all.last);
 }
 
+/* The last `prefetch` + 1 buckets of a pass are the first of the next one, and are still there, until an update. */
 static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const unsigned n = psd_plan_buckets(b->plan), i = number_of(b, stage);
+	const unsigned n = psd_plan_buckets(b->plan), i = number_of(b, stage), prefetch = b->plan->system->prefetch;
+	const bool is_there = psd_plan_is_shared(b->plan, stage->item);
 
 	if (b->plan->layout.workers == 1) {
 		psd_builder_add_lone_worker(b, stage);
@@ -237,10 +298,12 @@ static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 		return;
 	const uint32_t updated = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, add_kept_sum(b, stage));
 
-	add_gather_for(b, stage, n - 1 - i, updated);
-	/* the last buckets of forward are the first of backward, and are still there */
-	if (i > b->plan->system->prefetch && !psd_plan_is_shared(b->plan, stage->item))
-		add_gather_for(b, stage, n + i, updated);
+	for (uint32_t m = 0; m < b->plan->micro_batches && !b->is_out_of_memory; m++) {
+		if (m == 0 || (n - 1 - i > prefetch && !is_there))
+			add_gather_for(b, stage, (struct use){m, n - 1 - i}, updated);
+		if (i > prefetch && !is_there)
+			add_gather_for(b, stage, (struct use){m, n + i}, updated);
+	}
 	psd_builder_add_done(b, stage, updated);
 }
 

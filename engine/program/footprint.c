@@ -151,7 +151,8 @@ struct psd_footprint psd_footprint_make(const struct psd_program *program, uint6
 	const uint64_t n_under_way = program->window - 1;
 	struct psd_footprint made = {
 		.parameters_bytes = parameters_bytes(plan),
-		.gradients_bytes = gradients_of(plan) * plan->value_bytes * (n_under_way + (plan->micro_batches > 1)),
+		.gradients_bytes =
+			gradients_of(plan) * plan->value_bytes * (n_under_way + psd_plan_adds_gradients(plan)),
 		.activations_bytes = plan->graph->activation_bytes / sizeof(float) * plan->value_bytes * batch,
 		.differentials_bytes = plan->graph->gradient_bytes / sizeof(float) * plan->value_bytes * batch,
 		.other_bytes = workspace_bytes(plan, batch) + shared_bytes(plan->graph),

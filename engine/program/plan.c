@@ -503,6 +503,11 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
 
+bool psd_plan_adds_gradients(const struct psd_plan *plan)
+{
+	return plan->micro_batches > 1 && !(plan->n_items > 0 && psd_plan_keeps(plan, &plan->items[0], PSD_BUFFER_SUM));
+}
+
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	return item->method->keeps[PSD_BUFFER_FACTORS] &&

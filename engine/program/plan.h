@@ -170,6 +170,10 @@ bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item 
 bool psd_plan_shares_gradients(const struct psd_plan *plan, const struct psd_plan_item *item);
 bool psd_plan_shares_parameters(const struct psd_plan *plan, const struct psd_plan_item *item);
 
+/* True if a worker adds whole gradients of micro-batches. False: it has one micro-batch, or adds its part of each
+ * (PSD_BUFFER_SUM). Pure. */
+bool psd_plan_adds_gradients(const struct psd_plan *plan);
+
 /* Returns the number of slices into which the item's (bucket's) method divides it. If this exceeds the largest number
  * of slices that a plan may have, returns that number plus 1. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);

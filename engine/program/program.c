@@ -138,6 +138,7 @@ uint32_t psd_builder_add_passes(struct psd_builder *b, uint32_t micro_batch, uin
 	const struct psd_graph *graph = b->plan->graph;
 	const uint32_t first_forward = b->program.n_ops;
 	uint32_t previous = before;
+	b->first_pass[micro_batch] = first_forward;
 	for (unsigned first = 0; first < graph->n_layers; first = group_end(graph, first)) {
 		const uint32_t op = add_compute(b, PSD_OP_FORWARD, micro_batch, first, group_end(graph, first));
 		psd_builder_after(b, op, previous);
@@ -158,6 +159,11 @@ uint32_t psd_builder_add_passes(struct psd_builder *b, uint32_t micro_batch, uin
 	}
 	b->backward_end = previous;
 	return first_forward;
+}
+
+uint32_t psd_builder_pass_of(const struct psd_builder *b, uint32_t pass, uint32_t micro_batch)
+{
+	return b->first_pass[micro_batch] + (pass - b->first_pass[b->plan->micro_batches - 1]);
 }
 
 /* A sequential stack does one stage for all tensors before the next: copy out, push, pull, copy in. Servers with a
@@ -269,34 +275,34 @@ static enum psd_status sort_edges(const struct psd_builder *b, struct psd_progra
 	return PSD_OK;
 }
 
-/* If the operation is a collective or follows one, marks the operations that wait for it in the same iteration
- * (follows_collective). Returns true if one of them was not marked before. */
-static bool mark_followers(struct psd_program *program, const struct psd_op *op)
+/* Marks the operations that wait in the same iteration for a collective, directly or through others
+ * (follows_collective). */
+static enum psd_status mark_followers(struct psd_program *program, struct psd_error *err)
 {
-	bool is_new = false;
+	uint32_t *next = malloc((program->n_ops + 1) * sizeof(*next)); /* each operation is there once at most */
+	uint32_t n_next = 0;
 
-	if (!psd_op_is_collective(op) && !op->follows_collective)
-		return false;
-	for (uint32_t e = 0; e < op->n_dependents; e++) {
-		const struct psd_edge edge = program->dependents[op->first_dependent + e];
-		struct psd_op *waits = &program->ops[edge.op];
+	if (next == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (psd_op_is_collective(&program->ops[i]))
+			next[n_next++] = i;
+	while (n_next > 0) {
+		const struct psd_op *op = &program->ops[next[--n_next]];
 
-		is_new = is_new || (edge.distance == 0 && !waits->follows_collective);
-		waits->follows_collective = waits->follows_collective || edge.distance == 0;
+		for (uint32_t e = 0; e < op->n_dependents; e++) {
+			const struct psd_edge edge = program->dependents[op->first_dependent + e];
+			struct psd_op *waits = &program->ops[edge.op];
+
+			if (edge.distance > 0 || waits->follows_collective)
+				continue;
+			waits->follows_collective = true;
+			if (!psd_op_is_collective(waits))
+				next[n_next++] = edge.op;
+		}
 	}
-	return is_new;
-}
-
-/* Gates alone wait for operations behind them, so that few passes are enough. */
-static void mark_all_followers(struct psd_program *program)
-{
-	bool has_changed = true;
-
-	while (has_changed) {
-		has_changed = false;
-		for (uint32_t i = 0; i < program->n_ops; i++)
-			has_changed = mark_followers(program, &program->ops[i]) || has_changed;
-	}
+	free(next);
+	return PSD_OK;
 }
 
 /* ---- turns ---- */
@@ -336,23 +342,28 @@ enum psd_status psd_builder_open(struct psd_builder *b, const struct psd_plan *p
 {
 	*b = (struct psd_builder){.plan = plan, .program = {.plan = plan}, .clip = PSD_NO_OP};
 	b->backward_of_layer = calloc(plan->graph->n_layers, sizeof(*b->backward_of_layer));
-	return b->backward_of_layer != NULL
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+	b->first_pass = calloc(plan->micro_batches, sizeof(*b->first_pass));
+	if (b->backward_of_layer != NULL && b->first_pass != NULL)
+		return PSD_OK;
+	free(b->backward_of_layer);
+	free(b->first_pass);
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
 }
 
 enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *program, struct psd_error *err)
 {
-	const enum psd_status status =
-		b->is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program")
-				    : sort_edges(b, &b->program, err);
+	enum psd_status status = b->is_out_of_memory
+					 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program")
+					 : sort_edges(b, &b->program, err);
+	if (status == PSD_OK)
+		status = mark_followers(&b->program, err);
 	if (status == PSD_OK) {
 		*program = b->program;
 		program->iteration_turns = iteration_turns(program);
-		mark_all_followers(program);
 		b->program = (struct psd_program){0};
 	}
 	free(b->backward_of_layer);
+	free(b->first_pass);
 	free(b->edges);
 	free(b->done);
 	psd_program_release(&b->program);

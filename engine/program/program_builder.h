@@ -38,6 +38,8 @@ struct psd_builder {
 	bool is_out_of_memory; /* an allocation has failed */
 	/* per layer of the graph: number of the operation with its backward pass, in the last micro-batch */
 	uint32_t *backward_of_layer;
+	/* per micro-batch: number of its first forward operation */
+	uint32_t *first_pass;
 	/* numbers of the last forward and the last backward operation that were appended; the latter is of the first
 	 * layer */
 	uint32_t forward_end, backward_end;
@@ -69,6 +71,8 @@ uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the forward and backward operations of all layers for one micro-batch. The first of them waits for operation
  * `before` (PSD_NO_OP: for none). Returns its number. */
 uint32_t psd_builder_add_passes(struct psd_builder *builder, uint32_t micro_batch, uint32_t before);
+/* Returns the pass of a micro-batch that has the layers of `pass`, a pass of the last micro-batch. */
+uint32_t psd_builder_pass_of(const struct psd_builder *builder, uint32_t pass, uint32_t micro_batch);
 /* Appends the operations at the end of an iteration. They wait for the last backward operation. Depending on the
  * system's key `barrier`, they also wait for the synchronisation of all items (buckets). first_forward: result of
  * psd_builder_add_compute(). */
@@ -191,6 +195,10 @@ void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *s
  * item's lowest layer or, with accumulation, the sum with gradients of earlier micro-batches, which is appended. stage:
  * all of the item; its gradient is not set. */
 uint32_t psd_builder_add_gradient(struct psd_builder *builder, const struct psd_stage *stage);
+/* Appends the sum of this worker's part of a micro-batch's gradient, of `elements` elements, and of earlier ones in
+ * PSD_BUFFER_SUM, after operation `before`. Returns it. */
+uint32_t psd_builder_add_part_sum(struct psd_builder *builder, const struct psd_stage *stage, uint32_t micro_batch,
+				  uint64_t elements, uint32_t before);
 /* Returns the seconds in which the gradients of one more micro-batch are added to those of an item (bucket); 0 if its
  * method makes them from factors. Pure. */
 double psd_builder_accumulate_sec(const struct psd_builder *builder, const struct psd_plan_item *item);

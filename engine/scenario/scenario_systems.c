@@ -277,8 +277,10 @@ static const struct psd_key keys[] = {
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
-		 "mean gradient of all of them. Batch norm uses the statistics of each micro-batch alone. Default: 1, "
-		 "or `iter_size` of `train.solver`. Not with zero-2 and zero-3"},
+		 "mean gradient of all of them. With zero-2 and zero-3 each micro-batch is exchanged, and a worker "
+		 "adds "
+		 "its part. Batch norm uses the statistics of each micro-batch alone. Default: 1, or `iter_size` of "
+		 "`train.solver`"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce or zero-1, or if `systems.placement` is tensors, the default is tensor"},
@@ -455,8 +457,6 @@ enum treatment {
 	BY_FACTORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
-	ACCUMULATE,
-	IN_TURNS,
 	BY_LIBRARY,
 	TREATMENTS
 };
@@ -475,8 +475,6 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
-	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
-	case IN_TURNS: return takes_turns(system);
 	case BY_LIBRARY: return system->sync >= PSD_SYNC_LIBRARY;
 	case TREATMENTS: break;
 	}
@@ -495,7 +493,6 @@ static const struct {
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
 	[STALE_READS] = {"reads: stale", "reads", NULL},
-	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
 /* The first cannot be used together with the other. Choices, residuals and bases of an iteration's sums cannot be late,
@@ -511,7 +508,6 @@ static const struct exclusion {
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
-	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
 	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
@@ -526,7 +522,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS || other == BY_FACTORS || other == BY_LIBRARY)
+	else if (other == BY_FACTORS || other == BY_LIBRARY)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);

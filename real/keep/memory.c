@@ -360,7 +360,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				  .host = options->host,
 				  .adds_arrivals = options->adds_arrivals,
 				  .n_under_way = program->window - 1,
-				  .n_gradient_rows = program->window - 1 + (plan->micro_batches > 1)};
+				  .n_gradient_rows = program->window - 1 + psd_plan_adds_gradients(plan)};
 	struct cutter cutter = {NULL, 0};
 	enum psd_status status;
 

@@ -64,7 +64,8 @@ struct psd_memory {
 	 * progress. */
 	float **gradients;
 	uint32_t n_under_way;
-	/* With accumulation there is one more row of `gradients`, of micro-batches behind an iteration's first. */
+	/* With accumulation of whole gradients there is one more row of `gradients`, of micro-batches behind an
+	 * iteration's first. */
 	uint32_t n_gradient_rows;
 	/* buffers of each item (bucket); one entry for each item of the plan */
 	struct psd_memory_item *items;

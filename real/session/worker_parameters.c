@@ -120,9 +120,11 @@ bool psd_worker_is_of_gathering(const struct psd_worker *worker, const struct ps
 bool psd_worker_expects_part(const struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
 {
 	const unsigned n_items = worker->host.plan->n_items;
+	const bool is_repeated =
+		head->iteration == worker->gathering.iteration && head->part < worker->gathering.next[peer];
 
-	return worker->host.self == 0 && psd_layout_is_worker(worker->host.layout, peer) && head->part < n_items &&
-	       head->iteration <= worker->host.options->n_iterations &&
+	return worker->host.self == 0 && !is_repeated && psd_layout_is_worker(worker->host.layout, peer) &&
+	       head->part < n_items && head->iteration <= worker->host.options->n_iterations &&
 	       head->iteration >= psd_interpreter_iteration(&worker->interpreter, 0) && head->length_bytes > 0 &&
 	       head->length_bytes == psd_whole_sent(&worker->host, head->part, peer).elements * sizeof(float);
 }

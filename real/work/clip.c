@@ -1,7 +1,7 @@
 /* Gradient clipping by the norm of all tensors together: a square for each updated tensor, and the common factor,
  * computed on the device. Skipped updates count as zeros. Where workers update parts of tensors, the squares of all
- * parts are added up between workers; so are those of parameters and gradients for LARS. Of workers with the same part,
- * as each node has one, the first alone counts. */
+ * parts are added up between workers; so are those of parameters and gradients for LARS. The first alone counts of
+ * workers with the same part, as each node has one. */
 #include "real/work/work.h"
 
 struct clipping {

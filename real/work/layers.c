@@ -158,8 +158,9 @@ static bool is_first(const struct psd_work *work, const struct psd_op *op)
 /* Row of `gradients` to which a batch's backward passes write. */
 static size_t gradient_row(const struct psd_host *host, struct psd_task task)
 {
-	return host->program->ops[task.op].micro_batch == 0 ? task.iteration % host->memory.n_under_way
-							    : host->memory.n_under_way;
+	return host->program->ops[task.op].micro_batch == 0 || !psd_plan_adds_gradients(host->plan)
+		       ? task.iteration % host->memory.n_under_way
+		       : host->memory.n_under_way;
 }
 
 static enum psd_status begin_batch(struct psd_work *work, struct psd_task task, struct psd_error *err)

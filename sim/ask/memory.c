@@ -162,10 +162,11 @@ static uint64_t find_batch(struct need *need, uint64_t more_bytes)
 static void add_accumulation(struct need *need, struct psd_answers *answers, struct psd_answer *answer)
 {
 	const struct psd_plan *plan = &need->made.plan;
-	const uint64_t batch = find_batch(need, plan->graph->parameters * plan->value_bytes);
+	const bool adds_parts = plan->n_items > 0 && psd_plan_keeps(plan, &plan->items[0], PSD_BUFFER_SUM);
+	const uint64_t batch = find_batch(need, adds_parts ? 0 : plan->graph->parameters * plan->value_bytes);
 	uint64_t n = 2;
 
-	if (plan->micro_batches > 1 || batch == 0 || plan->items[0].method->gradient_slots > 0)
+	if (plan->micro_batches > 1 || batch == 0)
 		return;
 	while (n <= PSD_MOST_MICRO_BATCHES && (need->batch % n > 0 || need->batch / n > batch))
 		n++;

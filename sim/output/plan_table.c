@@ -278,8 +278,11 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 		planned->plan.local ? "an exchange" : "an iteration");
 	if (planned->plan.local)
 		write_local_steps(out, &planned->plan);
-	if (planned->plan.micro_batches > 1)
+	if (psd_plan_adds_gradients(&planned->plan))
 		fprintf(out, "accumulate: gradients of %u micro-batches are added before they are exchanged\n\n",
+			(unsigned)planned->plan.micro_batches);
+	else if (planned->plan.micro_batches > 1)
+		fprintf(out, "accumulate: each of %u micro-batches is exchanged, a worker adds its part of each\n\n",
 			(unsigned)planned->plan.micro_batches);
 	if (planned->system->finds_fuse)
 		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",

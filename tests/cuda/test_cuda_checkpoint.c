@@ -32,6 +32,13 @@ Test(cuda_checkpoint, all_reduces_go_on)
 	check("sync: ring, fuse: 4KiB, sparse: {sparsity: 0.6, chunk: 256, warmup: 5}", GOING_ON_SGD);
 }
 
+/* A worker has a part of the parameters, on the device. */
+Test(cuda_checkpoint, parts_go_on)
+{
+	check("sync: zero-3", GOING_ON_SGD);
+	check("sync: fsdp, prefetch: 0, accumulate: 2", GOING_ON_ADAMW);
+}
+
 /* Checkpoints wait for the next exchange; a run that ends makes one, so that its cut is to be one in any case. */
 Test(cuda_checkpoint, local_steps_go_on)
 {
@@ -75,5 +82,6 @@ Test(cuda_checkpoint, a_run_starts_from_a_file)
 {
 	going_on_check_start("sync: ring", &psd_device_cuda);
 	going_on_check_start("sync: adam, wire: bf16", &psd_device_cuda);
+	going_on_check_start("sync: zero-3", &psd_device_cuda);
 	going_on_check_start("sync: ps, servers: 1, wire: bf16", &psd_device_cuda);
 }

@@ -171,6 +171,7 @@ Test(cuda_training, accumulated_gradients_end_as_on_the_processor)
 	check("schedule: wait-free, sync: sfb, barrier: layer, accumulate: 3");
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, staleness: 1, accumulate: 2");
 	check_on_nodes("schedule: wait-free, sync: two-level-ps, accumulate: 2", 2, TOLERANCE_RATIO);
+	check("schedule: wait-free, sync: zero-3, accumulate: 3");
 	check_within("schedule: wait-free, sync: hybrid, wire: bf16, accumulate: 2", BF16_RATIO);
 }
 

@@ -39,6 +39,12 @@ ROW_LARGER(all_reduces_train_as_with_the_larger_batch,
 		     {"sync: torus, fuse: 1KiB, schedule: sequential", 4, 2}, {"sync: auto", 4, 1},
 		     {"sync: ring, pipeline: 4KiB, barrier: layer, priority: forward", 4, 1}))
 
+/* Each micro-batch is exchanged, and a worker adds its part. */
+ROW_LARGER(sums_of_parts_train_as_with_the_larger_batch,
+	   MATRIX_ON({"sync: zero-2", 1, 1}, {"sync: zero-2", 2, 1}, {"sync: zero-2, barrier: layer", 4, 2},
+		     {"sync: zero-3", 1, 1}, {"sync: zero-3, prefetch: 0", 2, 1}, {"sync: zero-3", 4, 1},
+		     {"sync: fsdp, prefetch: 2, shard_over: node, priority: forward", 4, 2}))
+
 /* ---- sums in the same order ---- */
 
 /* A worker adds its micro-batches in order, as a server adds the gradients of workers in order of rank. */
@@ -79,6 +85,7 @@ ROW_BESIDE(values_of_two_bytes_train_as_with_the_larger_batch, "sync: ps", ", wi
 		   MATRIX_ON({system, 2, 1}, {system, 4, 1}), .learns = {learn}, .norm_ratio = SAME_NORM_RATIO)
 ROW_UPDATES(clipped_gradients_are_those_of_all_samples, "sync: ps", FIXED("momentum: 0.9, clip: 0.1", 0.05))
 ROW_UPDATES(lars_has_the_norms_of_all_samples, "sync: ring, fuse: 1KiB", FIXED(DECAYING_LARS, 0.5))
+ROW_UPDATES(clipped_parts_are_those_of_all_samples, "sync: zero-3", FIXED("momentum: 0.9, clip: 0.1", 0.05))
 ROW_UPDATES(adamw_has_the_squares_of_all_samples, "sync: ps", FIXED("kind: adamw, epsilon: 0.01", 0.01))
 
 /* ---- bytes, ends, beginnings ---- */
@@ -89,10 +96,11 @@ MATRIX_ROW(run_accumulate, an_iteration_sends_the_bytes_of_one_batch, matrix_sen
 	   .other.keys = "", .parts = 1, .iterations = 5)
 MATRIX_ROW(run_accumulate, a_prediction_counts_the_same_bytes, matrix_sends_as_predicted,
 	   MATRIX_ON({"sync: ps" BY_2, 4, 2}, {"sync: hybrid, accumulate: 3", 4, 2},
-		     {"sync: ring, fuse: 1KiB" STEPS BY_2, 4, 2}),
+		     {"sync: ring, fuse: 1KiB" STEPS BY_2, 4, 2}, {"sync: zero-2" BY_2, 4, 2},
+		     {"sync: zero-3, prefetch: 0, accumulate: 3", 4, 2}),
 	   .cluster = "nodes: 2, workers_per_node: 2}")
 /* With conv, batch norm and dropout. */
 MATRIX_ROW(run_accumulate, a_resumed_run_ends_as_an_uncut_one, matrix_resumes, .learns = {GOING_ON_SGD},
 	   MATRIX_ON({"sync: ps" BY_2, 2, 1}, {"sync: sfb, barrier: layer, accumulate: 3", 3, 1},
-		     {"sync: ring, staleness: 1" BY_2, 2, 1}))
+		     {"sync: ring, staleness: 1" BY_2, 2, 1}, {"sync: zero-3, accumulate: 3", 3, 1}))
 MATRIX_ROW(run_accumulate, a_run_starts_from_a_file, matrix_starts, MATRIX_ON({"sync: ring" BY_2, 3, 1}))

@@ -39,6 +39,7 @@ static const char storm_scenario[] =
 	"  - {name: sparse, sync: ring, sparse: {sparsity: 0.5, chunk: 16}}\n"
 	"  - {name: late, sync: ps, staleness: 2}\n"
 	"  - {name: bits, sync: ps, compress: {by: one-bit, momentum: before}}\n"
+	"  - {name: parts, sync: zero-3}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 16}\n  iterations: 40\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
 
@@ -406,3 +407,4 @@ STORM(local_steps_end_with_the_same_bits, "local")
 STORM(sparse_exchanges_end_with_the_same_bits, "sparse")
 STORM(late_updates_end_with_the_same_bits, "late")
 STORM(compressed_gradients_end_with_the_same_bits, "bits")
+STORM(parts_of_parameters_end_with_the_same_bits, "parts")

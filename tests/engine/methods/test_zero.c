@@ -129,6 +129,26 @@ Test(zero, a_part_is_written_among_whole_parameters_before_it_is_copied_out)
 		   "13 gate on nothing of workers after 0\n");
 }
 
+/* A gradient has left before the one of the next micro-batch is made. */
+Test(zero, each_micro_batch_is_exchanged_and_its_part_is_added)
+{
+	expect_ops(one_layer, "sync: zero-2, accumulate: 2", false,
+		   "0 forward on device of workers after 11-1, 13-1\n"
+		   "1 backward on device of workers after 0, 8-1\n"
+		   "2 gate on nothing of workers after 0\n"
+		   "3 forward on device of workers after 1, 2\n"
+		   "4 backward on device of workers after 3, 6\n"
+		   "5 collective on network of workers, gradient to gradient after 1\n"
+		   "6 convert on processor of workers, gradient to sum after 5\n"
+		   "7 collective on network of workers, gradient to gradient after 4\n"
+		   "8 accumulate on device of workers, gradient to sum after 7\n"
+		   "9 apply on device of workers after 8\n"
+		   "10 collective on network of workers after 9\n"
+		   "11 barrier on device of workers after 4, 10\n"
+		   "12 next on nothing of workers after 11\n"
+		   "13 gate on nothing of workers after 3\n");
+}
+
 /* ---- bytes and memory ---- */
 
 /* Items of maskless.yaml: conv 3 x 3 x 3 x 8 and 8, ip1 128 x 24 and 24, ip2 24 x 10 and 10. */
@@ -151,6 +171,16 @@ Test(zero, a_node_sends_the_bytes_of_an_all_reduce_and_of_what_it_gathers_twice)
 	expect_bytes("sync: zero-2", ALL);
 	expect_bytes("sync: zero-3, prefetch: 0", ALL + (CONV + IP1) / 2);
 	expect_bytes("sync: fsdp, prefetch: 1", ALL + CONV / 2); /* ip1 and ip2 are still there */
+}
+
+/* A forward pass behind a backward pass finds the parameters of conv. */
+Test(zero, a_node_sends_the_gradients_of_each_micro_batch)
+{
+	expect_bytes("sync: zero-1, accumulate: 2", ALL);
+	expect_bytes("sync: zero-2, accumulate: 2", ALL + ALL / 2);
+	expect_bytes("sync: zero-3, prefetch: 0, accumulate: 2",
+		     ALL + ALL / 2 + 2 * (CONV + IP1) / 2 + (IP1 + IP2) / 2);
+	expect_bytes("sync: zero-3, prefetch: 2, accumulate: 2", ALL + ALL / 2); /* all are still there */
 }
 
 static void expect_memory(const char *system, uint64_t parameters, uint64_t gradients, uint64_t buffers)
@@ -176,6 +206,9 @@ Test(zero, a_worker_keeps_its_part)
 	expect_memory("sync: zero-3, prefetch: 0", ALL / 2 + IP1, IP1 + IP2, ALL / 2);
 	expect_memory("sync: zero-3, prefetch: 1", ALL / 2 + IP1 + IP2, IP1 + IP2, ALL / 2);
 	expect_memory("sync: zero-3, prefetch: 2", ALL / 2 + ALL, IP1 + IP2, ALL / 2);
+	expect_memory("sync: zero-1, accumulate: 2", ALL, 2 * ALL, 0);
+	expect_memory("sync: zero-2, accumulate: 2", ALL, IP1 + IP2, ALL / 2);
+	expect_memory("sync: zero-3, prefetch: 0, accumulate: 2", ALL / 2 + IP1, IP1 + IP2, ALL / 2);
 }
 
 static uint64_t optimiser_bytes(const char *system)

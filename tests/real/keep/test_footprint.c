@@ -21,6 +21,8 @@ static const char *const systems[] = {
 	"sync: zero-2, fuse: 1MiB",
 	"sync: zero-3, fuse: 1MiB",
 	"sync: fsdp, prefetch: 0",
+	"sync: ring, accumulate: 2",
+	"sync: zero-3, accumulate: 2",
 };
 static const struct footprint_model models[] = {{"mlp", 64},	  {"cifar10-quick", 64}, {"alexnet", 4},
 						{"googlenet", 4}, {"resnet18", 4},	 {"resnet50", 4},
@@ -81,4 +83,40 @@ Test(footprint, is_what_a_worker_allocates)
 		for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
 			expect_allocated(&models[m], systems[s], of_network);
 	}
+}
+
+/* Compares values that a worker keeps of a model, without the network. Gaps between arrays of these are small. */
+static void expect_kept(const char *name, const char *system)
+{
+	const struct footprint_model model = {name, 4};
+	const struct psd_memory_options options = {.host = 0, .adds_arrivals = true};
+	const double tolerance_ratio = 0.02;
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_memory memory;
+	struct psd_error err = {.text = ""};
+
+	footprint_open(&loaded, &made, &model, "cpu", system);
+	cr_assert_eq(psd_memory_init(&memory, &made.program, &options, &err), PSD_OK, "%s", err.text);
+	const struct psd_footprint footprint = psd_footprint_make(&made.program, model.batch);
+	const double kept = (double)(footprint.parameters_bytes + footprint.gradients_bytes +
+				     footprint.optimiser_bytes + footprint.buffers_bytes);
+	const double ratio = kept / (double)(memory.block_bytes - staging_bytes(&made.plan));
+
+	cr_expect(fabs(ratio - 1.0) <= tolerance_ratio, "%s, %s: %.0f bytes: %+.1f %%", name, system, kept,
+		  100.0 * (ratio - 1.0));
+	psd_memory_release(&memory);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(footprint, of_parts_is_what_a_worker_keeps)
+{
+	static const char *const names[] = {"alexnet", "resnet50", "gpt-small"};
+	static const char *const sharded[] = {"sync: zero-1", "sync: zero-2, fuse: 4MiB", "sync: zero-3, fuse: 4MiB",
+					      "sync: fsdp, prefetch: 3, accumulate: 2"};
+
+	for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++)
+		for (size_t s = 0; s < sizeof(sharded) / sizeof(sharded[0]); s++)
+			expect_kept(names[m], sharded[s]);
 }
