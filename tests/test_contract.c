@@ -139,6 +139,17 @@ static void expect_agreement(const char *text)
 
 TEST_ROW(contract, vgg19_agrees_for_every_method_and_schedule,
 	 expect_agreement(VGG19 STAR EVERY_METHOD SHARDED "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n"))
+#define MIXED_NODES                                                                                                    \
+	"cluster: {stack: none, groups: [{nodes: 3}, {nodes: 5, speed: 50%, network: {bandwidth: 4Gbps}}, {nodes: 2, " \
+	"samples_per_sec: 20}], " NETWORK ", " HOST "}\n"
+#define MIXED_SYSTEMS                                                                                                  \
+	"systems:\n  - {name: ps, sync: ps, split: speed}\n"                                                           \
+	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                  \
+	"  - {name: ps 2, sync: ps, servers: 2, split: speed}\n  - {name: ring, sync: ring, split: speed}\n"           \
+	"  - {name: zero-2, sync: zero-2, split: speed}\n"
+TEST_ROW(contract, nodes_of_different_kinds_agree, expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS))
+TEST_ROW(contract, nodes_of_different_kinds_agree_message_by_message,
+	 expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS "fidelity: message\n"))
 TEST_ROW(contract, hybrid_sharding_agrees,
 	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"
 				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
@@ -847,6 +858,22 @@ Test(contract, a_node_at_half_speed_doubles_the_compute)
 			   slowed_sec);
 }
 
+/* The group at half the speed has a third of the samples of two workers, which then end together. */
+Test(contract, a_split_by_speed_takes_the_sum_of_speeds)
+{
+	const char *const head = "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 30}\n"
+				 "compute: {device: titan-x, samples_per_sec: 35}\ncluster:\n  stack: none\n"
+				 "  groups: [{nodes: 2}, {nodes: 2, speed: 0.5}]\n"
+				 "  network: {bandwidth: 400Gbps, latency: 1us}\n";
+
+	const double even_sec = simulated_text("%ssystems: [{name: ps, sync: ps}]\n", head).iteration_sec;
+	const double split_sec =
+		simulated_text("%ssystems: [{name: ps, sync: ps, split: speed}]\n", head).iteration_sec;
+
+	cr_expect_float_eq(even_sec, 2 * 30 / 35.0, 0.01 * even_sec, "%.6f s", even_sec);
+	cr_expect_float_eq(split_sec, 40 / 35.0, 0.01 * split_sec, "%.6f s", split_sec);
+}
+
 Test(contract, a_node_is_slow_only_for_a_time)
 {
 	const char *const head =
@@ -896,6 +923,37 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 	psd_case_release(&made);
 	loaded_close(&loaded);
 	return beside_compute_sec;
+}
+
+static double groups_exchange_sec(const char *sync, const char *groups)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     ONE_LAYER_64MIB "cluster:\n  stack: none\n  " NETWORK "\n  groups: %s\n"
+				     "systems: [{name: %s, sync: %s}]\n",
+		     groups, sync, sync);
+	loaded_case(&made, &loaded, 0, 0);
+	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.costed.costs.compute_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return beside_compute_sec;
+}
+
+/* A slow link of one node, and of a group of one node, are the same. */
+Test(contract, a_group_of_slow_links_is_as_slow_as_its_nodes)
+{
+	static const char *const syncs[] = {"ps", "ring", "halving-doubling"};
+
+	for (size_t s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
+		const double group_sec = groups_exchange_sec(
+			syncs[s], "[{nodes: 3}, {nodes: 1, network: {bandwidth: 5Gbps}}, {nodes: 4}]");
+
+		cr_expect_float_eq(group_sec, slowed_sec, CLOSED_FORM_RATIO * slowed_sec, "%s: %.9f s and %.9f s",
+				   syncs[s], group_sec, slowed_sec);
+	}
 }
 
 Test(contract, a_link_at_half_speed_doubles_the_exchange)
@@ -1353,6 +1411,24 @@ Test(contract, late_updates_agree)
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
 	expect_agreement(VGG19 UPDATING_FOURS LATE_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+#define STALE_SYSTEMS                                                                                                  \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, staleness: 1, reads: stale}\n"                                                       \
+	"  - {name: ps layer, sync: ps, barrier: layer, staleness: 3, reads: stale}\n"                                 \
+	"  - {name: ps bf16, sync: ps, wire: bf16, staleness: 2, reads: stale}\n"                                      \
+	"  - {name: ps 3, sync: ps, servers: 3, staleness: 1, reads: stale}\n"                                         \
+	"  - {name: two-level ps, sync: two-level-ps, staleness: 1, reads: stale}\n"                                   \
+	"  - {name: ring, sync: ring, staleness: 1, reads: stale}\n"                                                   \
+	"  - {name: ring sequential, sync: ring, schedule: sequential, staleness: 4, reads: stale}\n"                  \
+	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2, reads: stale}\n"
+
+Test(contract, stale_reads_agree)
+{
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [1, 2, 8]}\n");
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [2, 3]}\nfidelity: message\n");
+	expect_agreement(VGG19 UPDATING_FOURS STALE_SYSTEMS "sweep: {nodes: [1, 2]}\n");
 }
 
 /* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes

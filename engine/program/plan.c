@@ -213,6 +213,22 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 			     plan->system->name, what);
 }
 
+/* A worker repeats updates with its own gradients alone. It has no norms of the gradients that are still missing. */
+static enum psd_status check_reads(const struct psd_plan *plan, const struct psd_plan_input *input,
+				   struct psd_error *err)
+{
+	const char *what = input->is_adaptive	? "'adamw'"
+			   : input->is_by_norms ? "'lars'"
+			   : plan->clips	? "'clip'"
+						: NULL;
+
+	if (!plan->reads_stale || !what)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' has 'reads: stale' and the optimiser %s, must be 'sgd' without 'clip'",
+			     plan->system->name, what);
+}
+
 static enum psd_status check_members(const struct psd_plan *plan, struct psd_error *err)
 {
 	const struct psd_layout *layout = &plan->layout;
@@ -334,10 +350,6 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
-	if (plan->items[0].method->updates == PSD_OWNER_MEMBERS)
-		return psd_error_set(err, PSD_EINVAL, plan->system->at,
-				     "system '%s' has 'shard_over: node', '%s' of the optimiser needs 'cluster'",
-				     plan->system->name, plan->clips ? "clip" : "lars");
 	plan->sums_per_tensor = plan->clips ? 1 : 2;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =
@@ -381,6 +393,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.costs = input->costs,
 		.system = input->system,
 		.layout = input->layout,
+		.kinds = input->kinds,
 		.fuse_bytes = input->fuse_bytes,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),
@@ -396,6 +409,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	};
 	if (made.local)
 		made.staleness = made.local->delay;
+	made.reads_stale = made.staleness > 0 && input->system->reads == PSD_READS_STALE;
+	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
 	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
@@ -424,6 +439,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK)
 		status = check_clip(&made, err);
+	if (status == PSD_OK)
+		status = check_reads(&made, input, err);
 	if (status == PSD_OK)
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)
@@ -467,12 +484,16 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
 		return keeps_outer(plan, item, buffer == PSD_BUFFER_OUTER);
-	if (buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_SENT)
-		return plan->local && (buffer == PSD_BUFFER_START || plan->staleness > 0);
-	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
+	if (buffer == PSD_BUFFER_SENT)
+		return plan->local && plan->staleness > 0;
+	if (buffer == PSD_BUFFER_START)
+		return plan->local || (plan->reads_stale && item->n_tensors > 0);
+	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
+	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
+		return plan->reads_stale && item->n_tensors > 0;
 	if (plan->workers_update)
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&

@@ -90,6 +90,9 @@ struct psd_program {
 	/* Number that is added to an operation's turn for each iteration, so that operations of older iterations start
 	 * first. It is not added for operations of the device. 0: turns are the same in all iterations. */
 	int64_t iteration_turns;
+	/* Durations of operations on nodes of each kind (psd_layout_kind()), in place of psd_op.work_sec; shape
+	 * (layout.n_kinds, n_ops). NULL: all nodes are of one kind. */
+	double *kind_sec;
 	bool has_groups; /* at least one collective has only some of the workers as members */
 };
 
@@ -126,6 +129,10 @@ static inline bool psd_op_is_compute(const struct psd_op *op)
 	return psd_ops[op->kind].is_forward || psd_ops[op->kind].is_backward;
 }
 
+/* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in psd_op.work_sec.
+ * Pure. */
+const double *psd_program_host_sec(const struct psd_program *program, unsigned host);
+
 /* Consecutive layers of the graph: numbers `first` to `end` - 1. */
 struct psd_layers {
 	unsigned first;
@@ -141,6 +148,10 @@ bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
  * device work, 1 for sums and for work of a fixed duration, 0 for copies and
  * transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
+
+/* Returns psd_op_cores() on a host of the program. A device that is slower than its layer times (speed_ratio of its
+ * kind) uses that share of its cores, for as much longer. Pure. */
+double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host);
 
 /* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn
  * starts first. Pure. */

@@ -31,6 +31,8 @@ const char *const psd_sync_names[] = {"ps",
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
+const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
+const char *const psd_reads_names[] = {"late", "stale", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
@@ -242,8 +244,8 @@ static const struct psd_key keys[] = {
 		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
 		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
 		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
-		 "before each use (psd-run replays it); mpi: all-reduce of MPI, predicted as a "
-		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
+		 "before each use; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, predicted as "
+		 "a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
@@ -260,6 +262,18 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
+	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even", .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
+		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
+		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
+		 "psd-run "
+		 "measures before it trains. Gradients are weighted by samples"},
+	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
+	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
+		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
+		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
+		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -437,6 +451,8 @@ enum treatment {
 	MOMENTUM_BEFORE,
 	LOW_RANK,
 	STALE,
+	STALE_READS,
+	BY_FACTORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	ACCUMULATE,
@@ -455,6 +471,8 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
+	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
@@ -476,6 +494,7 @@ static const struct {
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
+	[STALE_READS] = {"reads: stale", "reads", NULL},
 	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
@@ -493,6 +512,7 @@ static const struct exclusion {
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
 	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
+	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
@@ -506,7 +526,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS || other == BY_LIBRARY)
+	else if (other == IN_TURNS || other == BY_FACTORS || other == BY_LIBRARY)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);
@@ -600,6 +620,23 @@ bool psd_system_has_workload(const struct psd_system *system)
 	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
+/* A device or profile of its own makes throughputs of another one void. */
+static void override(struct psd_workload *workload, const struct psd_workload *own)
+{
+	if (own->batch_per_worker)
+		workload->batch_per_worker = own->batch_per_worker;
+	if (own->precision_name)
+		workload->precision_name = own->precision_name;
+	if (own->profile_path || own->device_name) {
+		workload->profile_path = own->profile_path;
+		workload->device_name = own->device_name;
+	}
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
+		workload->samples_per_sec = own->samples_per_sec;
+		workload->mfu_ratio = own->mfu_ratio;
+	}
+}
+
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
@@ -612,19 +649,61 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		.mfu_ratio = scenario->mfu_ratio,
 	};
 
-	if (own->batch_per_worker)
-		workload.batch_per_worker = own->batch_per_worker;
-	if (own->precision_name)
-		workload.precision_name = own->precision_name;
-	if (own->profile_path || own->device_name) {
-		workload.profile_path = own->profile_path;
-		workload.device_name = own->device_name;
-	}
-	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
-		workload.samples_per_sec = own->samples_per_sec;
-		workload.mfu_ratio = own->mfu_ratio;
-	}
+	override(&workload, own);
 	return workload;
+}
+
+struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scenario, const struct psd_system *system,
+						const struct psd_node_group *group)
+{
+	struct psd_workload workload = psd_scenario_workload(scenario, system);
+
+	override(&workload, &group->own);
+	return workload;
+}
+
+unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
+{
+	unsigned group = 0;
+
+	for (unsigned end = 0; group < scenario->n_groups; group++) {
+		end += scenario->groups[group].nodes;
+		if (node < end)
+			break;
+	}
+	return group;
+}
+
+struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
+					    const struct psd_node_group *group)
+{
+	const struct psd_node *entry = psd_node_child(scenario->root, "systems");
+	struct psd_system of_group = *system;
+
+	entry = entry ? entry->first : NULL;
+	for (unsigned s = 0; s < system->number && entry; s++)
+		entry = entry->next;
+	override(&of_group.own, &group->own);
+	psd_scenario_settle_device(scenario, &of_group, entry);
+	return of_group;
+}
+
+uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const struct psd_system *system,
+				  unsigned n_nodes, unsigned workers)
+{
+	uint64_t samples = 0;
+	unsigned left = n_nodes;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const struct psd_node_group *group = &scenario->groups[g];
+		const unsigned n = group->nodes < left ? group->nodes : left;
+
+		left -= n;
+		samples += (uint64_t)n * (workers / n_nodes) *
+			   psd_scenario_group_workload(scenario, system, group).batch_per_worker;
+	}
+	return samples > 0 ? samples * psd_system_micro_batches(system)
+			   : (uint64_t)workers * psd_scenario_samples(scenario, system);
 }
 
 uint32_t psd_system_micro_batches(const struct psd_system *system)

@@ -80,6 +80,8 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_PART, 0, tensor, range, to, err);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_OWN, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_OWN, 0, tensor, range, to, err);
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_MASTER, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_MASTER, psd_old_checkpoint_root(old, tensor), tensor,
 					       range, to, err);
@@ -331,11 +333,14 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_VELOCITY: return read_velocity;
 	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_OWN:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
 	case PSD_BUFFER_SENT:
-	case PSD_BUFFER_START: /* the others live in one iteration */
+	case PSD_BUFFER_START:
+	case PSD_BUFFER_KEPT_HISTORY: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:
+	case PSD_BUFFER_KEPT:
 	case PSD_BUFFER_SUM:
 	case PSD_BUFFER_FACTORS:
 	case PSD_BUFFER_CHOSEN:
@@ -448,7 +453,7 @@ static bool loses_late(const struct reshaping *of)
 	bool loses = false;
 
 	for (unsigned t = 0; t < host->graph->n_tensors && !loses; t++) {
-		psd_state_name_late(&name, &host->graph->tensors[t], host->plan->staleness + 1);
+		psd_state_name_late(&name, &host->graph->tensors[t], host->plan->lag + 1);
 		loses = name.bytes && psd_tensor_file_find(of->old.files[0], name.bytes);
 		psd_text_release(&name);
 	}

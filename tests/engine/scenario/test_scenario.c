@@ -1055,6 +1055,28 @@ Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
 		     "8:26: 'staleness' is '17', must be a whole number from 0 to 16");
 }
 
+Test(scenario, reads_are_late_or_stale)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, staleness: 3, reads: stale}\n"
+						    "  - {name: B, sync: ring, staleness: 1}\n"
+						    "  - {name: C, sync: ring, reads: stale}\n");
+
+	cr_expect_eq(scenario.systems[0].reads, PSD_READS_STALE);
+	cr_expect_eq(scenario.systems[1].reads, PSD_READS_LATE);
+	cr_expect_eq(scenario.systems[2].reads, PSD_READS_STALE);
+	psd_scenario_release(&scenario);
+	expect_system_error("sfb", "staleness: 1, reads: stale",
+			    "40: 'reads: stale' of system 'A' cannot be used together with 'sync: sfb': a worker has "
+			    "no gradient of its own before factors arrive");
+	expect_system_error(
+		"hybrid", "reads: stale",
+		"29: 'reads: stale' of system 'A' cannot be used together with 'sync: hybrid': a worker has "
+		"no gradient of its own before factors arrive");
+	expect_no_effect("mpi", "reads", "reads: stale",
+			 "ps, two-level-ps, sfb, hybrid, ring, two-level, halving-doubling, recursive-doubling, "
+			 "double-tree, torus and auto");
+}
+
 Test(scenario, accumulate_is_a_number_of_batches)
 {
 	struct psd_scenario scenario = read_with(8, "  - {name: A, accumulate: 1000}\n  - {name: B, sync: ring}\n");
