@@ -1,6 +1,7 @@
 /* Where a plan says that something is remembered of earlier updates. */
 #include <criterion/criterion.h>
 
+#include "engine/program/footprint.h"
 #include "tests/loaded_helper.h"
 
 #define SCENARIO(train)                                                                                                \
@@ -96,6 +97,12 @@ Test(keeps, adamw_alone_has_squares_and_where_it_has_histories)
 	check(SCENARIO(""), false);
 }
 
+/* Optimiser state of a worker: momentum of its own steps, and the outer one where devices have it. */
+static uint64_t optimiser_elements(const struct psd_case *made)
+{
+	return psd_footprint_make(&made->program, 8).optimiser_bytes / sizeof(float);
+}
+
 /* At the shards or on the devices, wherever an exchange updates parameters; nothing without momentum. */
 Test(keeps, outer_momentum_is_where_an_exchange_updates)
 {
@@ -131,9 +138,30 @@ Test(keeps, outer_momentum_is_where_an_exchange_updates)
 			cr_expect_eq(psd_plan_keeps(&made.plan, item, PSD_BUFFER_PART_OUTER), rows[r].is_at_shards,
 				     "row %u", r);
 		}
+		if (!rows[r].is_at_shards)
+			cr_expect_eq(optimiser_elements(&made),
+				     (rows[r].is_on_device ? 2 : 1) * made.plan.graph->parameters, "row %u", r);
 		psd_case_release(&made);
 		loaded_close(&loaded);
 	}
+}
+
+/* A delay of local steps is no staleness of gradients, so that 'reads' has no effect on it. */
+Test(keeps, a_delay_of_local_steps_reads_nothing_stale)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {stack: none, nodes: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			     "systems: [{name: s, sync: ring, reads: stale, local_sgd: {steps: 4, delay: 2}}]\n");
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_not(made.plan.reads_stale);
+	cr_expect_eq(made.plan.lag, 2);
+	cr_expect_not(psd_plan_keeps(&made.plan, &made.plan.items[0], PSD_BUFFER_KEPT));
+	psd_case_release(&made);
+	loaded_close(&loaded);
 }
 
 /* A mean of 8 bits does not move by a thousandth of itself. */
