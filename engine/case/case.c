@@ -274,7 +274,8 @@ static enum psd_status make_kinds(struct psd_case *made, struct psd_plan_input *
 	const struct psd_costed_model *costed = made->costed;
 	struct psd_kinds *kinds = &made->kinds;
 
-	PSD_TRY(psd_kinds_make(kinds, costed->scenario, &costed->graph, made->system, &made->point, err));
+	PSD_TRY(psd_kinds_make(kinds, costed->scenario, &costed->graph, made->system, &made->point,
+			       costed->is_measured ? costed->sample_sec : NULL, err));
 	if (kinds->n == 0)
 		return PSD_OK;
 	made->first_costs = kinds->plan[0].costs;

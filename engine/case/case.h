@@ -22,6 +22,10 @@ struct psd_costed_model {
 	struct psd_costs *own_costs;
 	/* psd_costed_model_compute_on() was called, with `has_own_memory` */
 	bool is_computing, has_own_memory;
+	/* Seconds in which a worker of each group of nodes computes one sample, as measured for systems whose split is
+	 * PSD_SPLIT_MEASURED; is_measured false: not measured, and predicted seconds take their place. */
+	double sample_sec[PSD_MAX_GROUPS];
+	bool is_measured;
 };
 
 /* Returns the layer times of the system, borrowed. The system must be one of the scenario's. Pure, any thread. */

@@ -231,9 +231,21 @@ static void open_split(struct split *split, const struct psd_scenario *scenario,
 	}
 }
 
+static void take_measured(struct split *split, const double *sample_sec)
+{
+	for (unsigned s = 0; s < split->n; s++) {
+		struct share *share = &split->shares[s];
+
+		share->is_linear = true;
+		share->known[0].batch = 1;
+		share->known[0].sec = sample_sec[s];
+		share->n_known = 1;
+	}
+}
+
 enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenario *scenario,
 			       const struct psd_graph *graph, const struct psd_system *system,
-			       const struct psd_point *point, struct psd_error *err)
+			       const struct psd_point *point, const double *sample_sec, struct psd_error *err)
 {
 	const struct psd_node *groups = psd_node_child(psd_node_child(scenario->root, "cluster"), "groups");
 	struct split split = {.graph = graph, .at = groups ? groups->at : PSD_NOWHERE, .err = err};
@@ -244,6 +256,8 @@ enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenari
 	if (scenario->n_groups == 0)
 		return PSD_OK;
 	open_split(&split, scenario, system, point);
+	if (system->split == PSD_SPLIT_MEASURED && sample_sec)
+		take_measured(&split, sample_sec);
 	divide(&split, system);
 	PSD_TRY(split.status);
 	made.nodes = calloc(2 * split.n, sizeof(*made.nodes));

@@ -359,7 +359,8 @@ static const struct psd_key group_keys[] = {
 		 "`compute.mfu`"},
 	{GROUP("speed", RATIO, speed_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
 	 .help = "factor on the speed of the group's devices: 0.25 or 25% is a quarter of the speed that layer times "
-		 "have otherwise"},
+		 "have otherwise. psd-run emulates up to 1, on the processor: workers wait after their work. With "
+		 "psd-run --hosts devices are as fast as they are"},
 	{.name = "network", .type = PSD_KEY_SECTION, .section = &group_network, .help = "links of the group's nodes"},
 	{.name = NULL},
 };
@@ -376,7 +377,7 @@ static const struct psd_key cluster_keys[] = {
 	 .help = "number of workers on each node; they share the node's link"},
 	{CLUSTER("groups", SECTION, groups), .section = &group_section, .most_entries = PSD_MAX_GROUPS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_groups), .entry_bytes = sizeof(struct psd_node_group),
-	 .uses = PSD_BY_SIM, .is_refused = true,
+	 .uses = PSD_BY_ALL,
 	 .help = "groups of nodes with other devices, batches or links than the rest of the cluster. Together they "
 		 "have `cluster.nodes` nodes; each node has `cluster.workers_per_node` workers. Default: all nodes are "
 		 "alike"},

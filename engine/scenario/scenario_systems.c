@@ -220,8 +220,7 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
-	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even", .uses = PSD_BY_SIM,
-	 .is_refused = true,
+	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even",
 	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
 		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "

@@ -1,11 +1,15 @@
 /* Lanes: threads that execute operations in place of the event loop's, or at once if that is faster than handing them
  * over. */
+#define _POSIX_C_SOURCE 200809L
 #include <assert.h>
 #include <math.h>
+#include <time.h>
 
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 #include "real/work/sums.h"
+
+#define MOST_LATE_SEC 0.01 /* time that a wait may be too long and later ones make up for */
 
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op)
 {
@@ -53,6 +57,31 @@ static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct 
 	job->is_marked = !job->status && is_marked;
 }
 
+static bool is_slowed(const struct psd_worker *worker, enum psd_resource lane)
+{
+	return worker->host.options->slowed_ratio > 1.0 && lane == PSD_RESOURCE_DEVICE;
+}
+
+/* Waits for as long as the emulated device would still work. A wait that ends late shortens later ones, unless this
+ * machine has stood still. */
+static void slow_down(struct psd_worker *worker, struct psd_job *job)
+{
+	const double from_sec = psd_worker_now(worker);
+	double waited_sec;
+
+	worker->owed_sec += (worker->host.options->slowed_ratio - 1.0) * job->busy_sec;
+	if (worker->owed_sec > 0.0) {
+		const struct timespec wait = {(time_t)worker->owed_sec,
+					      (long)(1e9 * (worker->owed_sec - floor(worker->owed_sec)))};
+
+		(void)nanosleep(&wait, NULL); /* a signal shortens it, and the rest stays owed */
+	}
+	waited_sec = psd_worker_now(worker) - from_sec;
+	worker->owed_sec = fmax(worker->owed_sec - waited_sec, -MOST_LATE_SEC);
+	job->sec += waited_sec;
+	job->busy_sec += waited_sec;
+}
+
 /* The whole job, or with an asynchronous device the part that begins it. */
 static void task_job(void *context)
 {
@@ -66,6 +95,8 @@ static void task_job(void *context)
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 	job->busy_sec = worker->host.options->train->threads > 1 ? job->sec : job->cpu_sec;
+	if (is_slowed(worker, lane))
+		slow_down(worker, job);
 }
 
 /* Time of an asynchronous job: a device without work waits, so it began when the one before was over. Every job is
@@ -100,7 +131,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 {
 	const uint32_t o = (uint32_t)(op - worker->host.program->ops);
 
-	if (psd_worker_lane(worker, o) != op->resource || is_asynchronous(worker, op->resource) || is_unwatched(worker))
+	if (psd_worker_lane(worker, o) != op->resource || is_asynchronous(worker, op->resource) ||
+	    is_slowed(worker, op->resource) || is_unwatched(worker))
 		return false;
 	return psd_work_is_small(&worker->work, op, worker->last_sec[o]);
 }
