@@ -211,8 +211,9 @@ static enum psd_status add_all(struct psd_kinds *kinds, const struct psd_scenari
 	return PSD_OK;
 }
 
-static void open_split(struct split *split, const struct psd_scenario *scenario, const struct psd_system *system,
-		       const struct psd_point *point)
+/* Fills the shares of all nodes. Returns the number of nodes that no group has. */
+static unsigned open_split(struct split *split, const struct psd_scenario *scenario, const struct psd_system *system,
+			   const struct psd_point *point)
 {
 	unsigned left = point->nodes;
 
@@ -229,6 +230,7 @@ static void open_split(struct split *split, const struct psd_scenario *scenario,
 				   share->workload.mfu_ratio > 0.0;
 		left -= share->nodes;
 	}
+	return left;
 }
 
 static void take_measured(struct split *split, const double *sample_sec)
@@ -255,7 +257,10 @@ enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenari
 	*kinds = made;
 	if (scenario->n_groups == 0)
 		return PSD_OK;
-	open_split(&split, scenario, system, point);
+	if (open_split(&split, scenario, system, point) > 0)
+		return psd_error_set(err, PSD_EINVAL, split.at,
+				     "'groups' have %u nodes, must have the %u of the cluster", scenario->nodes,
+				     point->nodes);
 	if (system->split == PSD_SPLIT_MEASURED && sample_sec)
 		take_measured(&split, sample_sec);
 	divide(&split, system);

@@ -222,3 +222,38 @@ Test(kinds, factors_need_equal_batches)
 			      "'cluster.groups'");
 	loaded_expect_refused(HALF_SPEED "systems: [{name: A, sync: sfb}]\n", "");
 }
+
+/* 2 x 10 + 2 x 10 samples at 1000 and at 250 samples/s a worker are 40 at 2500; the split changes nothing where times
+ * are in proportion to samples. */
+Test(kinds, workers_without_waits_add_their_speeds)
+{
+	static const char *const splits[] = {"", ", split: speed"};
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct loaded loaded;
+		struct psd_case made;
+
+		open_groups(&loaded, &made, 10, "groups: [{nodes: 2}, {nodes: 2, speed: 0.25}]", splits[s]);
+		cr_expect_float_eq(psd_costed_model_compute_sec(&loaded.costed, made.system, &made.point), 40 / 2500.0,
+				   ROUNDING_RATIO);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+Test(kinds, more_nodes_than_the_groups_have_are_refused)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	open_groups(&loaded, &made, 10, "groups: [{nodes: 2}, {nodes: 2}]", "");
+	psd_case_release(&made);
+	cr_expect_eq(
+		psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
+			      (struct psd_point){.nodes = 5, .workers = 5, .workers_per_node = 1, .bandwidth_bps = 1e9},
+			      &err),
+		PSD_EINVAL);
+	cr_expect_str_eq(err.text, "test.yaml:3:32: 'groups' have 4 nodes, must have the 5 of the cluster");
+	loaded_close(&loaded);
+}
