@@ -1248,6 +1248,8 @@ Test(contract, background_traffic_takes_its_fair_share)
 	"  - {name: ring, sync: ring, " LOCAL_STEPS "}\n"                                                              \
 	"  - {name: ring layer, sync: ring, barrier: layer, " LOCAL_STEPS "}\n"                                        \
 	"  - {name: nccl, sync: nccl, " LOCAL_STEPS "}\n"                                                              \
+	"  - {name: turns, sync: ring, fuse: 8MB, local_sgd: {steps: 4, fragments: 3}}\n"                              \
+	"  - {name: ps turns, sync: ps, servers: 3, barrier: layer, local_sgd: {steps: 4, fragments: 4}}\n"            \
 	"  - {name: auto, sync: auto, " LOCAL_STEPS "}\n"
 
 Test(contract, local_steps_agree)
@@ -1379,6 +1381,24 @@ Test(contract, late_updates_agree)
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
 	expect_agreement(VGG19 UPDATING_FOURS LATE_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+#define STALE_SYSTEMS                                                                                                  \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, staleness: 1, reads: stale}\n"                                                       \
+	"  - {name: ps layer, sync: ps, barrier: layer, staleness: 3, reads: stale}\n"                                 \
+	"  - {name: ps bf16, sync: ps, wire: bf16, staleness: 2, reads: stale}\n"                                      \
+	"  - {name: ps 3, sync: ps, servers: 3, staleness: 1, reads: stale}\n"                                         \
+	"  - {name: two-level ps, sync: two-level-ps, staleness: 1, reads: stale}\n"                                   \
+	"  - {name: ring, sync: ring, staleness: 1, reads: stale}\n"                                                   \
+	"  - {name: ring sequential, sync: ring, schedule: sequential, staleness: 4, reads: stale}\n"                  \
+	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2, reads: stale}\n"
+
+Test(contract, stale_reads_agree)
+{
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [1, 2, 8]}\n");
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [2, 3]}\nfidelity: message\n");
+	expect_agreement(VGG19 UPDATING_FOURS STALE_SYSTEMS "sweep: {nodes: [1, 2]}\n");
 }
 
 /* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes

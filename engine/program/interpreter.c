@@ -152,6 +152,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	struct psd_host_state *host = &in->hosts[h];
 	const struct psd_op *op = op_of(in, task);
 	const double work_sec = work_sec_of(host, in, task.op);
+	psd_reads_begin(&in->reads, h, op, task.iteration);
 	if (resource != PSD_RESOURCE_NIC && work_sec == 0.0 && !in->seam.does_real_work) {
 		psd_scheduler_finish(&host->scheduler, task);
 		return true;
@@ -252,6 +253,8 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	}
 	if (psd_collective_order_init(&in->order, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
 		return err->status;
+	if (psd_reads_init(&in->reads, in->program, in->n_hosts, in->iterations, err))
+		return err->status;
 	return psd_account_init(&in->account, in->n_hosts, in->iterations.end, err);
 }
 
@@ -275,6 +278,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 	free(in->n_next_done);
 	psd_collective_order_release(&in->order);
 	psd_account_release(&in->account);
+	psd_reads_release(&in->reads);
 	*in = (struct psd_interpreter){0};
 }
 
@@ -400,6 +404,7 @@ void psd_interpreter_skip(struct psd_interpreter *in, uint32_t last, uint32_t un
 		}
 	}
 	psd_account_skip(&in->account, last, unit, n_units, sec);
+	psd_reads_skip(&in->reads, last, unit, n_units);
 }
 
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)

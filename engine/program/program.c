@@ -61,7 +61,7 @@ static void add_done(struct psd_builder *b, const struct psd_stage *stage, uint3
 
 void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
 {
-	add_done(b, stage, op, 0);
+	add_done(b, stage, op, b->plan->reads_stale ? b->plan->staleness : 0);
 }
 
 void psd_builder_add_sent(struct psd_builder *b, const struct psd_stage *stage, uint32_t send)
@@ -227,6 +227,8 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[first_forward].layer))
 			psd_builder_after_iterations(b, next, done->op, done->lag);
 	}
+	if (b->plan->reads_stale)
+		psd_builder_add_reads(b, first_forward, barrier);
 	b->program.next_op = next;
 }
 

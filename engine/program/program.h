@@ -45,7 +45,8 @@ struct psd_op {
 	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
 	 * does nothing in the first `lag` iterations, which have no such gradient. */
 	uint32_t lag;
-	bool is_exchange; /* executed only in iterations in which workers exchange (struct psd_period) */
+	bool is_exchange;  /* executed only in iterations in which workers exchange (struct psd_period) */
+	uint32_t fragment; /* if is_exchange: fragment that exchanges */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest

@@ -139,6 +139,23 @@ static void add_note(struct psd_text *text, const struct psd_system *system)
 	psd_text_add_plain(text, system->name);
 }
 
+void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
+			  const uint64_t reads[PSD_READ_AGES])
+{
+	uint64_t n = 0;
+
+	for (unsigned age = 0; age < PSD_READ_AGES; age++)
+		n += reads[age];
+	if (n == 0)
+		return;
+	add_note(text, system);
+	psd_text_add(text, "%s read parameters that lacked the sums of", where);
+	for (unsigned age = 0; age <= system->staleness; age++)
+		psd_text_add(text, "%s %u iteration%s (%.3g %%)", age ? "," : "", age, age == 1 ? "" : "s",
+			     100.0 * (double)reads[age] / (double)n);
+	psd_text_add(text, "\n");
+}
+
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system)
 {
 	if (system->sync < PSD_SYNC_LIBRARY)
@@ -181,7 +198,14 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     " iterations%s, so that its training differs from training without this\n",
 			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
 	}
-	if (system->staleness > 0) {
+	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' reads its own gradients at once and those of other workers at most %u iteration%s "
+			     "late: workers' parameters differ while they train, and are equal in tests, checkpoints "
+			     "and at the end; its training differs from training without this\n",
+			     system->staleness, system->staleness > 1 ? "s" : "");
+	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' applies gradients %u iteration%s late, so that its training differs from training "

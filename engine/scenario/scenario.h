@@ -60,6 +60,9 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
+/* With staleness: gradients that an iteration sees. LATE: all workers', always of the same number of iterations ago.
+ * STALE: the worker's own at once, those of others as they arrive. */
+enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
 /* Amount that is added to the next gradient for a gradient that was not sent (error feedback): the momentum times that
@@ -237,6 +240,14 @@ struct psd_sparse {
 	enum psd_feedback feedback;
 };
 
+/* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of the
+ * last exchange are updated. Source: Douillard et al. 2023, DiLoCo (arXiv 2311.08105). */
+struct psd_outer {
+	double rate;	 /* 1 without momentum: parameters become the average */
+	double momentum; /* 0: no state is kept */
+	bool is_nesterov;
+};
+
 /* Local SGD: each worker updates its own parameters, and after every few iterations workers average their parameters.
  * `window` is for a number of iterations that adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
@@ -248,6 +259,11 @@ struct psd_local_sgd {
 	/* Allowed rise of a window's mean loss above the lowest mean loss of earlier windows: 0.1 allows 1.1 times the
 	 * lowest. After a larger rise workers exchange in each iteration. 0: no limit. */
 	double gap_ratio;
+	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
+	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
+	unsigned fragments;
+	bool has_outer;
+	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */
 };
 
 enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };
@@ -300,6 +316,7 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	enum psd_reads reads;
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	enum psd_split split;
@@ -530,6 +547,8 @@ struct psd_point {
  * point to point, then bandwidths, then sizes of buckets; each in the order of the file. */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
+/* Returns the compute speed of a node, divided by its normal speed, while all its slowdowns last. Pure. */
+double psd_scenario_compute_ratio(const struct psd_scenario *scenario, unsigned node);
 /* Returns the smallest size of the system's buckets at the point. 0: the system fuses no tensors, or the plan finds
  * the size. Pure, any thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
@@ -538,6 +557,7 @@ extern const char *const psd_schedule_names[]; /* values "sequential", "wait-fre
 /* names of enum psd_sync in its order, libraries included; NULL ends the array */
 extern const char *const psd_sync_names[];
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
+extern const char *const psd_reads_names[];    /* values "late", "stale", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */
 extern const char *const psd_split_names[];    /* values "even", "speed", "measured", NULL */

@@ -262,14 +262,18 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast"},
-	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
+	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. A "
+		 "training "
+		 "processor pauses after each operation, so that it must be at most 1"},
+	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .uses = PSD_BY_SIMULATION,
+	 .is_refused = true,
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
 		 "as fast"},
-	{SLOW("from", SECONDS, from_sec), .fallback = "0s",
+	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "time at which the node's speed changes, counted from the start of the run"},
-	{SLOW("until", SECONDS, until_sec), .help = "time at which the node has its normal speed again, counted from "
-						    "the start of the run. Default: never"},
+	{SLOW("until", SECONDS, until_sec), .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "time at which the node has its normal speed again, counted from "
+		 "the start of the run. Default: never"},
 	{.name = NULL},
 };
 
@@ -286,6 +290,16 @@ static enum psd_status check_slow(const struct psd_schema_reader *reader, void *
 		return psd_error_set(reader->err, PSD_EINVAL, until->at,
 				     "'until' is '%.80s', must be later than 'from'", until->text);
 	return PSD_OK;
+}
+
+double psd_scenario_compute_ratio(const struct psd_scenario *scenario, unsigned node)
+{
+	double ratio = 1.0;
+
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+		if (scenario->slowdowns[i].node == node)
+			ratio *= scenario->slowdowns[i].compute_ratio;
+	return ratio;
 }
 
 static const struct psd_section slow_section = {.tables = {slow_keys}, .check = check_slow};
@@ -405,7 +419,7 @@ static const struct psd_key cluster_keys[] = {
 		 "messages need no processor time"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .uses = PSD_BY_SIMULATION | PSD_BY_PSD_RUN, .is_refused = true,
 	 .help = "nodes with another speed than normal, during a part of the run or all of it. Default: all nodes have "
 		 "their normal speed"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,

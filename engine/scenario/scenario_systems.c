@@ -32,6 +32,7 @@ const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
+const char *const psd_reads_names[] = {"late", "stale", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
@@ -104,7 +105,8 @@ static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
 	 .help = "compression of a block of values: the data that are sent for it. one-bit: the sign of each value, "
 		 "the mean of the negative values and the mean of the others; top-k: the values of largest magnitude "
-		 "and their positions"},
+		 "and their positions; int8: a whole number of 8 bits for each value, and the step between two of "
+		 "them, the largest magnitude divided by 127"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
 	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "
@@ -148,6 +150,20 @@ static enum psd_status check_compress(const struct psd_schema_reader *reader, vo
 
 static const struct psd_section compress = {.tables = {compress_keys}, .check = check_compress};
 
+#define OUTER(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_outer, member)
+
+static const struct psd_key outer_keys[] = {
+	{OUTER("rate", NUMBER, rate), .lowest = 1e-6, .highest = 100, .fallback = "0.7",
+	 .help = "learning rate of the outer optimiser. With 1, and without momentum, parameters become the average of "
+		 "all workers'"},
+	{OUTER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0.9",
+	 .help = "coefficient of momentum of the outer optimiser. With 0 it keeps no state"},
+	{OUTER("nesterov", FLAG, is_nesterov), .fallback = "true",
+	 .help = "use Nesterov momentum; no effect if `systems.local_sgd.outer.momentum` is 0"},
+	{.name = NULL},
+};
+static const struct psd_section outer = {.tables = {outer_keys}};
+
 #define LOCAL(text, kind, member)                                                                                      \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
 
@@ -166,6 +182,16 @@ static const struct psd_key local_keys[] = {
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
 		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
 		 "limit"},
+	{LOCAL("fragments", UNSIGNED, fragments), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .fallback = "1",
+	 .help = "number of fragments: groups of consecutive tensors or buckets of about equal size, which exchange in "
+		 "turn, evenly spread over a period, so that at most one of them is sent at a time. At most "
+		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
+		 "equal "
+		 "only then. Default: all tensors are exchanged together"},
+	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
+	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
+		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
+		 "average of all workers'"},
 	{.name = NULL},
 };
 
@@ -180,6 +206,14 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 				     local->steps);
 	if (gap && !window)
 		return psd_error_set(reader->err, PSD_EINVAL, gap->key_at, "'gap' has no effect without 'window'");
+	if (local->fragments > local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "fragments")->at,
+				     "'fragments' is %u, must be at most 'steps', %" PRIu64, local->fragments,
+				     local->steps);
+	if (local->fragments > 1 && window)
+		return psd_error_set(reader->err, PSD_EINVAL, window->key_at,
+				     "'window' cannot be used together with 'fragments', which needs "
+				     "constant 'steps'");
 	return PSD_OK;
 }
 
@@ -226,6 +260,11 @@ static const struct psd_key keys[] = {
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
 		 "psd-run "
 		 "measures before it trains. Gradients are weighted by samples"},
+	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
+	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
+		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
+		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
+		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -402,6 +441,8 @@ enum treatment {
 	MOMENTUM_BEFORE,
 	LOW_RANK,
 	STALE,
+	STALE_READS,
+	BY_FACTORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	ACCUMULATE,
@@ -418,6 +459,8 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
+	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
@@ -437,6 +480,7 @@ static const struct {
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
+	[STALE_READS] = {"reads: stale", "reads", NULL},
 	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
@@ -452,6 +496,7 @@ static const struct exclusion {
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
 	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
+	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
@@ -465,7 +510,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS)
+	else if (other == IN_TURNS || other == BY_FACTORS)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);

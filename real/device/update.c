@@ -140,6 +140,9 @@ void psd_drift_take_step(const struct psd_drift *drift)
 	switch (drift->step) {
 	case PSD_DRIFT_BEGINS: memcpy(drift->start, drift->weight, drift->elements * sizeof(*drift->start)); break;
 	case PSD_DRIFT_ENDS: subtract(drift->gradient, drift->start, drift->weight, 1.0f, drift->elements); break;
-	case PSD_DRIFT_JOINS: subtract(drift->weight, drift->start, drift->gradient, drift->ratio, drift->elements);
+	case PSD_DRIFT_JOINS:
+		subtract(drift->weight, drift->start, drift->gradient, drift->ratio, drift->elements);
+		break;
+	case PSD_DRIFT_RETURNS: memcpy(drift->weight, drift->start, drift->elements * sizeof(*drift->start)); break;
 	}
 }

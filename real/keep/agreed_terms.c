@@ -157,8 +157,8 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 		hash = psd_hash_number(hash, program->plan->block.elements);
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
-	if (program->plan->staleness) /* this many sums are in a checkpoint */
-		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->staleness);
+	if (program->plan->lag) /* this many sums are in a checkpoint */
+		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->lag);
 	if (program->plan->low_rank)
 		hash = psd_hash_number(psd_hash_bytes(hash, "low rank", strlen("low rank")), program->plan->low_rank);
 	if (program->plan->is_adaptive) /* moments depend on the mean over workers */

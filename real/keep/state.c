@@ -98,13 +98,20 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 	add_part(state, part);
 }
 
-/* Adds the item's buffers. No start of local steps is written: between exchanges it equals the parameters. */
+/* True for copies of parameters and momentum, which equal those at a checkpoint, or are not in use. A start of local
+ * steps is one only if a checkpoint waits for an exchange. */
+static bool is_copy(const struct psd_plan *plan, enum psd_buffer buffer)
+{
+	return buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_KEPT_HISTORY ||
+	       (buffer == PSD_BUFFER_START && !psd_plan_streams(plan));
+}
+
+/* Adds the item's buffers. */
 static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->host->plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
-			if (psd_buffers[b].life == PSD_LIFETIME_RUN && b != PSD_BUFFER_PARAMETER &&
-			    b != PSD_BUFFER_START)
+			if (psd_buffers[b].life == PSD_LIFETIME_RUN && !is_copy(state->host->plan, (enum psd_buffer)b))
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 
@@ -139,7 +146,7 @@ static void add_late(struct psd_state *state, uint32_t iteration)
 {
 	if (!psd_layout_is_worker(state->host->layout, state->host->self))
 		return;
-	for (uint32_t age = 1; age <= state->host->plan->staleness && age <= iteration; age++)
+	for (uint32_t age = 1; age <= state->host->plan->lag && age <= iteration; age++)
 		add_gradients(state, iteration - age, age);
 }
 

@@ -1,6 +1,6 @@
 /* Lanes: threads that execute operations in place of the event loop's, or at once if that is faster than handing them
  * over. */
-#define _POSIX_C_SOURCE 200809L
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include <assert.h>
 #include <math.h>
 #include <time.h>
@@ -57,9 +57,24 @@ static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct 
 	job->is_marked = !job->status && is_marked;
 }
 
+double psd_worker_speed_ratio(const struct psd_worker *worker)
+{
+	const unsigned node = psd_layout_node(worker->host.layout, worker->host.self);
+
+	return psd_scenario_compute_ratio(worker->host.options->made->costed->scenario, node);
+}
+
+/* Returns the factor by which work of a processor takes longer on the emulated device, of a slow node or group. */
+static double slowed_ratio(const struct psd_worker *worker)
+{
+	const double of_group = worker->host.options->slowed_ratio;
+
+	return (of_group > 0.0 ? of_group : 1.0) / psd_worker_speed_ratio(worker);
+}
+
 static bool is_slowed(const struct psd_worker *worker, enum psd_resource lane)
 {
-	return worker->host.options->slowed_ratio > 1.0 && lane == PSD_RESOURCE_DEVICE;
+	return lane == PSD_RESOURCE_DEVICE && slowed_ratio(worker) > 1.0;
 }
 
 /* Waits for as long as the emulated device would still work. A wait that ends late shortens later ones, unless this
@@ -69,7 +84,7 @@ static void slow_down(struct psd_worker *worker, struct psd_job *job)
 	const double from_sec = psd_worker_now(worker);
 	double waited_sec;
 
-	worker->owed_sec += (worker->host.options->slowed_ratio - 1.0) * job->busy_sec;
+	worker->owed_sec += (slowed_ratio(worker) - 1.0) * job->busy_sec;
 	if (worker->owed_sec > 0.0) {
 		const struct timespec wait = {(time_t)worker->owed_sec,
 					      (long)(1e9 * (worker->owed_sec - floor(worker->owed_sec)))};

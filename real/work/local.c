@@ -1,13 +1,8 @@
 /* Local steps: a worker updates its parameters with its own gradients. In an exchange the drift since the last one
- * takes the gradient's position and is averaged over all workers. */
+ * takes the gradient's position and is averaged over all workers. With an outer optimiser the mean updates the
+ * parameters of the last exchange as a gradient does. */
 #include "real/work/solver.h"
 #include "real/work/work.h"
-
-static bool begins_period(const struct psd_work *work, uint32_t iteration)
-{
-	return iteration == work->host->options->first_iteration ||
-	       psd_period_first(work->period, iteration) == iteration;
-}
 
 static enum psd_status drift(const struct psd_host *host, const struct psd_drift *whole, enum psd_drift_step step,
 			     struct psd_error *err)
@@ -30,14 +25,15 @@ static struct own find_own(const struct psd_host *host, struct psd_task task, un
 	const unsigned t = psd_plan_tensor(host->plan, &host->plan->items[item], n);
 	const struct psd_memory *memory = host->on_device;
 
-	return (struct own){.tensor = t,
-			    .drift = {
-				    .weight = memory->parameters[t],
-				    .start = psd_memory_buffer(memory, PSD_BUFFER_START, item, task.iteration) + offset,
-				    .gradient = psd_memory_gradients(memory, task.iteration)[t],
-				    .elements = host->graph->tensors[t].elements,
-				    .ratio = 1.0f / (float)host->layout->workers,
-			    }};
+	return (struct own){
+		.tensor = t,
+		.drift = {
+			.weight = memory->parameters[t],
+			.start = psd_memory_buffer(memory, PSD_BUFFER_START, item, task.iteration) + offset,
+			.gradient = psd_memory_gradients(memory, task.iteration)[t],
+			.elements = host->graph->tensors[t].elements,
+			.ratio = psd_solver_outer_update(host->plan->outer).rate / (float)host->layout->workers,
+		}};
 }
 
 /* Updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after an
@@ -47,8 +43,9 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 {
 	const struct psd_host *host = work->host;
 	const unsigned item = (unsigned)host->program->ops[task.op].item;
-	const bool begins = begins_period(work, task.iteration);
-	const bool ends = psd_period_exchanges(work->period, task.iteration);
+	const uint32_t fragment = host->plan->items[item].fragment;
+	const bool begins = psd_period_begins(work->period, fragment, task.iteration);
+	const bool ends = psd_period_exchanges_of(work->period, fragment, task.iteration);
 	const struct psd_update update =
 		psd_solver_own_update(host->options->train, host->layout->workers, host->global_batch, task.iteration);
 	const struct psd_moments moments = psd_memory_moments(host->on_device, item);
@@ -74,17 +71,37 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 	return PSD_OK;
 }
 
-/* Sets an item's (bucket's) parameters to the stored ones minus the mean drift of all workers. */
+/* Updates the stored parameters of a tensor by the sum of drifts and the outer momentum. */
+static enum psd_status join_by_momentum(const struct psd_host *host, const struct psd_drift *of, float *outer,
+					struct psd_error *err)
+{
+	struct psd_apply apply = {
+		.update = psd_solver_outer_update(host->plan->outer),
+		.weight = of->weight,
+		.gradient = of->gradient,
+		.moments = {.history = outer},
+		.elements = of->elements,
+	};
+
+	apply.update.rate = of->ratio;
+	PSD_TRY(drift(host, of, PSD_DRIFT_RETURNS, err));
+	return psd_run_apply(host->kind->kernels, host->device, &apply, err);
+}
+
+/* Sets an item's (bucket's) parameters to the stored ones minus the mean drift of all workers, or as the outer
+ * optimiser updates the stored ones by it. */
 static enum psd_status join(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
 	const unsigned item = (unsigned)host->program->ops[task.op].item;
+	float *outer = psd_memory_outer(host->on_device, item);
 	uint64_t offset = 0;
 
 	for (unsigned n = 0; n < host->plan->items[item].n_tensors; n++) {
 		const struct own own = find_own(host, task, n, offset);
 
-		PSD_TRY(drift(host, &own.drift, PSD_DRIFT_JOINS, err));
+		PSD_TRY(outer ? join_by_momentum(host, &own.drift, outer + offset, err)
+			      : drift(host, &own.drift, PSD_DRIFT_JOINS, err));
 		offset += own.drift.elements;
 	}
 	return PSD_OK;

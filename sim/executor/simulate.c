@@ -291,6 +291,36 @@ static void release(struct psd_simulation *sim)
 	free(sim->received_bytes);
 }
 
+/* ---- reads of stale parameters ---- */
+
+static double compute_ratio(const struct psd_simulation *sim, unsigned host)
+{
+	return psd_scenario_compute_ratio(sim->scenario, psd_layout_node(sim->layout, host));
+}
+
+/* Returns the simulated host that stands for a host: itself, or one that is as slow. */
+static unsigned stand_in(const struct psd_simulation *sim, unsigned host)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < sim->n_hosts; i++) {
+		const unsigned other = psd_sim_host(sim, i);
+
+		if (other == host)
+			return i;
+		if (compute_ratio(sim, other) == compute_ratio(sim, host) && psd_layout_is_worker(sim->layout, other))
+			found = i;
+	}
+	return found;
+}
+
+static void count_reads(const struct psd_simulation *sim, uint32_t first, struct psd_outcome *outcome)
+{
+	for (unsigned h = 0; h < psd_layout_hosts(sim->layout) && sim->program->plan->reads_stale; h++)
+		if (psd_layout_is_worker(sim->layout, h))
+			psd_reads_add(&sim->interpreter.reads, stand_in(sim, h), first, 1, outcome->reads);
+}
+
 /* False: out of memory. */
 static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length length, struct psd_outcome *outcome)
 {
@@ -303,6 +333,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
+	count_reads(sim, length.first_measured, outcome);
 	if (sim->alone.is_on) {
 		const struct psd_traffic traffic = psd_sim_alone_traffic(sim, length.n_iterations);
 

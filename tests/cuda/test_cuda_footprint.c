@@ -14,6 +14,7 @@ static const char *const systems[] = {"sync: ps",
 				      "sync: ps, compress: {by: one-bit}",
 				      "sync: ring, low_rank: {rank: 4}",
 				      "sync: ring, local_sgd: {steps: 4}",
+				      "sync: ring, local_sgd: {steps: 4, outer: {}}",
 				      "sync: ring, accumulate: 4",
 				      "sync: zero-1",
 				      "sync: zero-2, fuse: 1MiB"};

@@ -84,7 +84,7 @@ Test(run_groups, a_slow_group_works_for_as_much_longer, .timeout = 120)
 	struct training *training;
 
 	snprintf(job, sizeof(job), TRAIN "0.02}");
-	training = training_make_groups(GRAPH, slow.system, 2, 1, 12, SEED, job, slow.groups);
+	training = training_make_groups("cifar10-quick.yaml", slow.system, 2, 1, 16, SEED, job, slow.groups);
 	training->options.compute_sec = compute_sec;
 	training_free(training_finish(training, "a slow group"));
 	/* work is counted in processor time, which other programs change by half at most */

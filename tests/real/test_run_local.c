@@ -309,6 +309,30 @@ FOLDER_TEST(run_local, a_checkpoint_waits_for_the_exchange, scratch_folder_make(
 	cr_expect_not(scratch_folder_has(&folder, "iteration-3"));
 }
 
+/* Before iteration 5, within a period of 4 in which fragments have exchanged or not, and are under way or not. The
+ * checkpoint is of the run that is not cut, so that this does not end with it. */
+static void check_midway(const char *system)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 5};
+	struct training *uncut = go_on(system, &checkpoints, 0, 9), *after = go_on(system, &checkpoints, 5, 9);
+
+	for (unsigned w = 0; w < 3; w++)
+		cr_expect(training_is_same(after, w, uncut, w), "%s: worker %u differs", system, w);
+	cr_expect(training_is_same(after, 0, after, 1), "%s", system);
+	training_free(uncut);
+	training_free(after);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_local, fragments_resume_within_a_period)
+{
+	check_midway("sync: ring, local_sgd: {steps: 4, fragments: 3, outer: {}}");
+	check_midway("sync: ps, local_sgd: {steps: 4, fragments: 2}");
+	check_midway("sync: ps, servers: 1, wire: bf16, local_sgd: {steps: 3, fragments: 3, outer: {}}");
+	check_midway("sync: ps, compress: {by: int8}, local_sgd: {steps: 4, fragments: 2, outer: {}}");
+}
+
 static void expect_not_to_resume(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
 {
 	struct training *training = go(system, 3, LEARN, checkpoints, 7, 9);

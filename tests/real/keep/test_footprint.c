@@ -13,6 +13,8 @@ static const char *const systems[] = {
 	"sync: ring, low_rank: {rank: 4}",
 	"sync: ring, sparse: {sparsity: 90%}",
 	"sync: ring, local_sgd: {steps: 4}",
+	"sync: ring, local_sgd: {steps: 4, outer: {}}",
+	"sync: ps, local_sgd: {steps: 4, outer: {}}",
 	"sync: ps, staleness: 2",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",

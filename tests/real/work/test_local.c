@@ -24,7 +24,7 @@ static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
 			       "compute: {device: k20}\n"
 			       "cluster: {stack: none, nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
+			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d%s}}]\n"
 			       "train: {data: {kind: synthetic}, iterations: %d, optimiser: {%sweight_decay: 0.01}, "
 			       "learning_rate: {policy: fixed, base: 0.5}}\n";
 
@@ -36,6 +36,7 @@ struct group {
 	struct psd_worker workers[WORKERS];
 	uint32_t step, apply; /* operations */
 	double *weight[WORKERS], *history[WORKERS], *squares[WORKERS];
+	double *start, *outer; /* parameters of the last exchange, and the momentum of exchanges */
 };
 
 static double *zeros(uint64_t n)
@@ -86,18 +87,20 @@ static uint32_t find_op(const struct group *group, enum psd_op_kind kind)
 	return op;
 }
 
-static struct group *open_crew(const char *optimiser)
+static struct group *open_crew(const char *optimiser, const char *outer)
 {
 	struct group *group = calloc(1, sizeof(*group));
 
 	cr_assert(group);
-	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
+	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, outer, ITERATIONS, optimiser);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){
 		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
 	cr_assert_eq(group->made.plan.n_items, 1);
 	group->step = find_op(group, PSD_OP_STEP);
 	group->apply = find_op(group, PSD_OP_APPLY);
+	group->start = zeros(group->loaded.costed.graph.parameters);
+	group->outer = zeros(group->loaded.costed.graph.parameters);
 	for (unsigned w = 0; w < WORKERS; w++) {
 		const struct psd_graph *graph = &group->loaded.costed.graph;
 		uint64_t at = 0;
@@ -110,6 +113,7 @@ static struct group *open_crew(const char *optimiser)
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				group->weight[w][at++] = (double)group->workers[w].host.memory.parameters[t][e];
 	}
+	memcpy(group->start, group->weight[0], group->loaded.costed.graph.parameters * sizeof(*group->start));
 	return group;
 }
 
@@ -123,6 +127,8 @@ static void close_crew(struct group *group)
 		free(group->history[w]);
 		free(group->squares[w]);
 	}
+	free(group->start);
+	free(group->outer);
 	psd_case_release(&group->made);
 	loaded_close(&group->loaded);
 	free(group);
@@ -221,6 +227,19 @@ static void step_adaptively(const struct plain *of, const double *gradient, unsi
 	}
 }
 
+/* As in Sutskever et al. 2013 in the form of DiLoCo: v = m v + d, and the step is r v, or r (d + m v) with Nesterov. */
+static double join_plainly(const struct group *group, uint64_t e, double mean)
+{
+	const struct psd_outer *by = group->made.plan.outer;
+	const double drift = group->start[e] - mean;
+
+	if (!by)
+		return mean;
+	group->outer[e] = by->momentum * group->outer[e] + drift;
+	return group->start[e] -
+	       by->rate * (by->is_nesterov ? drift + by->momentum * group->outer[e] : group->outer[e]);
+}
+
 static void expect_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
 	const struct psd_graph *graph = &group->loaded.costed.graph;
@@ -246,8 +265,9 @@ static void expect_iteration(struct group *group, uint32_t iteration, bool is_ex
 
 		for (unsigned w = 0; w < WORKERS; w++)
 			sum += group->weight[w][e];
+		group->start[e] = join_plainly(group, e, sum / WORKERS);
 		for (unsigned w = 0; w < WORKERS; w++)
-			group->weight[w][e] = sum / WORKERS;
+			group->weight[w][e] = group->start[e];
 	}
 	free(gradient);
 }
@@ -271,9 +291,9 @@ static void compare(const struct group *group, unsigned w, uint32_t iteration)
 }
 
 /* Two whole periods, and one of a single iteration that the end of the run cuts. */
-static void check(const char *optimiser)
+static void check_outer(const char *optimiser, const char *outer)
 {
-	struct group *group = open_crew(optimiser);
+	struct group *group = open_crew(optimiser, outer);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
 		const bool is_exchange = i == 2 || i == 5 || i == 6;
@@ -292,8 +312,20 @@ static void check(const char *optimiser)
 	close_crew(group);
 }
 
+static void check(const char *optimiser)
+{
+	check_outer(optimiser, "");
+}
+
 TEST_ROW(local, workers_step_by_their_own_gradients_and_join, check("momentum: 0.9, "))
 TEST_ROW(local, norms_are_of_a_workers_own_gradient, check("kind: lars, trust: 0.05, momentum: 0.9, "))
 
 /* Which no exchange touches: each goes on with its own. */
 TEST_ROW(local, means_are_of_a_workers_own_gradient, check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, "))
+
+/* ---- outer optimiser ---- */
+
+TEST_ROW(local, outer_momentum_is_nesterovs, check_outer("momentum: 0.9, ", ", outer: {}"))
+TEST_ROW(local, outer_momentum_may_be_plain,
+	 check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0.75, nesterov: false}"))
+TEST_ROW(local, an_outer_rate_alone_keeps_nothing, check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0}"))
