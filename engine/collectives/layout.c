@@ -178,6 +178,11 @@ unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner ow
 	return owner == PSD_OWNER_SHARDS ? psd_layout_shard_host(layout, part) : part;
 }
 
+bool psd_layout_is_first_with_part(const struct psd_layout *layout, enum psd_owner owner, unsigned host)
+{
+	return owner != PSD_OWNER_MEMBERS || host < psd_layout_parts(layout, owner);
+}
+
 struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,
 				  unsigned host)
 {

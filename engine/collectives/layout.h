@@ -112,6 +112,8 @@ enum psd_owner {
 unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner);
 /* Returns the first host that has part `part` < psd_layout_parts(). Only for owners with parts. */
 unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part);
+/* True unless an earlier host has the same part, as on each node by PSD_OWNER_MEMBERS. Only for owners with parts. */
+bool psd_layout_is_first_with_part(const struct psd_layout *layout, enum psd_owner owner, unsigned host);
 /* Returns the range that a host has of n values. root: number of the root. */
 struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,
 				  unsigned host);

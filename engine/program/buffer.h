@@ -15,9 +15,11 @@ enum psd_buffer {
 	PSD_BUFFER_PARAMETER,
 	/* gradient of a worker; replaced by the sum over workers if devices update the parameters */
 	PSD_BUFFER_GRADIENT,
-	PSD_BUFFER_HISTORY,	 /* momentum, if devices update the parameters */
-	PSD_BUFFER_SQUARES,	 /* AdamW: mean of squared gradients, if devices update the parameters */
-	PSD_BUFFER_SUM,		 /* sum of gradients over workers, of the elements that this worker updates */
+	PSD_BUFFER_HISTORY, /* momentum, if devices update the parameters */
+	PSD_BUFFER_SQUARES, /* AdamW: mean of squared gradients, if devices update the parameters */
+	PSD_BUFFER_SUM,	    /* sum of gradients over workers, of the elements that this worker updates */
+	/* parameters that this worker updates, if it has whole ones only while layers use them */
+	PSD_BUFFER_OWN,
 	PSD_BUFFER_START,	 /* local SGD: the parameters as they were after the last exchange */
 	PSD_BUFFER_OUTER,	 /* local SGD: momentum of the outer optimiser, if devices update the parameters */
 	PSD_BUFFER_KEPT,	 /* stale reads: a worker's own gradient */

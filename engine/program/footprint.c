@@ -17,8 +17,8 @@ static bool is_kept(const struct psd_plan *plan, const struct psd_plan_item *ite
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
-	if (buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_GRADIENT || !psd_plan_keeps(plan, item, buffer) ||
-	    ((row->is_copy || row->is_encoded) && !plan->wire->is_lossy))
+	if (buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_OWN || buffer == PSD_BUFFER_GRADIENT ||
+	    !psd_plan_keeps(plan, item, buffer) || ((row->is_copy || row->is_encoded) && !plan->wire->is_lossy))
 		return false;
 	return !plan->costs->has_own_memory || row->is_on_device || row->is_encoded;
 }

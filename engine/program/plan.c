@@ -350,10 +350,6 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
-	if (plan->items[0].method->updates == PSD_OWNER_MEMBERS)
-		return psd_error_set(err, PSD_EINVAL, plan->system->at,
-				     "system '%s' has 'shard_over: node', '%s' of the optimiser needs 'cluster'",
-				     plan->system->name, plan->clips ? "clip" : "lars");
 	plan->sums_per_tensor = plan->clips ? 1 : 2;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =
@@ -479,7 +475,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
 		return plan->outer && plan->outer->momentum > 0.0 &&
 		       item->method->keeps[buffer == PSD_BUFFER_OUTER ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY];
-	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
+	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;

@@ -236,8 +236,8 @@ static const struct psd_key keys[] = {
 		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
 		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
 		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
-		 "before each use (psd-run replays it); mpi: all-reduce of MPI, predicted as a "
-		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
+		 "before each use; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, predicted as "
+		 "a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},

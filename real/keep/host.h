@@ -38,6 +38,12 @@ struct psd_parts_done {
 	_Atomic double longest_save_sec;
 };
 
+/* Parameters of all workers, see whole.h. */
+struct psd_whole {
+	float *values; /* NULL: they are not gathered */
+	uint64_t bytes;
+};
+
 struct psd_host {
 	struct psd_arena arena; /* owner of the memory of the host's arrays, which is freed as a whole */
 	const struct psd_worker_options *options;
@@ -59,6 +65,7 @@ struct psd_host {
 	struct psd_memory apart;
 	/* Memory in which the device computes: &memory or &apart. */
 	const struct psd_memory *on_device;
+	struct psd_whole whole;
 	/* Host memory through which tensors are copied from the device to the file of a checkpoint; NULL: not allocated
 	 * yet. */
 	void *staging;

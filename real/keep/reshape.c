@@ -80,6 +80,8 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_PART, 0, tensor, range, to, err);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_OWN, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_OWN, 0, tensor, range, to, err);
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_MASTER, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_MASTER, psd_old_checkpoint_root(old, tensor), tensor,
 					       range, to, err);
@@ -331,6 +333,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_VELOCITY: return read_velocity;
 	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_OWN:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
 	case PSD_BUFFER_START:

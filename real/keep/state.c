@@ -8,6 +8,7 @@
 
 #include "engine/base/grow.h"
 #include "engine/base/xxh64.h"
+#include "real/keep/whole.h"
 
 enum { STAGING_BYTES = 16 << 20, PIECE_BYTES = 256 << 10, SHAPE_TEXT_MAX = 80 };
 
@@ -47,11 +48,17 @@ static void add_plain(struct psd_state *state)
 	const struct psd_graph *graph = host->graph;
 	const bool has_states = psd_layout_is_worker(host->layout, host->self);
 
-	for (unsigned t = 0; t < graph->n_tensors; t++)
-		add_part(state, (struct psd_state_part){
-					.tensor = tensor_of(&graph->tensors[t]),
-					.here = host->memory.parameters[t],
-					.there = host->on_device == &host->memory ? NULL : host->apart.parameters[t]});
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		const struct psd_held held = psd_memory_held(&host->memory, t);
+
+		add_part(state, (struct psd_state_part){.tensor = tensor_of(&graph->tensors[t]),
+							.here = held.values,
+							.there = host->on_device == &host->memory
+									 ? NULL
+									 : psd_memory_held(&host->apart, t).values,
+							.held = held.piece,
+							.is_divided = held.is_own});
+	}
 	for (unsigned s = 0; s < graph->n_states && has_states; s++)
 		add_part(state,
 			 (struct psd_state_part){.tensor = tensor_of(&graph->states[s]), .state = &graph->states[s]});
@@ -198,6 +205,17 @@ static uint64_t bytes_of(const struct psd_state_part *part)
 	return psd_file_tensor_bytes(&part->tensor, &n_bytes) ? n_bytes : 0;
 }
 
+/* Bytes that this host has of a part. */
+static uint64_t held_bytes(const struct psd_state_part *part)
+{
+	return part->is_divided ? part->held.elements * sizeof(float) : bytes_of(part);
+}
+
+static uint64_t first_byte_of(const struct psd_state_part *part)
+{
+	return part->is_divided ? part->held.first * sizeof(float) : 0;
+}
+
 static enum psd_status copy(struct psd_host *host, enum psd_stream stream, void *to, const void *from, uint64_t n_bytes,
 			    struct psd_error *err)
 {
@@ -242,7 +260,7 @@ enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_
 				psd_state_take_fn *take, void *context, struct psd_error *err)
 {
 	struct psd_host *host = state->host;
-	const uint64_t n_bytes = bytes_of(part);
+	const uint64_t n_bytes = held_bytes(part);
 	enum psd_status status = PSD_OK;
 
 	if (part->state)
@@ -267,6 +285,9 @@ static enum psd_status write_values(void *context, const void *values, uint64_t 
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err)
 {
+	if (part->is_divided)
+		return write_values(writer, psd_whole_tensor(state->host, (unsigned)(part - state->parts)),
+				    bytes_of(part), err);
 	return psd_state_visit(state, part, write_values, writer, err);
 }
 
@@ -289,17 +310,17 @@ static enum psd_status read_state(struct psd_host *host, const struct psd_state_
 static enum psd_status read_part(struct psd_host *host, const struct psd_state_part *part, struct psd_tensor_file *file,
 				 const struct psd_file_tensor *tensor, struct psd_error *err)
 {
-	const uint64_t n_bytes = bytes_of(part);
+	const uint64_t n_bytes = held_bytes(part), begin = first_byte_of(part);
 	enum psd_status status = PSD_OK;
 
 	if (part->state)
 		return read_state(host, part, file, tensor, err);
 	if (part->here)
-		status = psd_tensor_file_read(file, tensor, 0, n_bytes, part->here, err);
+		status = psd_tensor_file_read(file, tensor, begin, n_bytes, part->here, err);
 	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
-		status = psd_tensor_file_read(file, tensor, first, n, host->staging, err);
+		status = psd_tensor_file_read(file, tensor, begin + first, n, host->staging, err);
 		if (!status)
 			status = copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first, host->staging, n, err);
 	}
@@ -351,8 +372,16 @@ enum psd_status psd_state_put(const struct psd_state *state, const struct psd_st
 			      const void *values, uint64_t n_bytes, struct psd_error *err)
 {
 	struct psd_host *host = state->host;
+	const uint64_t begin = first_byte_of(part), end = begin + held_bytes(part);
+	const uint64_t from = first_byte > begin ? first_byte : begin;
+	const uint64_t until = first_byte + n_bytes < end ? first_byte + n_bytes : end;
 	enum psd_status status = PSD_OK;
 
+	if (from >= until)
+		return PSD_OK;
+	values = (const char *)values + (from - first_byte);
+	n_bytes = until - from;
+	first_byte = from - begin;
 	if (part->here)
 		memcpy((char *)part->here + first_byte, values, n_bytes);
 	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
@@ -405,16 +434,18 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 	const bool may_skip = state->host->plan->wire->is_scaled;
 	enum psd_status status = PSD_OK;
 
-	*look = (struct psd_state_look){.is_odd = false};
+	*look = (struct psd_state_look){.is_whole = true};
 	for (unsigned p = 0; p < n_parts && !status; p++) {
 		const struct psd_state_part *part = &state->parts[p];
 		struct looking looking = {
 			.type = part->tensor.type,
 			.looks = !look->is_odd && part->tensor.type == PSD_TENSOR_F32 && !(part->is_late && may_skip),
-			.sums = p < state->host->graph->n_tensors,
+			.sums = p < state->host->graph->n_tensors && !part->is_divided,
+			.n_elements = part->is_divided ? part->held.first : 0,
 			.sum = psd_xxh64_begin(),
 		};
 
+		look->is_whole = look->is_whole && !part->is_divided;
 		if (looking.looks || looking.sums)
 			status = psd_state_visit(state, part, look_at_values, &looking, err);
 		if (looking.sums) {

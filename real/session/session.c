@@ -10,6 +10,7 @@
 
 #include "real/keep/save.h"
 #include "real/keep/soundness.h"
+#include "real/keep/whole.h"
 #include "real/session/worker_parts.h"
 #include "real/work/sums.h"
 
@@ -156,6 +157,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_work_close(&worker->work);
 	if (worker->host.has_device)
 		worker->host.kind->close(worker->host.device);
+	psd_whole_close(&worker->host);
 	psd_memory_release(&worker->host.memory);
 	psd_memory_release(&worker->host.apart);
 	psd_repeated_memory_close(&worker->repeated);

@@ -172,11 +172,22 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 	return PSD_ACCEPT_NOW;
 }
 
+/* The peer may be in the pause already. */
+static enum psd_acceptance expect_part(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_destination *destination, struct psd_error *err)
+{
+	if (!psd_worker_expects_part(worker, peer, head))
+		return refuse(worker, peer, head, "unexpected parameters", err);
+	return psd_worker_takes_part(worker, peer, head, destination) ? PSD_ACCEPT_NOW : PSD_ACCEPT_LATER;
+}
+
 static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				       struct psd_destination *destination, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->host.program->ops[head->op];
 
+	if (psd_worker_is_of_gathering(worker, head))
+		return expect_part(worker, peer, head, destination, err);
 	if (head->op < worker->host.program->n_ops && psd_op_is_send(op))
 		return expect_message(worker, peer, head, destination, err);
 	if (head->op < worker->host.program->n_ops && psd_op_is_collective(op))
@@ -240,6 +251,10 @@ static void arrived_message(struct psd_worker *worker, struct psd_peer *from, un
 static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			 const struct psd_wire_head *head)
 {
+	if (psd_worker_is_of_gathering(worker, head)) {
+		psd_worker_part_arrived(worker, peer);
+		return;
+	}
 	if (psd_worker_is_counted(worker, peer, head->iteration))
 		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->host.self);
 	if (psd_op_is_collective(&worker->host.program->ops[head->op]))
@@ -300,6 +315,11 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
+	if (worker->gathering.is_sending) { /* in a pause nothing else is sent */
+		worker->transfer.has_left = true;
+		psd_worker_part_left(worker);
+		return;
+	}
 	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was being sent */
 		worker->transfer.is_sending = false;
 		worker->transfer.has_left = true;

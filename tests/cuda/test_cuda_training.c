@@ -234,6 +234,8 @@ Test(cuda_training, parts_of_updates_end_as_on_the_processor)
 	check("schedule: wait-free, sync: zero-2");
 	check("schedule: wait-free, sync: zero-2, fuse: 64KiB, barrier: layer");
 	check_on_nodes("schedule: wait-free, sync: zero-2, priority: forward", 2, TOLERANCE_RATIO);
+	check("schedule: wait-free, sync: zero-3");
+	check_on_nodes("schedule: wait-free, sync: zero-3, shard_over: node, prefetch: 0", 2, TOLERANCE_RATIO);
 }
 
 Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
@@ -241,12 +243,14 @@ Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
 #define JOB "iterations: 10, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}"
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
 #undef JOB
 #define JOB                                                                                                            \
 	"iterations: 10, optimiser: {kind: lars, trust: 0.02, momentum: 0.9}, learning_rate: {policy: fixed, base: "   \
 	"0.05}"
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
 #undef JOB
 }
 

@@ -18,6 +18,8 @@ static const char *const systems[] = {
 	"sync: ps, staleness: 2",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",
+	"sync: zero-3, fuse: 1MiB",
+	"sync: fsdp, prefetch: 0",
 };
 static const struct footprint_model models[] = {{"mlp", 64},	  {"cifar10-quick", 64}, {"alexnet", 4},
 						{"googlenet", 4}, {"resnet18", 4},	 {"resnet50", 4},
