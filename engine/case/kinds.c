@@ -190,9 +190,8 @@ static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenar
 	PSD_TRY(psd_workload_costs(&kind->costs, split->graph, &workload, split->at, err));
 	kinds->nodes[kinds->n++] = (struct psd_kind_of_nodes){
 		.end_node = first + n_nodes,
-		.link_ratio = bandwidth_bps > 0.0 ? send_bps(scenario, system, bandwidth_bps) /
-							    send_bps(scenario, system, point->bandwidth_bps)
-						  : 1.0,
+		.link_ratio = send_bps(scenario, &kind->system, kind->bandwidth_bps) /
+			      send_bps(scenario, system, point->bandwidth_bps),
 	};
 	return PSD_OK;
 }

@@ -351,6 +351,19 @@ static const struct psd_key group_network_keys[] = {
 };
 static const struct psd_section group_network = {.tables = {group_network_keys}};
 
+/* Costs of one host alone; those of transfers between hosts of two groups belong to neither. */
+static const struct psd_key group_host_keys[] = {
+	{HOST("copy", RATE, copy_bps), FREE(is_copy_free), .help = "`cluster.host.copy` of the group's hosts"},
+	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free), .help = "`cluster.host.reduce` of the group's hosts"},
+	{HOST("update", RATE, update_bps), FREE(is_update_free), .help = "`cluster.host.update` of the group's hosts"},
+	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
+	 .help = "`cluster.host.convert` of the group's hosts"},
+	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
+	 .help = "`cluster.host.transport` of the group's nodes"},
+	{.name = NULL},
+};
+static const struct psd_section group_host = {.tables = {group_host_keys}};
+
 static const struct psd_key group_keys[] = {
 	{GROUP("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES, .is_required = true,
 	 .help = "number of nodes in the group. Nodes are numbered through all groups, in their order"},
@@ -376,6 +389,9 @@ static const struct psd_key group_keys[] = {
 		 "have otherwise. psd-run emulates up to 1, on the processor: workers wait after their work. With "
 		 "psd-run --hosts devices are as fast as they are"},
 	{.name = "network", .type = PSD_KEY_SECTION, .section = &group_network, .help = "links of the group's nodes"},
+	{GROUP("host", SECTION, host), .section = &group_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "costs of the communication software on the group's hosts. A key that is not given is that of "
+		 "`systems.host` or `cluster.host`, or follows from the group's device"},
 	{.name = NULL},
 };
 

@@ -257,3 +257,34 @@ Test(kinds, more_nodes_than_the_groups_have_are_refused)
 	cr_expect_str_eq(err.text, "test.yaml:3:32: 'groups' have 4 nodes, must have the 5 of the cluster");
 	loaded_close(&loaded);
 }
+
+/* A node's rate is the smaller one of its link and its software: 10 Gbit/s here, 4 of 10 with that software, and again
+ * all of 10 where the software is free. */
+Test(kinds, hosts_of_a_group_have_their_own_costs)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	unsigned n_updates = 0;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 10}\n" COMPUTE
+			     "cluster:\n  stack: none\n  host: {update: 10GBps, transport: 20Gbps}\n  groups:\n"
+			     "    - {nodes: 1}\n    - {nodes: 1, host: {update: 5GBps, transport: 4Gbps}}\n"
+			     "    - {nodes: 1, host: {update: free, transport: free}}\n"
+			     "  network: {bandwidth: 10Gbps, latency: 10us}\nsystems: [{name: A, sync: ring}]\n");
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_eq(psd_layout_link_ratio(&made.plan.layout, 0), 1.0);
+	cr_expect_float_eq(psd_layout_link_ratio(&made.plan.layout, 1), 0.4, ROUNDING_RATIO);
+	cr_expect_float_eq(psd_layout_link_ratio(&made.plan.layout, 2), 1.0, ROUNDING_RATIO);
+	for (uint32_t i = 0; i < made.program.n_ops; i++) {
+		if (made.program.ops[i].kind != PSD_OP_APPLY)
+			continue;
+		const double sec = psd_program_host_sec(&made.program, 0)[i];
+
+		cr_expect_float_eq(psd_program_host_sec(&made.program, 1)[i], 2.0 * sec, ROUNDING_RATIO * sec);
+		cr_expect_eq(psd_program_host_sec(&made.program, 2)[i], 0.0);
+		n_updates++;
+	}
+	cr_expect_gt(n_updates, 0);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
