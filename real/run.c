@@ -195,6 +195,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status && has_training)
 		status = psd_run_choose_device(run, err);
 	if (!status)
+		status = psd_run_check_groups(run, err);
+	if (!status)
 		status = check_libraries(run, err);
 	if (!status)
 		status = choose_traced(run, err);

@@ -82,6 +82,7 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 		status = psd_costed_model_load(&run.costed, scenario, err);
 	if (status)
 		return status;
+	run.costed.ignores_groups = true; /* this machine is measured at its own speed */
 	status = psd_run_check_loss(&run, err);
 	if (!status)
 		status = psd_run_choose_device(&run, err);

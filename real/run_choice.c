@@ -35,7 +35,7 @@ static const struct psd_system *counted_system(const struct psd_run *run)
 
 uint64_t psd_run_global_batch(const struct psd_run *run)
 {
-	return (uint64_t)run->point.workers * psd_scenario_samples(run->scenario, counted_system(run));
+	return psd_scenario_all_samples(run->scenario, counted_system(run), run->point.nodes, run->point.workers);
 }
 
 static struct psd_worker_start start_of(const struct psd_run *run)

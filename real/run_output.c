@@ -62,8 +62,7 @@ static struct baseline compute_baseline(const struct psd_run_report *report)
 		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->costed->costs.compute_sec);
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double images_per_sec =
-			psd_result_images_per_sec(&one, psd_scenario_samples(report->costed->scenario, row->system),
-						  row->result.parts.compute_sec);
+			psd_result_images_per_sec(&one, row->samples, row->result.parts.compute_sec);
 
 		if (!row->has_replay && !row->has_rebuilds && images_per_sec > quickest.images_per_sec)
 			quickest = (struct baseline){images_per_sec, row->system};

@@ -20,6 +20,7 @@ struct psd_run_row {
 	char executor[PSD_RUN_EXECUTOR_MAX];
 	/* If has_replay: settings of the replay, including the dilation that was used. */
 	struct psd_replay replay;
+	uint32_t samples; /* number of samples of worker 0 in an iteration */
 	struct psd_worker_result result;
 };
 

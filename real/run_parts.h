@@ -122,6 +122,19 @@ enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_erro
  * which needs a larger dilation. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 
+/* ---- run_groups.c ---- */
+
+/* Checks that this run can have the scenario's groups of nodes. PSD_EINVAL: it has another number of nodes, cannot
+ * emulate a speed or a link, or cannot measure speeds before it trains. */
+enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* For a system whose split is measured: trains for a few iterations with an even split, and sets the seconds of a
+ * sample on each group in run->costed. Their training has no other effect. Statuses of
+ * psd_case_make() and psd_launch(). */
+enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_system *system,
+				       struct psd_error *err) PSD_MUST_CHECK;
+/* Prints the batches of all nodes, and speeds that were measured, if the system does not split samples evenly. */
+void psd_run_say_split(const struct psd_run *run, const struct psd_case *made);
+
 /* ---- run_checkpoints.c ---- */
 
 /* Checks that the option --save is allowed in this run. PSD_EINVAL: the run is a replay without training, or has

@@ -311,10 +311,13 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	run->system = system;
 	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
 		PSD_TRY(psd_run_settle_end(run, err));
+	PSD_TRY(psd_run_measure_groups(run, system, err));
 	enum psd_status status = psd_case_make(&made, &run->costed, system, run->point, err);
 
 	if (status)
 		return status;
+	psd_run_say_split(run, &made);
+	row.samples = psd_case_batch(&made, 0) * made.plan.micro_batches;
 	psd_run_name_executor(row.executor, run->device, row.has_replay, run->cluster_kind);
 	row.has_rebuilds = psd_outcome_takes_factors(&made.program);
 	if (row.has_replay && run->scenario->replay.finds_dilation)

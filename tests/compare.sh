@@ -1,11 +1,11 @@
 #!/bin/sh
 # tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or
 # scenarios/replay/SCENARIO.yaml and leaves the comparison to psd-plot: its table here, compare.html, compare.csv and
-# compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The environment may set NODES (2 4),
-# BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the ITERATIONS
-# of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1),
-# each before ROUNDS runs of every point that trains. Numbers of runs go on from one calibration to the next; the spread
-# told is then also that between the calibrations.
+# compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The environment may set NODES (2 4, or
+# those that a scenario's groups have together), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario:
+# commas between them), ROUNDS (3) and the ITERATIONS of a run (6, of which two warm up), the ATTEMPTS at each
+# measurement of a calibration (3), and the CALIBRATIONS (1), each before ROUNDS runs of every point that trains.
+# Numbers of runs go on from one calibration to the next; the spread told is then also that between the calibrations.
 # A scenario that trains is calibrated first, at its own bandwidth. The prediction is of the calibrated copy, whatever
 # the bandwidth, and the points that the calibration used do not count. recorded/ gets the runs after the last
 # calibration in the form of traces/measured/. CALIBRATED=yes takes the calibration of the last time. Its layers are
@@ -58,6 +58,15 @@ systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ',';
 
 is_replay() { grep -q 'replay: true' "$1"; }
 
+# sizes_of FILE: prints the numbers of nodes: NODES, or the one that groups of nodes have together
+sizes_of() {
+	if grep -q '^  groups:' "$1"; then
+		sed -n 's/^sweep: {nodes: \[\([0-9]*\)\]}$/\1/p; /^sweep:$/,/^[a-z]/s/^  nodes: \[\([0-9]*\)\]$/\1/p' "$1"
+	else
+		echo "$clusters"
+	fi
+}
+
 # check_count NAME VALUE MOST: refuses a number that psd-run would refuse
 check_count() {
 	case $2 in
@@ -68,7 +77,9 @@ check_count() {
 
 # rate_of RATE FILE: prints the rate in Gbps, so that 1000Mbps is 1Gbps; psd-sim refuses other text
 rate_of() {
-	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" --set sweep.nodes=2 "$2" |
+	of_size=$(sizes_of "$2")
+	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" \
+		--set "sweep.nodes=${of_size%% *}" "$2" |
 		awk -F , '
 			# The title, in front, may have commas.
 			NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bandwidth_bps") behind = NF - i }
@@ -286,7 +297,7 @@ train() {
 		rm -f "$out/recorded/$1.csv"
 		cp "$out/$1-points.csv" "$out/calibrated.csv"
 		append "$out/calibrated.csv" "$out/points.csv"
-		for size in $clusters; do run_cluster "$1" "$out/$1.yaml" "$size"; done
+		for size in $(sizes_of "$2"); do run_cluster "$1" "$out/$1.yaml" "$size"; done
 	done
 }
 
@@ -296,7 +307,7 @@ remove_last_time
 for scenario in "$@"; do
 	file=$(scenario_file "$scenario") turn=1
 	if is_replay "$file"; then
-		for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
+		for size in $(sizes_of "$file"); do run_cluster "$scenario" "$file" "$size"; done
 	else
 		train "$scenario" "$file"
 	fi

@@ -110,6 +110,27 @@ const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *co
 	return psd_system_has_workload(system) ? &costed->own_costs[system->number] : &costed->costs;
 }
 
+double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const struct psd_system *system,
+				    const struct psd_point *point)
+{
+	double samples = 0.0, samples_per_sec = 0.0;
+	struct psd_kinds kinds;
+	struct psd_error err;
+
+	if (costed->scenario->n_groups == 0 ||
+	    psd_kinds_make(&kinds, costed->scenario, &costed->graph, system, point, NULL, &err))
+		return psd_costed_model_costs(costed, system)->compute_sec;
+	for (unsigned k = 0, first = 0; k < kinds.n; first = kinds.nodes[k++].end_node) {
+		const struct psd_plan_kind *kind = &kinds.plan[k];
+		const double batches = (double)(kinds.nodes[k].end_node - first) * kind->batch;
+
+		samples += batches;
+		samples_per_sec += batches * kind->speed_ratio / kind->costs.compute_sec;
+	}
+	psd_kinds_release(&kinds);
+	return samples / samples_per_sec;
+}
+
 /* Without a link rate there is nothing to weigh seconds by. */
 static enum psd_status check_rule(const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
@@ -274,7 +295,10 @@ static enum psd_status make_kinds(struct psd_case *made, struct psd_plan_input *
 	const struct psd_costed_model *costed = made->costed;
 	struct psd_kinds *kinds = &made->kinds;
 
-	PSD_TRY(psd_kinds_make(kinds, costed->scenario, &costed->graph, made->system, &made->point, err));
+	if (costed->ignores_groups)
+		return PSD_OK;
+	PSD_TRY(psd_kinds_make(kinds, costed->scenario, &costed->graph, made->system, &made->point,
+			       costed->is_measured ? costed->sample_sec : NULL, err));
 	if (kinds->n == 0)
 		return PSD_OK;
 	made->first_costs = kinds->plan[0].costs;

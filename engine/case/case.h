@@ -22,11 +22,21 @@ struct psd_costed_model {
 	struct psd_costs *own_costs;
 	/* psd_costed_model_compute_on() was called, with `has_own_memory` */
 	bool is_computing, has_own_memory;
+	/* Seconds in which a worker of each group of nodes computes one sample, as measured for systems whose split is
+	 * PSD_SPLIT_MEASURED; is_measured false: not measured, and predicted seconds take their place. */
+	double sample_sec[PSD_MAX_GROUPS];
+	bool is_measured;
+	bool ignores_groups; /* cases have no kinds of nodes, as for measurements of this machine alone */
 };
 
 /* Returns the layer times of the system, borrowed. The system must be one of the scenario's. Pure, any thread. */
 const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
+/* Returns the seconds in which the system's workers at the point would compute one batch each without any wait. With
+ * groups of nodes: in which they would compute the batches of all, divided so that all end together. Pure, any
+ * thread. */
+double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const struct psd_system *system,
+				    const struct psd_point *point);
 /* Loads the model, and the layer times for the scenario and for systems with a workload of their own. *costed is
  * filled on success and released by psd_costed_model_release(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,

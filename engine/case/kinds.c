@@ -190,9 +190,8 @@ static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenar
 	PSD_TRY(psd_workload_costs(&kind->costs, split->graph, &workload, split->at, err));
 	kinds->nodes[kinds->n++] = (struct psd_kind_of_nodes){
 		.end_node = first + n_nodes,
-		.link_ratio = bandwidth_bps > 0.0 ? send_bps(scenario, system, bandwidth_bps) /
-							    send_bps(scenario, system, point->bandwidth_bps)
-						  : 1.0,
+		.link_ratio = send_bps(scenario, &kind->system, kind->bandwidth_bps) /
+			      send_bps(scenario, system, point->bandwidth_bps),
 	};
 	return PSD_OK;
 }
@@ -211,8 +210,9 @@ static enum psd_status add_all(struct psd_kinds *kinds, const struct psd_scenari
 	return PSD_OK;
 }
 
-static void open_split(struct split *split, const struct psd_scenario *scenario, const struct psd_system *system,
-		       const struct psd_point *point)
+/* Fills the shares of all nodes. Returns the number of nodes that no group has. */
+static unsigned open_split(struct split *split, const struct psd_scenario *scenario, const struct psd_system *system,
+			   const struct psd_point *point)
 {
 	unsigned left = point->nodes;
 
@@ -229,11 +229,24 @@ static void open_split(struct split *split, const struct psd_scenario *scenario,
 				   share->workload.mfu_ratio > 0.0;
 		left -= share->nodes;
 	}
+	return left;
+}
+
+static void take_measured(struct split *split, const double *sample_sec)
+{
+	for (unsigned s = 0; s < split->n; s++) {
+		struct share *share = &split->shares[s];
+
+		share->is_linear = true;
+		share->known[0].batch = 1;
+		share->known[0].sec = sample_sec[s];
+		share->n_known = 1;
+	}
 }
 
 enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenario *scenario,
 			       const struct psd_graph *graph, const struct psd_system *system,
-			       const struct psd_point *point, struct psd_error *err)
+			       const struct psd_point *point, const double *sample_sec, struct psd_error *err)
 {
 	const struct psd_node *groups = psd_node_child(psd_node_child(scenario->root, "cluster"), "groups");
 	struct split split = {.graph = graph, .at = groups ? groups->at : PSD_NOWHERE, .err = err};
@@ -243,7 +256,12 @@ enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenari
 	*kinds = made;
 	if (scenario->n_groups == 0)
 		return PSD_OK;
-	open_split(&split, scenario, system, point);
+	if (open_split(&split, scenario, system, point) > 0)
+		return psd_error_set(err, PSD_EINVAL, split.at,
+				     "'groups' have %u nodes, must have the %u of the cluster", scenario->nodes,
+				     point->nodes);
+	if (system->split == PSD_SPLIT_MEASURED && sample_sec)
+		take_measured(&split, sample_sec);
 	divide(&split, system);
 	PSD_TRY(split.status);
 	made.nodes = calloc(2 * split.n, sizeof(*made.nodes));

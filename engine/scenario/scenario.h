@@ -223,6 +223,8 @@ struct psd_node_group {
 	struct psd_workload own;
 	double speed_ratio;   /* factor by which devices of the group are faster than their layer times; > 0 */
 	double bandwidth_bps; /* bandwidth of a node's link, each direction; 0: the cluster's */
+	/* costs of the software on the group's hosts; keys that the group does not give are the system's */
+	struct psd_host_costs host;
 };
 
 /* Division of the samples of an iteration among groups of nodes. EVEN: each worker has the batch of its group, or the
@@ -514,8 +516,8 @@ struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scena
 						const struct psd_node_group *group);
 /* Returns the number of the group to which a node belongs; n_groups: to none. Pure. */
 unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
-/* Returns a system whose host has the costs that follow from a group's device, where the scenario gives none. It
- * borrows from both. Pure, any thread. */
+/* Returns a system whose host has a group's costs: those that the group gives, or else those of the system and the
+ * cluster, or else those that follow from the group's device. It borrows from both. Pure, any thread. */
 struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
 					    const struct psd_node_group *group);
 /* Returns the number of batches that a worker of the system computes before one exchange; 1 without accumulation. Pure,

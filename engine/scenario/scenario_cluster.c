@@ -351,6 +351,19 @@ static const struct psd_key group_network_keys[] = {
 };
 static const struct psd_section group_network = {.tables = {group_network_keys}};
 
+/* Costs of one host alone; those of transfers between hosts of two groups belong to neither. */
+static const struct psd_key group_host_keys[] = {
+	{HOST("copy", RATE, copy_bps), FREE(is_copy_free), .help = "`cluster.host.copy` of the group's hosts"},
+	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free), .help = "`cluster.host.reduce` of the group's hosts"},
+	{HOST("update", RATE, update_bps), FREE(is_update_free), .help = "`cluster.host.update` of the group's hosts"},
+	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
+	 .help = "`cluster.host.convert` of the group's hosts"},
+	{HOST("transport", RATE, transport_bps), FREE(is_transport_free),
+	 .help = "`cluster.host.transport` of the group's nodes"},
+	{.name = NULL},
+};
+static const struct psd_section group_host = {.tables = {group_host_keys}};
+
 static const struct psd_key group_keys[] = {
 	{GROUP("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES, .is_required = true,
 	 .help = "number of nodes in the group. Nodes are numbered through all groups, in their order"},
@@ -373,8 +386,12 @@ static const struct psd_key group_keys[] = {
 		 "`compute.mfu`"},
 	{GROUP("speed", RATIO, speed_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
 	 .help = "factor on the speed of the group's devices: 0.25 or 25% is a quarter of the speed that layer times "
-		 "have otherwise"},
+		 "have otherwise. psd-run emulates up to 1, on the processor: workers wait after their work. With "
+		 "psd-run --hosts devices are as fast as they are"},
 	{.name = "network", .type = PSD_KEY_SECTION, .section = &group_network, .help = "links of the group's nodes"},
+	{GROUP("host", SECTION, host), .section = &group_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "costs of the communication software on the group's hosts. A key that is not given is that of "
+		 "`systems.host` or `cluster.host`, or follows from the group's device"},
 	{.name = NULL},
 };
 
@@ -390,7 +407,7 @@ static const struct psd_key cluster_keys[] = {
 	 .help = "number of workers on each node; they share the node's link"},
 	{CLUSTER("groups", SECTION, groups), .section = &group_section, .most_entries = PSD_MAX_GROUPS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_groups), .entry_bytes = sizeof(struct psd_node_group),
-	 .uses = PSD_BY_SIM, .is_refused = true,
+	 .uses = PSD_BY_ALL,
 	 .help = "groups of nodes with other devices, batches or links than the rest of the cluster. Together they "
 		 "have `cluster.nodes` nodes; each node has `cluster.workers_per_node` workers. Default: all nodes are "
 		 "alike"},

@@ -262,8 +262,7 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
-	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even", .uses = PSD_BY_SIM,
-	 .is_refused = true,
+	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even",
 	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
 		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
@@ -670,6 +669,24 @@ unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
 	return group;
 }
 
+/* A rate that the group gives, or says to be free, replaces another one. */
+static void take_rate(double *rate_bps, bool *is_free, double own_bps, bool is_own_free)
+{
+	if (own_bps == 0.0 && !is_own_free)
+		return;
+	*rate_bps = is_own_free ? 0.0 : own_bps;
+	*is_free = is_own_free;
+}
+
+static void take_group_host(struct psd_host_costs *host, const struct psd_host_costs *own)
+{
+	take_rate(&host->copy_bps, &host->is_copy_free, own->copy_bps, own->is_copy_free);
+	take_rate(&host->reduce_bps, &host->is_reduce_free, own->reduce_bps, own->is_reduce_free);
+	take_rate(&host->update_bps, &host->is_update_free, own->update_bps, own->is_update_free);
+	take_rate(&host->convert_bps, &host->is_convert_free, own->convert_bps, own->is_convert_free);
+	take_rate(&host->transport_bps, &host->is_transport_free, own->transport_bps, own->is_transport_free);
+}
+
 struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
 					    const struct psd_node_group *group)
 {
@@ -681,6 +698,7 @@ struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario,
 		entry = entry->next;
 	override(&of_group.own, &group->own);
 	psd_scenario_settle_device(scenario, &of_group, entry);
+	take_group_host(&of_group.host, &group->host);
 	return of_group;
 }
 

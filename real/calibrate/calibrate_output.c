@@ -325,6 +325,12 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 
 	scenario->device_name = NULL;
 	scenario->samples_per_sec = 0.0;
+	for (unsigned g = 0; g < scenario->n_groups; g++) { /* this machine emulates all of them */
+		struct psd_node_group *group = &scenario->groups[g];
+
+		group->own = (struct psd_workload){.batch_per_worker = group->own.batch_per_worker};
+		group->host = (struct psd_host_costs){.n_collective_classes = 0};
+	}
 	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;

@@ -177,10 +177,12 @@ static enum psd_status join_all(struct psd_emulation *emulation, const struct ps
 	enum psd_status status = psd_link_add_bridge(switch_of(emulation)->netlink_fd, BRIDGE, err);
 
 	for (unsigned node = 0; status == PSD_OK && node < emulation->n_nodes; node++) {
+		const double ratio = options->node_ratios ? options->node_ratios[node] : 1.0;
+		const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
+
 		status = join_node(emulation, node, err);
 		if (status == PSD_OK && options->has_rate)
-			status = set_rates(emulation, node, options->rate_bps,
-					   options->has_receive_rate ? options->receive_bps : options->rate_bps, err);
+			status = set_rates(emulation, node, ratio * options->rate_bps, ratio * receive_bps, err);
 	}
 	return status;
 }

@@ -27,7 +27,9 @@ struct psd_emulation_options {
 	/* Links have the rate receive_bps to the node, and rate_bps from it; false: rate_bps in both directions. */
 	bool has_receive_rate;
 	double receive_bps; /* rate of each node's link from the switch to the node, bits per second */
-	bool has_dilation;  /* dilation_ratio is set; false: it is 1 */
+	/* Factor on both rates of each node's link, n_nodes entries; NULL: all links are alike. */
+	const double *node_ratios;
+	bool has_dilation; /* dilation_ratio is set; false: it is 1 */
 	/* Factor by which a replay runs slower than the cluster that it emulates, >= 1. rate_bps and receive_bps are
 	 * already divided by it. The queue of a link has the same number of bytes as on the cluster, so it takes longer
 	 * to empty. From a factor of 8 on, this is also true of the bursts that a link lets pass. */

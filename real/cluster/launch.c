@@ -94,6 +94,26 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
+/* Returns the rate of a node's link, divided by that of the cluster's links. A replay's links include the stack's
+ * limits. */
+static double link_ratio(const struct psd_case *made, const struct psd_replay *replay, unsigned node)
+{
+	const unsigned kind = psd_layout_kind(&made->plan.layout, node);
+
+	if (kind == made->kinds.n)
+		return 1.0;
+	return replay ? made->kinds.nodes[kind].link_ratio
+		      : made->kinds.plan[kind].bandwidth_bps / made->point.bandwidth_bps;
+}
+
+/* Returns the factor by which the device of a worker is slowed down. A replay waits for predicted times. */
+static double slowed_ratio(const struct psd_case *made, const struct psd_replay *replay, unsigned host)
+{
+	const unsigned kind = psd_layout_kind(&made->plan.layout, psd_layout_node(&made->plan.layout, host));
+
+	return kind == made->kinds.n || replay ? 0.0 : 1.0 / made->kinds.plan[kind].speed_ratio;
+}
+
 /* The rate that messages are paced to, as a share of the links' rates, since a shaped link lets a burst pass at once
  * after a pause; 0: not paced. Workers of one node do not see each other's messages, and together gain one burst. A
  * training's bandwidth counts headers, a replay's rates do not. */
@@ -118,7 +138,9 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	const struct psd_launch_options *options = launch->options;
 	const struct psd_case *made = options->worker.made;
 	const struct links links = links_of(made, options->worker.replay);
-	const double ratio = pace_ratio(options->cluster_kind, made, options->worker.replay);
+	const unsigned node = psd_layout_node(launch->layout, self);
+	const double of_cluster = link_ratio(made, options->worker.replay, node);
+	const double ratio = of_cluster * pace_ratio(options->cluster_kind, made, options->worker.replay);
 	struct psd_worker_options worker = options->worker;
 
 	worker.self = self;
@@ -129,8 +151,9 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
 	/* the workers of a node share its link equally, whether the others are busy or not */
-	worker.send_bps = links.send_bps / launch->layout->workers_per_node;
-	worker.receive_bps = links.receive_bps / launch->layout->workers_per_node;
+	worker.send_bps = of_cluster * links.send_bps / launch->layout->workers_per_node;
+	worker.receive_bps = of_cluster * links.receive_bps / launch->layout->workers_per_node;
+	worker.slowed_ratio = slowed_ratio(made, options->worker.replay, self);
 	worker.pace_send_bps = ratio * links.send_bps;
 	worker.pace_receive_bps = ratio * links.receive_bps;
 	worker.has_latency = options->cluster_kind != PSD_CLUSTER_LOOPBACK;
@@ -232,8 +255,10 @@ static enum psd_status open_cluster(const struct psd_case *made, const struct ps
 {
 	const struct links links = links_of(made, replay);
 	const double payload_ratio = replay ? psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU) : 1.0;
+	double *ratios = calloc(psd_layout_nodes(&made->plan.layout), sizeof(*ratios));
 	const struct psd_emulation_options options = {
 		.n_nodes = psd_layout_nodes(&made->plan.layout),
+		.node_ratios = ratios,
 		.has_rate = made->point.bandwidth_bps > 0.0,
 		.rate_bps = links.send_bps / payload_ratio,
 		.has_receive_rate = true,
@@ -243,7 +268,13 @@ static enum psd_status open_cluster(const struct psd_case *made, const struct ps
 		.dilation_ratio = replay ? replay->dilation_ratio : 1.0,
 	};
 
-	return psd_emulation_open(&options, emulation, err);
+	if (!ratios)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an emulated cluster");
+	for (unsigned node = 0; node < options.n_nodes; node++)
+		ratios[node] = link_ratio(made, replay, node);
+	const enum psd_status status = psd_emulation_open(&options, emulation, err);
+	free(ratios);
+	return status;
 }
 
 enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
@@ -489,6 +520,8 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (!launch->has_record[h])
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a result", h);
+	for (unsigned h = 0; h < launch->n_hosts && launch->options->compute_sec; h++)
+		launch->options->compute_sec[h] = launch->records[h].result.parts.compute_sec;
 	*result = launch->records[0].result;
 	for (unsigned h = 1; h < launch->n_hosts; h++) {
 		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);

@@ -198,8 +198,10 @@ static void start_reading(struct psd_feed *feed, uint64_t number)
 {
 	const struct psd_feed_options *options = &feed->options;
 	const uint64_t iteration = number / options->micro_batches - options->first_iteration;
-	const uint64_t first = psd_sampler_first(iteration, options->workers, options->worker,
-						 options->batch * options->micro_batches);
+	const uint64_t first = options->all_samples > 0
+				       ? iteration * options->all_samples + options->samples_before
+				       : psd_sampler_first(iteration, options->workers, options->worker,
+							   options->batch * options->micro_batches);
 
 	feed->reading = number;
 	feed->is_reading = feed->is_ahead = true;

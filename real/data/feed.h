@@ -12,6 +12,9 @@ struct psd_feed_options {
 	uint32_t batch;		  /* number of samples of this worker in a micro-batch */
 	uint32_t micro_batches;	  /* number of micro-batches in an iteration; 0: 1 */
 	unsigned workers, worker; /* total number of workers, and number of this worker, from 0 */
+	/* Workers with unequal batches: number of samples of all workers in an iteration, and of the workers with
+	 * smaller numbers. all_samples 0: all workers have equal batches. */
+	uint64_t all_samples, samples_before;
 	uint32_t first_iteration,
 		/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
 		n_iterations;

@@ -54,6 +54,16 @@ static enum psd_status add_data(struct psd_text *text, const struct psd_case *ma
 	return status;
 }
 
+/* Hosts compute the split of samples each for itself, by costs that they may read from their own files. */
+static void add_batches(struct psd_text *text, const struct psd_case *made)
+{
+	psd_text_add(text, "cluster.groups, batches: ");
+	for (unsigned k = 0; k < made->kinds.n; k++)
+		psd_text_add(text, "%s%" PRIu32 " up to node %u", k > 0 ? ", " : "", made->kinds.plan[k].batch,
+			     made->kinds.nodes[k].end_node);
+	psd_text_add(text, "\n");
+}
+
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err)
 {
@@ -78,6 +88,8 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 
 		psd_scenario_add_agreed(text, scenario, made->system, instead, sizeof(instead) / sizeof(instead[0]));
 	}
+	if (!status && made->kinds.n > 0 && made->system->split != PSD_SPLIT_MEASURED)
+		add_batches(text, made);
 	if (!status && (text->is_out_of_memory || graph.is_out_of_memory || profile.is_out_of_memory ||
 			data.is_out_of_memory || start.is_out_of_memory || iterations.is_out_of_memory))
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");

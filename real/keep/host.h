@@ -53,7 +53,10 @@ struct psd_host {
 	const struct psd_graph *graph;
 	const struct psd_device_kind *kind; /* functions of the host's kind of device */
 	unsigned self, n_hosts;
-	uint64_t global_batch;
+	uint64_t global_batch; /* number of samples of all workers in an iteration */
+	uint32_t batch;	       /* number of samples of a micro-batch of this worker; of a server: that of worker 0 */
+	/* number of samples of an iteration that belong to workers with smaller numbers */
+	uint64_t samples_before;
 
 	struct psd_device *device;
 	bool has_device;

@@ -85,6 +85,9 @@ struct psd_worker_options {
 	/* Messages between nodes are delayed so that their one-way latency is latency_sec; false: no delay. */
 	bool has_latency;
 	double latency_sec;
+	/* Factor by which the work of this host's device takes longer than it does on this machine's processor, to
+	 * emulate a slower device; the host waits for the rest. 0: it is not emulated. */
+	double slowed_ratio;
 	double connect_sec;
 	/* Receives lines about hosts that join; NULL: no lines; see psd_mesh_options. */
 	void (*remark)(void *context, const char *line);

@@ -180,6 +180,7 @@ static const struct psd_device_kind *kind_of(const struct psd_worker_options *op
 static struct psd_host host_of(const struct psd_worker_options *options)
 {
 	const struct psd_plan *plan = &options->made->plan;
+	const unsigned worker = psd_layout_is_worker(&plan->layout, options->self) ? options->self : 0;
 
 	return (struct psd_host){
 		.options = options,
@@ -190,8 +191,9 @@ static struct psd_host host_of(const struct psd_worker_options *options)
 		.kind = kind_of(options),
 		.self = options->self,
 		.n_hosts = psd_layout_hosts(&plan->layout),
-		.global_batch = (uint64_t)plan->layout.workers * plan->micro_batches *
-				options->made->costed->scenario->batch_per_worker,
+		.global_batch = psd_case_samples(options->made),
+		.batch = psd_case_batch(options->made, worker),
+		.samples_before = psd_case_batches_before(options->made, worker) * plan->micro_batches,
 	};
 }
 

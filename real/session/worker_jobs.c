@@ -1,6 +1,6 @@
 /* Lanes: threads that execute operations in place of the event loop's, or at once if that is faster than handing them
  * over. */
-#define _GNU_SOURCE 1 /* nanosleep */
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include <assert.h>
 #include <math.h>
 #include <time.h>
@@ -8,6 +8,8 @@
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 #include "real/work/sums.h"
+
+#define MOST_LATE_SEC 0.01 /* time that a wait may be too long and later ones make up for */
 
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op)
 {
@@ -62,18 +64,37 @@ double psd_worker_speed_ratio(const struct psd_worker *worker)
 	return psd_scenario_compute_ratio(worker->host.options->made->costed->scenario, node);
 }
 
-/* Pauses after the job of a slow node's processor, so that both together take as long as the job would there. */
-static void slow_down(struct psd_job *job)
+/* Returns the factor by which work of a processor takes longer on the emulated device, of a slow node or group. */
+static double slowed_ratio(const struct psd_worker *worker)
 {
-	const double ratio = psd_worker_speed_ratio(job->worker), pause_sec = job->busy_sec * (1.0 / ratio - 1.0);
-	struct timespec pause = {.tv_sec = (time_t)pause_sec};
+	const double of_group = worker->host.options->slowed_ratio;
 
-	if (pause_sec <= 0.0)
-		return;
-	pause.tv_nsec = (long)((pause_sec - (double)pause.tv_sec) * 1e9);
-	nanosleep(&pause, NULL);
-	job->busy_sec += pause_sec;
-	job->sec = psd_worker_now(job->worker) - job->start_sec;
+	return (of_group > 0.0 ? of_group : 1.0) / psd_worker_speed_ratio(worker);
+}
+
+static bool is_slowed(const struct psd_worker *worker, enum psd_resource lane)
+{
+	return lane == PSD_RESOURCE_DEVICE && slowed_ratio(worker) > 1.0;
+}
+
+/* Waits for as long as the emulated device would still work. A wait that ends late shortens later ones, unless this
+ * machine has stood still. */
+static void slow_down(struct psd_worker *worker, struct psd_job *job)
+{
+	const double from_sec = psd_worker_now(worker);
+	double waited_sec;
+
+	worker->owed_sec += (slowed_ratio(worker) - 1.0) * job->busy_sec;
+	if (worker->owed_sec > 0.0) {
+		const struct timespec wait = {(time_t)worker->owed_sec,
+					      (long)(1e9 * (worker->owed_sec - floor(worker->owed_sec)))};
+
+		(void)nanosleep(&wait, NULL); /* a signal shortens it, and the rest stays owed */
+	}
+	waited_sec = psd_worker_now(worker) - from_sec;
+	worker->owed_sec = fmax(worker->owed_sec - waited_sec, -MOST_LATE_SEC);
+	job->sec += waited_sec;
+	job->busy_sec += waited_sec;
 }
 
 /* The whole job, or with an asynchronous device the part that begins it. */
@@ -89,8 +110,8 @@ static void task_job(void *context)
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 	job->busy_sec = worker->host.options->train->threads > 1 ? job->sec : job->cpu_sec;
-	if (lane == PSD_RESOURCE_DEVICE)
-		slow_down(job);
+	if (is_slowed(worker, lane))
+		slow_down(worker, job);
 }
 
 /* Time of an asynchronous job: a device without work waits, so it began when the one before was over. Every job is
@@ -125,7 +146,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 {
 	const uint32_t o = (uint32_t)(op - worker->host.program->ops);
 
-	if (psd_worker_lane(worker, o) != op->resource || is_asynchronous(worker, op->resource) || is_unwatched(worker))
+	if (psd_worker_lane(worker, o) != op->resource || is_asynchronous(worker, op->resource) ||
+	    is_slowed(worker, op->resource) || is_unwatched(worker))
 		return false;
 	return psd_work_is_small(&worker->work, op, worker->last_sec[o]);
 }

@@ -221,6 +221,9 @@ struct psd_worker {
 	struct psd_duties duties;
 	struct psd_interpreter interpreter;
 	int wake_fd;
+	/* seconds that an emulated device still has to wait, see psd_worker_options.slowed_ratio; below 0: it waited
+	 * that much too long */
+	double owed_sec;
 	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_timers timers;
 	/* In a replay: memory into which all messages are received; their contents are not used. */

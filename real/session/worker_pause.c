@@ -45,7 +45,7 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 /* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. Every worker knows. */
 static uint64_t next_test_of_run(const struct psd_worker *worker, uint32_t iteration)
 {
-	const uint32_t batch = worker->host.options->made->costed->scenario->batch_per_worker;
+	const uint32_t batch = worker->host.batch;
 	uint64_t samples, times;
 
 	if (!worker->host.options->is_tested || !psd_work_feed(&worker->work) ||
@@ -169,7 +169,7 @@ static enum psd_status pass_forward(struct psd_worker *worker, struct psd_error 
 /* Runs all test samples that fill batches. */
 static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
 {
-	const uint32_t n = worker->host.options->made->costed->scenario->batch_per_worker;
+	const uint32_t n = worker->host.batch;
 	const uint64_t n_samples = psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TEST);
 	enum psd_status status = PSD_OK;
 

@@ -42,10 +42,12 @@ static enum psd_status open_feed(const struct psd_host *host, struct layers *lay
 	struct psd_feed_options options = {
 		.data = psd_data_options_of(host->graph, host->options->train),
 		.n_readers = count_readers(host),
-		.batch = host->options->made->costed->scenario->batch_per_worker,
+		.batch = host->batch,
 		.micro_batches = host->plan->micro_batches,
 		.workers = host->layout->workers,
 		.worker = host->self,
+		.all_samples = host->global_batch,
+		.samples_before = host->samples_before,
 		.first_iteration = host->options->first_iteration,
 		.n_iterations = host->options->n_iterations,
 		.first_sample = host->options->first_sample,
@@ -81,7 +83,7 @@ static enum psd_status open(struct psd_work *work, struct psd_error *err)
 {
 	struct psd_host *host = work->host;
 	const struct psd_network_options options = {
-		.batch = host->options->made->costed->scenario->batch_per_worker,
+		.batch = host->batch,
 		.seed = host->options->train->seed,
 		.loss_divisor = (double)host->global_batch,
 	};
@@ -168,11 +170,10 @@ static enum psd_status begin_batch(struct psd_work *work, struct psd_task task, 
 	const struct psd_host *host = work->host;
 	const struct psd_op *op = &host->program->ops[task.op];
 	struct layers *layers = work->states.layers;
-	const uint64_t number = batch_number(work, task),
-		       batches_before = (uint64_t)host->self * host->plan->micro_batches + op->micro_batch;
+	const uint64_t number = batch_number(work, task);
 	struct psd_batch batch = {
 		.iteration = task.iteration,
-		.first_sample = batches_before * host->options->made->costed->scenario->batch_per_worker,
+		.first_sample = host->samples_before + (uint64_t)op->micro_batch * host->batch,
 		.is_training = true,
 		.is_fetched = host->kind->fetch,
 	};

@@ -106,6 +106,8 @@ double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned no
 double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 				enum psd_ask_how how);
 unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes);
+/* Returns the number of samples that all workers of a system compute in an iteration on that number of nodes. */
+double psd_ask_step_samples(const struct psd_ask *ask, unsigned system, unsigned nodes);
 const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
 /* Sets value->limit to the resource that bounds the system, by a simulation. */
 void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,

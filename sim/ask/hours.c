@@ -29,8 +29,7 @@ static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes,
 {
 	const struct psd_training_job *job = &ask->scenario->job;
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
-	const double step_samples = psd_ask_workers(ask, nodes) *
-				    (double)psd_scenario_samples(ask->scenario, &ask->scenario->systems[system]);
+	const double step_samples = psd_ask_step_samples(ask, system, nodes);
 	struct cost cost = {system, nodes, bandwidth_bps, INFINITY, INFINITY};
 
 	if (outcome->iteration_sec <= 0.0)

@@ -28,6 +28,12 @@ unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes)
 	return nodes * ask->scenario->workers_per_node;
 }
 
+double psd_ask_step_samples(const struct psd_ask *ask, unsigned system, unsigned nodes)
+{
+	return (double)psd_scenario_all_samples(ask->scenario, &ask->scenario->systems[system], nodes,
+						psd_ask_workers(ask, nodes));
+}
+
 const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system)
 {
 	return ask->scenario->systems[system].name;
@@ -339,9 +345,8 @@ double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned no
 			       enum psd_ask_how how)
 {
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
-	const double samples = psd_scenario_samples(ask->scenario, &ask->scenario->systems[system]);
 
-	return outcome->iteration_sec > 0.0 ? psd_ask_workers(ask, nodes) * samples / outcome->iteration_sec : 0.0;
+	return outcome->iteration_sec > 0.0 ? psd_ask_step_samples(ask, system, nodes) / outcome->iteration_sec : 0.0;
 }
 
 double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
@@ -349,8 +354,9 @@ double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned n
 {
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, how);
 	const struct psd_system *of = &ask->scenario->systems[system];
+	const struct psd_point point = point_of(ask, nodes, bandwidth_bps);
 	const double compute_sec =
-		psd_system_micro_batches(of) * psd_costed_model_costs(ask->settings.costed, of)->compute_sec;
+		psd_system_micro_batches(of) * psd_costed_model_compute_sec(ask->settings.costed, of, &point);
 
 	return outcome->iteration_sec > 0.0 ? compute_sec / outcome->iteration_sec : 0.0;
 }

@@ -81,8 +81,7 @@ static double stake_of(const struct psd_ask *ask, const struct rivals *rivals, d
 {
 	const struct psd_training_job *job = &ask->scenario->job;
 	const unsigned workers = psd_ask_workers(ask, rivals->point.nodes);
-	const double step_samples =
-		workers * (double)psd_scenario_samples(ask->scenario, &ask->scenario->systems[rivals->best]);
+	const double step_samples = psd_ask_step_samples(ask, rivals->best, rivals->point.nodes);
 	double low_ratio, high_ratio;
 
 	*least = *most = 0.0;

@@ -251,7 +251,7 @@ static void write_groups(FILE *out, const struct psd_report *report)
 		while (s < report->n_systems && (unsigned)report->systems[s].split != split)
 			s++;
 		if (s == report->n_systems ||
-		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, &err))
+		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, NULL, &err))
 			continue;
 		psd_text_add(&sentence, "groups    split %s: ", psd_split_names[split]);
 		add_kinds(&sentence, &kinds, point.bandwidth_bps);

@@ -430,8 +430,7 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 
 	if (outcome && outcome->is_refused)
 		return 0.0;
-	return outcome ? psd_result_images_per_sec(&one, psd_scenario_samples(costed->scenario, baseline),
-						   outcome->iteration_sec)
+	return outcome ? (double)psd_scenario_all_samples(costed->scenario, baseline, 1, 1) / outcome->iteration_sec
 		       : psd_result_images_per_sec(&one, workload.batch_per_worker,
 						   psd_costed_model_costs(costed, job->system)->compute_sec);
 }
@@ -463,7 +462,7 @@ static struct psd_result make_result(const struct work_list *list, unsigned i)
 		.tokens = psd_graph_tokens(&job->costed->graph),
 		.model = job->costed->graph.name,
 		.has_band = true,
-		.compute_sec = psd_costed_model_costs(job->costed, job->system)->compute_sec,
+		.compute_sec = psd_costed_model_compute_sec(job->costed, job->system, &job->point),
 	};
 	struct psd_result result;
 

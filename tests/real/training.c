@@ -99,20 +99,30 @@ static void kill_victim(void *context, const struct psd_progress *progress)
 struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
 			       uint32_t batch, uint64_t seed, const char *train)
 {
+	return training_make_groups(graph, system, workers, workers_per_node, batch, seed, train, NULL);
+}
+
+struct training *training_make_groups(const char *graph, const char *system, unsigned workers,
+				      unsigned workers_per_node, uint32_t batch, uint64_t seed, const char *train,
+				      const char *groups)
+{
 	struct training *training = calloc(1, sizeof(*training));
 	const unsigned nodes = (workers + workers_per_node - 1) / workers_per_node;
 	char sweep[64] = ""; /* where the last node has fewer */
+	char added[256] = "";
 
 	cr_assert(training);
 	if (workers % workers_per_node)
 		snprintf(sweep, sizeof(sweep), "sweep: {workers: [%u]}\n", workers);
-	loaded_print(
-		&training->loaded,
-		"title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-		"cluster: {stack: none, nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-		"systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
-		graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, system,
-		(unsigned long long)seed, sweep, train);
+	if (groups)
+		snprintf(added, sizeof(added), "groups: %s, ", groups);
+	loaded_print(&training->loaded,
+		     "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+		     "cluster: {stack: none, nodes: %u, workers_per_node: %u, %snetwork: {bandwidth: 1Gbps, latency: "
+		     "50us}}\n"
+		     "systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
+		     graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, added, system,
+		     (unsigned long long)seed, sweep, train);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->victim = TRAINING_MOST_HOSTS;
 	training->options = (struct psd_launch_options){

@@ -23,6 +23,11 @@ struct training {
  * `train`. Any mistake fails the test. */
 struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
 			       uint32_t batch, uint64_t seed, const char *train);
+/* The same on groups of nodes: value of the key `cluster.groups`, which have as many nodes as the workers need; NULL:
+ * training_make(). */
+struct training *training_make_groups(const char *graph, const char *system, unsigned workers,
+				      unsigned workers_per_node, uint32_t batch, uint64_t seed, const char *train,
+				      const char *groups);
 /* Before a run: its workers compute on that kind of device. kind: NULL: the processor. has_own_memory: the program is
  * that of such a device; a processor takes no notice of its copies. Returns the run. */
 struct training *training_on(struct training *training, const struct psd_device_kind *kind, bool has_own_memory);

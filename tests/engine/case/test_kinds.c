@@ -222,3 +222,69 @@ Test(kinds, factors_need_equal_batches)
 			      "'cluster.groups'");
 	loaded_expect_refused(HALF_SPEED "systems: [{name: A, sync: sfb}]\n", "");
 }
+
+/* 2 x 10 + 2 x 10 samples at 1000 and at 250 samples/s a worker are 40 at 2500; the split changes nothing where times
+ * are in proportion to samples. */
+Test(kinds, workers_without_waits_add_their_speeds)
+{
+	static const char *const splits[] = {"", ", split: speed"};
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct loaded loaded;
+		struct psd_case made;
+
+		open_groups(&loaded, &made, 10, "groups: [{nodes: 2}, {nodes: 2, speed: 0.25}]", splits[s]);
+		cr_expect_float_eq(psd_costed_model_compute_sec(&loaded.costed, made.system, &made.point), 40 / 2500.0,
+				   ROUNDING_RATIO);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+Test(kinds, more_nodes_than_the_groups_have_are_refused)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	open_groups(&loaded, &made, 10, "groups: [{nodes: 2}, {nodes: 2}]", "");
+	psd_case_release(&made);
+	cr_expect_eq(
+		psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
+			      (struct psd_point){.nodes = 5, .workers = 5, .workers_per_node = 1, .bandwidth_bps = 1e9},
+			      &err),
+		PSD_EINVAL);
+	cr_expect_str_eq(err.text, "test.yaml:3:32: 'groups' have 4 nodes, must have the 5 of the cluster");
+	loaded_close(&loaded);
+}
+
+/* A node's rate is the smaller one of its link and its software: 10 Gbit/s here, 4 of 10 with that software, and again
+ * all of 10 where the software is free. */
+Test(kinds, hosts_of_a_group_have_their_own_costs)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	unsigned n_updates = 0;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 10}\n" COMPUTE
+			     "cluster:\n  stack: none\n  host: {update: 10GBps, transport: 20Gbps}\n  groups:\n"
+			     "    - {nodes: 1}\n    - {nodes: 1, host: {update: 5GBps, transport: 4Gbps}}\n"
+			     "    - {nodes: 1, host: {update: free, transport: free}}\n"
+			     "  network: {bandwidth: 10Gbps, latency: 10us}\nsystems: [{name: A, sync: ring}]\n");
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_eq(psd_layout_link_ratio(&made.plan.layout, 0), 1.0);
+	cr_expect_float_eq(psd_layout_link_ratio(&made.plan.layout, 1), 0.4, ROUNDING_RATIO);
+	cr_expect_float_eq(psd_layout_link_ratio(&made.plan.layout, 2), 1.0, ROUNDING_RATIO);
+	for (uint32_t i = 0; i < made.program.n_ops; i++) {
+		if (made.program.ops[i].kind != PSD_OP_APPLY)
+			continue;
+		const double sec = psd_program_host_sec(&made.program, 0)[i];
+
+		cr_expect_float_eq(psd_program_host_sec(&made.program, 1)[i], 2.0 * sec, ROUNDING_RATIO * sec);
+		cr_expect_eq(psd_program_host_sec(&made.program, 2)[i], 0.0);
+		n_updates++;
+	}
+	cr_expect_gt(n_updates, 0);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}

@@ -170,6 +170,27 @@ Test(emulation, a_link_keeps_what_it_could_carry_while_a_processor_has_other_wor
 	cr_assert_float_eq(burst_sec(5e9), 4e-3, 1e-5);
 }
 
+/* 1 Gbit/s are 125 MB/s. */
+Test(emulation, links_of_groups_have_their_own_rates)
+{
+	static const double ratios[] = {1.0, 0.25};
+	const struct psd_emulation_options options = {
+		.n_nodes = 2, .has_rate = true, .rate_bps = 1e9, .node_ratios = ratios};
+	struct psd_emulation *emulation;
+	struct psd_error err;
+
+	psd_emulation_close(open_or_skip(1));
+	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_OK, "%s", err.text);
+	for (unsigned node = 0; node < 2; node++) {
+		struct shaper *const shaper = share(sizeof(*shaper));
+
+		(void)start_in_node(emulation, node, tell_shaper, shaper);
+		expect_success();
+		cr_expect_float_eq((double)shaper->bytes_per_sec, 125e6 * ratios[node], 1.0);
+	}
+	psd_emulation_close(emulation);
+}
+
 /* ---- connections of a node ---- */
 
 Test(emulation, nodes_connect_to_each_other)

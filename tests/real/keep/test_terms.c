@@ -76,6 +76,7 @@ static const struct special {
 	{"cluster.local.latency", {"nodes: 2", "nodes: 2\n  local: {bandwidth: 10GBps}"}, {NULL, NULL}, NULL},
 	{"cluster.local.switches", FOUR_WORKERS("{bandwidth: 10GBps}"), {NULL, NULL}, "2"},
 	{"cluster.local.between", FOUR_WORKERS("{bandwidth: 10GBps, switches: 2}"), {NULL, NULL}, NULL},
+	{"systems.split", {"nodes: 2", "groups: [{nodes: 2}]"}, {NULL, NULL}, NULL},
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
 	{"sweep.fuse", {"sync: ps", "sync: ring, fuse: 1MiB"}, {NULL, NULL}, NULL},
@@ -276,18 +277,22 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
 static const char *const free_keys[] = {
-	"title",	   /* tables' contents */
-	"cluster.nodes",   /* the hosts file says it, and greetings compare that */
-	"sweep.nodes",	   /* likewise */
-	"sweep.workers",   /* likewise */
-	"cluster.stack",   /* counts by the keys of host that it fills in */
-	"systems.stack",   /* likewise */
-	"train.data.test", /* worker 0 alone tests */
-	"train.solver",	   /* counts by what it says */
-	"train.device",	   /* one host's; its effect on the program is compared */
-	"train.graphs",	   /* one host's; results have the same bits */
-	"train.threads",   /* one host's; sums are in the same order */
-	"train.readers",   /* one host's; samples are the same */
+	"title",			    /* tables' contents */
+	"cluster.nodes",		    /* the hosts file says it, and greetings compare that */
+	"sweep.nodes",			    /* likewise */
+	"sweep.workers",		    /* likewise */
+	"cluster.stack",		    /* counts by the keys of host that it fills in */
+	"systems.stack",		    /* likewise */
+	"cluster.groups.nodes",		    /* counts by the batches of all nodes, which a line of their own has */
+	"cluster.groups.batch_per_worker",  /* likewise */
+	"cluster.groups.speed",		    /* likewise */
+	"cluster.groups.network.bandwidth", /* emulated by one process for all */
+	"train.data.test",		    /* worker 0 alone tests */
+	"train.solver",			    /* counts by what it says */
+	"train.device",			    /* one host's; its effect on the program is compared */
+	"train.graphs",			    /* one host's; results have the same bits */
+	"train.threads",		    /* one host's; sums are in the same order */
+	"train.readers",		    /* one host's; samples are the same */
 };
 
 static bool check_freedom(const struct psd_schema_spot *spot)

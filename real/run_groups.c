@@ -1,0 +1,154 @@
+/* Groups of nodes of a run: refusals, and the measurement of their speeds before training. */
+#include <stdlib.h>
+
+#include "engine/base/text.h"
+#include "engine/document/document.h"
+#include "real/base/console.h"
+#include "real/cluster/launch.h"
+#include "real/run_parts.h"
+
+/* Iterations that measure speeds; their training is thrown away. The first ones warm up. */
+enum { MEASURED_ITERATIONS = 4 };
+
+/* ---- refusals ---- */
+
+static enum psd_status check_speed(const struct psd_run *run, const struct psd_node_group *group,
+				   const struct psd_node *entry, struct psd_error *err)
+{
+	const struct psd_node *speed = psd_node_child(entry, "speed");
+
+	if (run->hosts.n_hosts > 0 || group->speed_ratio == 1.0 || !run->device)
+		return PSD_OK;
+	if (group->speed_ratio > 1.0)
+		return psd_error_set(err, PSD_EINVAL, speed ? speed->at : PSD_NOWHERE,
+				     "'speed' is '%.40s', must be at most 1 in psd-run, which emulates slower devices",
+				     speed ? speed->text : "");
+	if (run->device->is_asynchronous)
+		return psd_error_set(err, PSD_EINVAL, speed ? speed->at : PSD_NOWHERE,
+				     "'speed' is '%.40s', must be 1 where workers compute on '%s': psd-run emulates "
+				     "slower devices on the processor alone",
+				     speed ? speed->text : "", run->device->name);
+	return PSD_OK;
+}
+
+static enum psd_status check_link(const struct psd_node_group *group, const struct psd_node *entry,
+				  struct psd_error *err)
+{
+	const struct psd_node *bandwidth = psd_node_child(psd_node_child(entry, "network"), "bandwidth");
+
+	if (!bandwidth || (group->bandwidth_bps >= PSD_RUN_MIN_BPS && group->bandwidth_bps <= PSD_RUN_MAX_BPS))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, bandwidth->at,
+			     "'bandwidth' is '%.40s', must be 100kbps to 400Gbps for psd-run", bandwidth->text);
+}
+
+enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = run->scenario;
+	const struct psd_node *groups = psd_node_child(psd_node_child(scenario->root, "cluster"), "groups");
+	const struct psd_node *entry = groups ? groups->first : NULL;
+
+	if (scenario->n_groups == 0)
+		return PSD_OK;
+	if (run->point.nodes != scenario->nodes || run->point.workers_per_node != scenario->workers_per_node)
+		return psd_error_set(err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
+				     "'groups' have %u nodes of %u workers, the run has %u nodes of %u",
+				     scenario->nodes, scenario->workers_per_node, run->point.nodes,
+				     run->point.workers_per_node);
+	for (unsigned g = 0; g < scenario->n_groups && !scenario->has_replay; g++, entry = entry ? entry->next : NULL) {
+		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
+		PSD_TRY(check_link(&scenario->groups[g], entry, err));
+	}
+	for (unsigned s = 0; s < scenario->n_systems && run->hosts.n_hosts > 0; s++)
+		if (psd_run_is_chosen(run, &scenario->systems[s]) && scenario->systems[s].split == PSD_SPLIT_MEASURED)
+			return psd_error_set(err, PSD_EINVAL, scenario->systems[s].at,
+					     "'split' of system '%s' is 'measured', must be 'even' or 'speed' with "
+					     "'--hosts' or mpirun",
+					     scenario->systems[s].name);
+	return PSD_OK;
+}
+
+/* ---- measurement ---- */
+
+/* Sets the seconds of a sample on each group: the mean over its workers. */
+static void take_speeds(struct psd_run *run, const struct psd_case *even, const double compute_sec[])
+{
+	const struct psd_layout *layout = &even->plan.layout;
+
+	for (unsigned g = 0; g < run->scenario->n_groups; g++) {
+		double sec = 0.0, samples = 0.0;
+
+		for (unsigned w = 0; w < layout->workers; w++) {
+			if (psd_scenario_group(run->scenario, psd_layout_node(layout, w)) != g)
+				continue;
+			sec += compute_sec[w];
+			samples += (double)psd_case_batch(even, w) * even->plan.micro_batches;
+		}
+		run->costed.sample_sec[g] = sec / samples;
+	}
+	run->costed.is_measured = true;
+}
+
+void psd_run_say_split(const struct psd_run *run, const struct psd_case *made)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	if (run->options->is_quiet || made->system->split == PSD_SPLIT_EVEN || run->self != 0)
+		return;
+	psd_text_add(&text, "psd-run: %s: ", made->system->name);
+	for (unsigned g = 0; g < run->scenario->n_groups && run->costed.is_measured; g++)
+		psd_text_add(&text, "%s%.4g%s", g > 0 ? ", " : "measured ", 1.0 / run->costed.sample_sec[g],
+			     g + 1 < run->scenario->n_groups ? "" : " samples/s on a worker of each group; ");
+	psd_text_add(&text, "batch");
+	for (unsigned k = 0, first = 0; k < made->kinds.n; first = made->kinds.nodes[k++].end_node) {
+		const unsigned last = made->kinds.nodes[k].end_node - 1;
+
+		psd_text_add(&text, first == last ? "%s %u on node %u" : "%s %u on nodes %u to %u", k > 0 ? "," : "",
+			     made->kinds.plan[k].batch, first, last);
+	}
+	if (text.bytes)
+		psd_console_say("%s", text.bytes);
+	psd_text_release(&text);
+}
+
+static enum psd_status launch_even(struct psd_run *run, const struct psd_case *even, double compute_sec[],
+				   struct psd_error *err)
+{
+	const struct psd_launch_options launch = {
+		.worker.made = even,
+		.worker.train = &run->train,
+		.worker.device = run->device,
+		.worker.n_iterations = psd_worker_warmed_up(MEASURED_ITERATIONS),
+		.worker.listener = -1,
+		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.stall_sec = run->options->stall_sec,
+		.cluster_kind = run->cluster_kind,
+		.compute_sec = compute_sec,
+		.stop_signal = &psd_console_stop_signal,
+	};
+	struct psd_worker_result result;
+
+	return psd_launch(&launch, &result, err);
+}
+
+enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
+{
+	struct psd_system even = *system;
+	struct psd_case made;
+	double *compute_sec;
+	enum psd_status status;
+
+	run->costed.is_measured = false;
+	if (system->split != PSD_SPLIT_MEASURED || run->scenario->has_replay)
+		return PSD_OK;
+	even.split = PSD_SPLIT_EVEN;
+	PSD_TRY(psd_case_make(&made, &run->costed, &even, run->point, err));
+	compute_sec = calloc(psd_layout_hosts(&made.plan.layout), sizeof(*compute_sec));
+	status = compute_sec ? launch_even(run, &made, compute_sec, err)
+			     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	if (!status)
+		take_speeds(run, &made, compute_sec);
+	free(compute_sec);
+	psd_case_release(&made);
+	return status;
+}
