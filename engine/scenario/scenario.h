@@ -59,7 +59,7 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-/* With staleness: gradients that an iteration sees. LATE: of all workers, those of a fixed number of iterations ago.
+/* Gradients that an iteration sees with staleness. LATE: all workers' gradients of a fixed number of iterations ago.
  * STALE: the worker's own at once, those of others as they arrive. */
 enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */

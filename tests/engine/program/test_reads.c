@@ -59,8 +59,8 @@ static uint32_t find(const struct psd_program *program, enum psd_op_kind kind, u
 	return found;
 }
 
-/* What an item's layers read waits for the sum of the iteration before the last `staleness`, its own gradient is kept
- * before it travels, and nothing of this iteration's sum is waited for. */
+/* A read waits for the sum of the iteration before the last `staleness`, and for none of this iteration. A worker's own
+ * gradient is kept before it travels. */
 static void check_program(const struct psd_case *made)
 {
 	const struct psd_program *program = &made->program;

@@ -266,18 +266,20 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
 static const char *const free_keys[] = {
-	"title",	   /* tables' contents */
-	"cluster.nodes",   /* the hosts file says it, and greetings compare that */
-	"sweep.nodes",	   /* likewise */
-	"sweep.workers",   /* likewise */
-	"cluster.stack",   /* counts by the keys of host that it fills in */
-	"systems.stack",   /* likewise */
-	"train.data.test", /* worker 0 alone tests */
-	"train.solver",	   /* counts by what it says */
-	"train.device",	   /* one host's; its effect on the program is compared */
-	"train.graphs",	   /* one host's; results have the same bits */
-	"train.threads",   /* one host's; sums are in the same order */
-	"train.readers",   /* one host's; samples are the same */
+	"title",		/* tables' contents */
+	"cluster.nodes",	/* the hosts file says it, and greetings compare that */
+	"sweep.nodes",		/* likewise */
+	"sweep.workers",	/* likewise */
+	"cluster.stack",	/* counts by the keys of host that it fills in */
+	"systems.stack",	/* likewise */
+	"cluster.slow.node",	/* the speed of the host's own node */
+	"cluster.slow.compute", /* likewise */
+	"train.data.test",	/* worker 0 alone tests */
+	"train.solver",		/* counts by what it says */
+	"train.device",		/* one host's; its effect on the program is compared */
+	"train.graphs",		/* one host's; results have the same bits */
+	"train.threads",	/* one host's; sums are in the same order */
+	"train.readers",	/* one host's; samples are the same */
 };
 
 static bool check_freedom(const struct psd_schema_spot *spot)

@@ -775,8 +775,8 @@ FIXTURE_TEST(estimate_says_what_it_ignores)
 	expect_notes(&fixture->report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	fixture->report.costed = &(struct psd_costed_model){.scenario = &disturbed};
-	expect_notes(&fixture->report, "note: used only by psd-sim's simulation: 'cluster.slow'\n"
-				       "note: used only by psd-sim's simulation and replays: 'compute.jitter'\n");
+	expect_notes(&fixture->report, "note: used only by psd-sim's simulation and replays: 'compute.jitter'\n"
+				       "note: used only by psd-sim's simulation and psd-run: 'cluster.slow'\n");
 	psd_scenario_release(&disturbed);
 }
 
@@ -1100,7 +1100,7 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
 				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
 				   "rebuild apply collective barrier convert gather choose sum step pack repack unpack "
-				   "project fit expand measure clip accumulate\"},\"traceEvents\":[\n";
+				   "project fit expand measure clip accumulate keep read\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
