@@ -14,6 +14,7 @@ static const char *const systems[] = {
 	"sync: ring, sparse: {sparsity: 90%}",
 	"sync: ring, local_sgd: {steps: 4}",
 	"sync: ps, staleness: 2",
+	"sync: ring, staleness: 2, reads: stale",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",
 };
