@@ -141,7 +141,7 @@ static uint64_t parameters_bytes(const struct psd_plan *plan)
 struct psd_footprint psd_footprint_make(const struct psd_program *program, uint64_t batch)
 {
 	const struct psd_plan *plan = program->plan;
-	const uint64_t n_under_way = program->window - 1;
+	const uint64_t n_under_way = psd_program_under_way(program);
 	struct psd_footprint made = {
 		.parameters_bytes = parameters_bytes(plan),
 		.gradients_bytes = gradients_of(plan) * plan->value_bytes * (n_under_way + (plan->micro_batches > 1)),

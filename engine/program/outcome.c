@@ -3,6 +3,8 @@
 
 #include "engine/base/units.h"
 
+enum { ASYNC_ITERATIONS = 20 };
+
 bool psd_outcome_takes_factors(const struct psd_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
@@ -29,6 +31,9 @@ static uint32_t first_of(const struct psd_system *system)
 {
 	const uint32_t full = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;
 
+	/* with a bound that counts: until quick workers wait for slow ones */
+	if (system->is_async)
+		return system->async.bound <= PSD_MOST_STALENESS ? 2 * ((uint32_t)system->async.bound + 1) : 1;
 	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 
@@ -36,6 +41,7 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 {
 	const uint32_t measured = requested > 0				 ? requested
 				  : jitter_ratio > 0.0			 ? 20
+				  : system->is_async			 ? ASYNC_ITERATIONS
 				  : system->barrier == PSD_BARRIER_LAYER ? 2
 									 : 1;
 	const uint32_t first = whole(system, first_of(system));

@@ -196,6 +196,13 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     " iterations%s, so that its training differs from training without this\n",
 			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
 	}
+	if (system->is_async) {
+		add_note(text, system);
+		psd_text_add(
+			text,
+			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
+			"since, so that its training differs from training without this\n");
+	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);
 		psd_text_add(text,

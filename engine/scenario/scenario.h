@@ -262,6 +262,16 @@ struct psd_low_rank {
 
 enum { PSD_MOST_STALENESS = 16 };
 
+enum psd_async_rate { PSD_ASYNC_RATE_PLAIN, PSD_ASYNC_RATE_BY_STALENESS };
+
+/* Asynchronous training: servers update by each worker's gradient as it arrives. */
+struct psd_async {
+	/* Number of iterations by which a worker may be ahead of the slowest. */
+	uint64_t bound;
+	enum psd_async_rate rate;
+};
+enum { PSD_MOST_BOUND = 1000 };
+
 struct psd_stack_row; /* defined in engine/scenario/stack.h */
 
 struct psd_system {
@@ -289,6 +299,8 @@ struct psd_system {
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
 	enum psd_reads reads;
+	bool is_async;
+	struct psd_async async; /* parameters of asynchronous training, if is_async */
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */

@@ -146,7 +146,7 @@ static void expect_plan_error(const char *optimiser, const char *name)
 				   "learning_rate: {policy: fixed, base: 1}}\n",
 		     optimiser);
 	snprintf(text, sizeof(text),
-		 "system 'A' has 'reads: stale' and the optimiser '%s', must be 'sgd' without 'clip'", name);
+		 "system 'A' has 'reads: stale' and has the optimiser '%s', must be 'sgd' without 'clip'", name);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
