@@ -1372,6 +1372,54 @@ static void expect_ages(const char *sync, unsigned iterations)
 TEST_ROW(contract, stale_reads_of_quick_workers_are_as_old_as_the_bound_allows,
 	 (expect_ages("ps", 1000), expect_ages("ps, barrier: layer", 100), expect_ages("ring, fuse: 256KiB", 100)))
 
+/* One of four workers has half of the speed: without a bound in reach the rate is that of three and a half, as long as
+ * all are active; with one it is that of four slow workers. All executors agree where all are equally quick. */
+static double rate_of_four(const char *keys, const char *rest)
+{
+	struct psd_outcome outcome;
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, network: {bandwidth: 100Gbps, latency: 1us}, "
+				   "slow: [{node: 1, compute: 50%%}]}\nsystems: [{name: A, sync: ps%s}]\n%s",
+		     keys, rest);
+	loaded_case(&made, &loaded, 0, 0);
+	outcome = simulated(&made);
+	const double ratio = 4 * loaded.costed.costs.compute_sec / outcome.iteration_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return ratio;
+}
+
+Test(contract, an_asynchronous_cluster_has_the_sum_of_its_workers_rates)
+{
+	cr_expect_float_eq(rate_of_four(", asynchronous: {}", ""), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", asynchronous: {}", "fidelity: message\n"), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", servers: 2, asynchronous: {}", ""), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", asynchronous: {bound: 2}", ""), 2.0, 0.05);
+	cr_expect_float_eq(rate_of_four("", ""), 2.0, 0.05);
+}
+
+Test(contract, an_asynchronous_cluster_is_estimated)
+{
+	static const char *const keys[] = {"", ", barrier: layer", ", servers: 2", ", pair: 64kB, slice: 256kB"};
+
+	for (unsigned k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+		struct loaded loaded;
+
+		loaded_print(&loaded,
+			     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, " NETWORK "}\n"
+					   "systems: [{name: A, sync: ps, asynchronous: {}%s}]\n",
+			     keys[k]);
+		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
+		cr_expect_float_eq(outcomes.estimate.iteration_sec, outcomes.simulation.iteration_sec,
+				   0.02 * outcomes.simulation.iteration_sec, "%s: %g s, %g s", keys[k],
+				   outcomes.estimate.iteration_sec, outcomes.simulation.iteration_sec);
+		loaded_close(&loaded);
+	}
+}
+
 /* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes
  * shards have 2 (P-1)/P M leave each node and as much come in, a ring the same in 2 (P-1) steps of each tensor; the
  * stack ends each iteration with 3 ms. */
