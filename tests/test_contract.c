@@ -1432,6 +1432,85 @@ Test(contract, stale_reads_agree)
 	expect_agreement(VGG19 UPDATING_FOURS STALE_SYSTEMS "sweep: {nodes: [1, 2]}\n");
 }
 
+/* A node at a quarter of the speed never waits, and others are ahead of it by the bound: they lack all sums that they
+ * may. It lacks at most that of its last gradient, which has just left. All wait for it, whatever the bound. */
+static void expect_ages(const char *sync, unsigned iterations)
+{
+	struct psd_outcome outcome;
+	uint64_t n_reads = 0;
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, network: {bandwidth: 100Gbps, latency: 1us}, "
+				   "slow: [{node: 1, compute: 25%%}]}\niterations: %u\n"
+				   "systems: [{name: A, sync: %s, staleness: 3, reads: stale}]\n",
+		     iterations, sync);
+	loaded_case(&made, &loaded, 0, 0);
+	outcome = simulated(&made);
+	for (unsigned age = 0; age < PSD_READ_AGES; age++)
+		n_reads += outcome.reads[age];
+	cr_expect_eq(n_reads, UINT64_C(4) * iterations * made.plan.n_items, "%s", sync);
+	cr_expect_eq(outcome.reads[3], n_reads / 4 * 3, "%s", sync);
+	cr_expect_eq(outcome.reads[0] + outcome.reads[1], n_reads / 4, "%s", sync);
+	cr_expect_gt(outcome.reads[0], outcome.reads[1], "%s", sync);
+	cr_expect_float_eq(outcome.iteration_sec, 4 * loaded.costed.costs.compute_sec, 0.02 * outcome.iteration_sec,
+			   "%s", sync);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+TEST_ROW(contract, stale_reads_of_quick_workers_are_as_old_as_the_bound_allows,
+	 (expect_ages("ps", 1000), expect_ages("ps, barrier: layer", 100), expect_ages("ring, fuse: 256KiB", 100)))
+
+/* One of four workers has half of the speed: without a bound in reach the rate is that of three and a half, as long as
+ * all are active; with one it is that of four slow workers. All executors agree where all are equally quick. */
+static double rate_of_four(const char *keys, const char *rest)
+{
+	struct psd_outcome outcome;
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, network: {bandwidth: 100Gbps, latency: 1us}, "
+				   "slow: [{node: 1, compute: 50%%}]}\nsystems: [{name: A, sync: ps%s}]\n%s",
+		     keys, rest);
+	loaded_case(&made, &loaded, 0, 0);
+	outcome = simulated(&made);
+	const double ratio = 4 * loaded.costed.costs.compute_sec / outcome.iteration_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return ratio;
+}
+
+Test(contract, an_asynchronous_cluster_has_the_sum_of_its_workers_rates)
+{
+	cr_expect_float_eq(rate_of_four(", asynchronous: {}", ""), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", asynchronous: {}", "fidelity: message\n"), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", servers: 2, asynchronous: {}", ""), 3.5, 0.05);
+	cr_expect_float_eq(rate_of_four(", asynchronous: {bound: 2}", ""), 2.0, 0.05);
+	cr_expect_float_eq(rate_of_four("", ""), 2.0, 0.05);
+}
+
+Test(contract, an_asynchronous_cluster_is_estimated)
+{
+	static const char *const keys[] = {"", ", barrier: layer", ", servers: 2", ", pair: 64kB, slice: 256kB"};
+
+	for (unsigned k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+		struct loaded loaded;
+
+		loaded_print(&loaded,
+			     CIFAR10_QUICK "cluster: {stack: none, nodes: 4, " NETWORK "}\n"
+					   "systems: [{name: A, sync: ps, asynchronous: {}%s}]\n",
+			     keys[k]);
+		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
+		cr_expect_float_eq(outcomes.estimate.iteration_sec, outcomes.simulation.iteration_sec,
+				   0.02 * outcomes.simulation.iteration_sec, "%s: %g s, %g s", keys[k],
+				   outcomes.estimate.iteration_sec, outcomes.simulation.iteration_sec);
+		loaded_close(&loaded);
+	}
+}
+
 /* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes
  * shards have 2 (P-1)/P M leave each node and as much come in, a ring the same in 2 (P-1) steps of each tensor; the
  * stack ends each iteration with 3 ms. */

@@ -179,6 +179,11 @@ extern const struct psd_collective psd_broadcast; /* every worker sends the whol
 extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
 extern const struct psd_collective psd_from_root; /* the root sends the whole slice to every worker */
 
+/* Push of one worker, the root: it sends to each shard that shard's part of the slice. */
+extern const struct psd_collective psd_push_of_one;
+/* Pull of one worker, the root: every shard sends its part of the slice to it. */
+extern const struct psd_collective psd_pull_of_one;
+
 /* Transfers of leaders. A leader is the first worker of a node and sends for all workers of the node. */
 /* Every worker that is not a leader sends the whole slice to the leader of its node. */
 extern const struct psd_collective psd_to_leader;

@@ -80,6 +80,8 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 		return packed_by(plan->compress);
 	if (plan && plan->low_rank)
 		return narrowed_by(system);
+	if (plan && plan->async)
+		return (struct choice){.dense = &psd_method_async, .matrix = &psd_method_async};
 	if (system->placement == PSD_PLACEMENT_TENSORS)
 		return (struct choice){.dense = &psd_method_ps_by_tensors, .matrix = &psd_method_ps_by_tensors};
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
@@ -117,6 +119,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 			plan->candidates[plan->n_candidates++] = rows[m];
 	if (plan->compress)
 		plan->candidates[plan->n_candidates++] = &psd_method_packed[plan->compress->by];
+	if (plan->async)
+		plan->candidates[plan->n_candidates++] = &psd_method_async;
 	if (plan->low_rank)
 		plan->candidates[plan->n_candidates++] = &psd_method_low_rank[all_reduce_of(plan->system)];
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)

@@ -148,7 +148,7 @@ static bool is_optimiser_state(enum psd_buffer buffer)
 struct psd_footprint psd_footprint_make(const struct psd_program *program, uint64_t batch)
 {
 	const struct psd_plan *plan = program->plan;
-	const uint64_t n_under_way = program->window - 1;
+	const uint64_t n_under_way = psd_program_under_way(program);
 	struct psd_footprint made = {
 		.parameters_bytes = parameters_bytes(plan),
 		.gradients_bytes =

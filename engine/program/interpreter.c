@@ -68,6 +68,8 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 
 static void note_next(struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
+	if (in->own_next_sec)
+		in->own_next_sec[(size_t)h * in->iterations.end + task.iteration] = now_sec(in);
 	in->next_sec[task.iteration] = now_sec(in); /* time never goes back: the last one stays */
 	if (in->seam.span)
 		in->seam.span(in->seam.context, h, task, in->next_sec[task.iteration], in->next_sec[task.iteration]);
@@ -253,6 +255,11 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	}
 	if (psd_collective_order_init(&in->order, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
 		return err->status;
+	if (in->program->plan->async) {
+		in->own_next_sec = calloc((size_t)in->n_hosts * in->iterations.end, sizeof(*in->own_next_sec));
+		if (!in->own_next_sec)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
+	}
 	if (psd_reads_init(&in->reads, in->program, in->n_hosts, in->iterations, err))
 		return err->status;
 	return psd_account_init(&in->account, in->n_hosts, in->iterations.end, err);
@@ -275,6 +282,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 		psd_scheduler_release(&in->hosts[h].scheduler);
 	free(in->hosts);
 	free(in->next_sec);
+	free(in->own_next_sec);
 	free(in->n_next_done);
 	psd_collective_order_release(&in->order);
 	psd_account_release(&in->account);
@@ -440,9 +448,29 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 	return PSD_OK;
 }
 
+static double own_iteration_sec(const struct psd_interpreter *in, unsigned host, uint32_t first)
+{
+	const double *next_sec = in->own_next_sec + (size_t)host * in->iterations.end;
+
+	return (next_sec[in->iterations.end - 1] - (first > 0 ? next_sec[first - 1] : 0.0)) /
+	       (in->iterations.end - first);
+}
+
+static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	double rate = 0.0;
+
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		if (in->hosts[h].is_worker)
+			rate += 1.0 / own_iteration_sec(in, h, first);
+	return in->n_workers / rate;
+}
+
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)
 {
 	assert(first >= in->iterations.first && first < in->iterations.end);
+	if (in->own_next_sec)
+		return mean_iteration_sec(in, first);
 	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0; /* 0 where nothing was carried out */
 	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end + in->n_skipped - first);
 }
@@ -491,6 +519,16 @@ static double device_sec(const struct psd_parts *parts)
 	return parts->compute_sec + parts->other_work_sec;
 }
 
+/* Parts of another duration, in the same proportion. */
+static struct psd_parts scaled(struct psd_parts parts, double sec)
+{
+	const double ratio =
+		sec / (parts.compute_sec + parts.other_work_sec + parts.exposed_comm_sec + parts.other_waiting_sec);
+
+	return (struct psd_parts){parts.compute_sec * ratio, parts.other_work_sec * ratio,
+				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
+}
+
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_t first)
 {
 	struct psd_parts least_waiting = {0};
@@ -504,5 +542,5 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 		least_waiting = parts;
 		has_worker = true;
 	}
-	return least_waiting;
+	return in->own_next_sec ? scaled(least_waiting, psd_interpreter_iteration_sec(in, first)) : least_waiting;
 }

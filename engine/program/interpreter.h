@@ -67,6 +67,8 @@ struct psd_interpreter {
 	/* per iteration, from 0: time at which next_op ended on the last worker, seconds since the start of the
 	 * run */
 	double *next_sec;
+	/* Asynchronous training: the same time of each host; shape (n_hosts, iterations.end). NULL: not used. */
+	double *own_next_sec;
 	/* Per iteration: number of workers on which next_op has ended. */
 	uint32_t *n_next_done;
 	struct psd_account account;
@@ -141,7 +143,8 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
  * operation for which it still waits. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
- * one end of next_op to the next. */
+ * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, so that the
+ * cluster's rate is the sum of the workers' rates. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
 /* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */

@@ -46,6 +46,8 @@ struct psd_method {
 
 /* Parameter server that keeps whole tensors on its servers instead of parts of each. */
 extern const struct psd_method psd_method_ps_by_tensors;
+/* Parameter server that updates by the gradient of each worker as it arrives (psd_plan.async). */
+extern const struct psd_method psd_method_async;
 /* Methods that have a file of their own, in the order in which plans list them. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 

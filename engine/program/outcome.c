@@ -3,6 +3,8 @@
 
 #include "engine/base/units.h"
 
+enum { ASYNC_ITERATIONS = 20 };
+
 bool psd_outcome_takes_factors(const struct psd_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
@@ -31,6 +33,9 @@ static uint32_t first_of(const struct psd_system *system)
 
 	if (system->is_local && system->local_sgd.delay > 0)
 		return full + system->local_sgd.delay + 1;
+	/* with a bound that counts: until quick workers wait for slow ones */
+	if (system->is_async)
+		return system->async.bound <= PSD_MOST_STALENESS ? 2 * ((uint32_t)system->async.bound + 1) : 1;
 	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 
@@ -38,6 +43,7 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 {
 	const uint32_t measured = requested > 0				 ? requested
 				  : jitter_ratio > 0.0			 ? 20
+				  : system->is_async			 ? ASYNC_ITERATIONS
 				  : system->barrier == PSD_BARRIER_LAYER ? 2
 									 : 1;
 	const uint32_t first = whole(system, first_of(system));

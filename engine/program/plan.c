@@ -213,7 +213,7 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 			     plan->system->name, what);
 }
 
-/* A worker repeats updates with its own gradients alone. It has no norms of the gradients that are still missing. */
+/* An update by one worker's gradient has no norm of those of others. */
 static enum psd_status check_reads(const struct psd_plan *plan, const struct psd_plan_input *input,
 				   struct psd_error *err)
 {
@@ -222,11 +222,11 @@ static enum psd_status check_reads(const struct psd_plan *plan, const struct psd
 			   : plan->clips	? "'clip'"
 						: NULL;
 
-	if (!plan->reads_stale || !what)
+	if ((!plan->reads_stale && !plan->async) || !what)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
-			     "system '%s' has 'reads: stale' and the optimiser %s, must be 'sgd' without 'clip'",
-			     plan->system->name, what);
+			     "system '%s' %s and has the optimiser %s, must be 'sgd' without 'clip'",
+			     plan->system->name, plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
 
 static enum psd_status check_members(const struct psd_plan *plan, struct psd_error *err)
@@ -400,6 +400,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
 		.low_rank = input->system->is_low_rank && input->layout.workers > 1 ? input->system->low_rank.rank : 0,
+		.async = input->system->is_async && input->layout.workers > 1 ? &input->system->async : NULL,
 		.staleness = input->layout.workers > 1 ? input->system->staleness : 0,
 		.micro_batches = psd_system_micro_batches(input->system),
 		.clips = input->clips,
@@ -438,9 +439,9 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK)
-		status = check_clip(&made, err);
-	if (status == PSD_OK)
 		status = check_reads(&made, input, err);
+	if (status == PSD_OK)
+		status = check_clip(&made, err);
 	if (status == PSD_OK)
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)

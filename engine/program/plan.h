@@ -98,6 +98,8 @@ struct psd_plan {
 	/* Stale reads: a worker sees its own gradients at once, and sums of all workers' gradients as they arrive, at
 	 * most `staleness` iterations late. Workers' parameters then differ in training. */
 	bool reads_stale;
+	/* Asynchronous training: servers update by each worker's gradient as it arrives. NULL: not used. */
+	const struct psd_async *async;
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */

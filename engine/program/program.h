@@ -102,6 +102,13 @@ enum psd_status psd_program_make(struct psd_program *program, const struct psd_p
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_program_release(struct psd_program *program);
 
+/* Returns the number of iterations that may need a gradient of a worker at the same time. With asynchronous training a
+ * worker has the reply to its gradient before its next iteration, however far it is ahead of others. */
+static inline uint32_t psd_program_under_way(const struct psd_program *program)
+{
+	return program->plan->async ? 1 : program->window - 1;
+}
+
 /* True if the operation sends all messages of this host in one transfer, awaits those of one, or is a step-by-step
  * transfer of a group. psd_op_moves(): true for the first and the last, whose messages occupy the NIC. */
 static inline bool psd_op_is_send(const struct psd_op *op)

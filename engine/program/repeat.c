@@ -71,7 +71,8 @@ enum psd_status psd_repeat_init(struct psd_repeat *repeat, const struct psd_inte
 	while (next < first_measured)
 		next += unit;
 	repeat->next = next;
-	repeat->is_on = bytes <= MOST_BYTES && next + 2 * unit + n_kept(repeat, in) < in->iterations.end;
+	repeat->is_on = bytes <= MOST_BYTES && !in->program->plan->async &&
+			next + 2 * unit + n_kept(repeat, in) < in->iterations.end;
 	if (!repeat->is_on)
 		return PSD_OK;
 	repeat->states[0] = make_state(in);

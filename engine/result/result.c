@@ -211,6 +211,13 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 	}
 	if (system->is_local)
 		add_local_note(text, system);
+	if (system->is_async) {
+		add_note(text, system);
+		psd_text_add(
+			text,
+			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
+			"since, so that its training differs from training without this\n");
+	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);
 		psd_text_add(text,

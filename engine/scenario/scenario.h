@@ -60,7 +60,7 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-/* With staleness: gradients that an iteration sees. LATE: all workers', always of the same number of iterations ago.
+/* Gradients that an iteration sees with staleness. LATE: all workers' gradients of a fixed number of iterations ago.
  * STALE: the worker's own at once, those of others as they arrive. */
 enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
@@ -295,6 +295,16 @@ struct psd_low_rank {
 
 enum { PSD_MOST_STALENESS = 16 };
 
+enum psd_async_rate { PSD_ASYNC_RATE_PLAIN, PSD_ASYNC_RATE_BY_STALENESS };
+
+/* Asynchronous training: servers update by each worker's gradient as it arrives. */
+struct psd_async {
+	/* Number of iterations by which a worker may be ahead of the slowest. */
+	uint64_t bound;
+	enum psd_async_rate rate;
+};
+enum { PSD_MOST_BOUND = 1000 };
+
 struct psd_stack_row; /* defined in engine/scenario/stack.h */
 
 struct psd_system {
@@ -322,6 +332,8 @@ struct psd_system {
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
 	enum psd_reads reads;
+	bool is_async;
+	struct psd_async async; /* parameters of asynchronous training, if is_async */
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	enum psd_split split;

@@ -38,6 +38,7 @@ static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
 static const char *const shard_over_names[] = {"cluster", "node", NULL};
 static const char *const placement_names[] = {"ranges", "tensors", NULL};
+static const char *const async_rate_names[] = {"plain", "by-staleness", NULL};
 static const char *const momentum_names[] = {"after", "before", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
@@ -227,6 +228,28 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 
 static const struct psd_section local_sgd = {.tables = {local_keys}, .check = check_local};
 
+static const struct psd_key async_keys[] = {
+	{.name = "bound",
+	 .type = PSD_KEY_COUNT,
+	 .offset = offsetof(struct psd_async, bound),
+	 .lowest = 1,
+	 .highest = PSD_MOST_BOUND,
+	 .fallback = "1000",
+	 .help = "number of iterations by which a worker may be ahead of the slowest one. A worker that is further "
+		 "ahead waits. With the number of iterations of the run nobody waits"},
+	{.name = "rate",
+	 .type = PSD_KEY_CHOICE,
+	 .offset = offsetof(struct psd_async, rate),
+	 .names = async_rate_names,
+	 .fallback = "plain",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "learning rate of an update. plain: as `train.learning_rate` says; by-staleness: divided by the "
+		 "number of updates by other workers since the worker received the parameters of its gradient "
+		 "(staleness-aware)"},
+	{.name = NULL},
+};
+static const struct psd_section async = {.tables = {async_keys}};
+
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true,
 	 .help = "name of the system, for tables, the option --system and the key `baseline`"},
@@ -273,6 +296,12 @@ static const struct psd_key keys[] = {
 		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
 		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
 		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
+	{KEY("asynchronous", SECTION, async), .section = &async, .has_offset = offsetof(struct psd_system, is_async),
+	 .when = {"sync", BIT(PS), 0},
+	 .help = "asynchronous training: a server updates its parameters by a worker's gradient as soon as that has "
+		 "arrived, and returns them to this worker. All workers execute equally many iterations, quick ones "
+		 "end earlier; rates are of the time in which all are active. It needs the optimiser sgd without "
+		 "`clip`. Default: servers wait for the gradients of all workers"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -454,6 +483,9 @@ enum treatment {
 	STALE,
 	STALE_READS,
 	BY_FACTORS,
+	ASYNC,
+	IN_STAGES,
+	BY_TENSORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	BY_LIBRARY,
@@ -471,6 +503,9 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
 	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case ASYNC: return system->is_async;
+	case IN_STAGES: return system->schedule != PSD_SCHEDULE_WAIT_FREE;
+	case BY_TENSORS: return system->placement == PSD_PLACEMENT_TENSORS;
 	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
@@ -492,6 +527,8 @@ static const struct {
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
 	[STALE_READS] = {"reads: stale", "reads", NULL},
+	[ASYNC] = {"asynchronous", "asynchronous", NULL},
+	[BY_TENSORS] = {"placement: tensors", "placement", NULL},
 };
 
 /* The first cannot be used together with the other. Choices, residuals and bases of an iteration's sums cannot be late,
@@ -508,6 +545,11 @@ static const struct exclusion {
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
 	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
+	{ASYNC, LOCAL, ""},
+	{ASYNC, COMPRESS, ""},
+	{ASYNC, STALE, ": its 'bound' says how far workers may be apart"},
+	{ASYNC, IN_STAGES, ", whose stages wait for all workers"},
+	{ASYNC, BY_TENSORS, ""},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
@@ -519,6 +561,8 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 {
 	if (other == SCALED_WIRE)
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
+	else if (other == IN_STAGES)
+		snprintf(text, OTHER_TEXT_MAX, "'schedule: %s'", psd_schedule_names[system->schedule]);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
 	else if (other == BY_FACTORS || other == BY_LIBRARY)

@@ -94,7 +94,7 @@ enum psd_status psd_host_open_memory(struct psd_host *host, struct psd_error *er
 	const bool has_own = host->kind->has_own_memory;
 	struct psd_memory_options options = {
 		.host = host->self,
-		.adds_arrivals = !host->options->train->is_deterministic,
+		.adds_arrivals = !host->options->train->is_deterministic && !host->plan->async,
 		.place = has_own ? PSD_MEMORY_HOST : PSD_MEMORY_SHARED,
 		.kind = host->kind,
 		.device = host->device,

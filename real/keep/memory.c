@@ -154,9 +154,12 @@ static bool has_buffer(const struct psd_memory *memory, unsigned item, enum psd_
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
-	/* a copy of parameters is the host's own, unless they are rounded to travel */
+	/* A copy of parameters is the host's own, unless they are rounded to travel. Asynchronous servers update theirs
+	 * while the host computes with its own. */
+	const bool is_apart = memory->plan->wire->is_lossy || (memory->plan->async && row->is_copy);
+
 	if (!psd_plan_keeps(memory->plan, &memory->plan->items[item], buffer) ||
-	    ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
+	    ((row->is_copy || row->is_encoded) && !is_apart))
 		return false;
 	switch (memory->place) {
 	case PSD_MEMORY_SHARED: return true;
@@ -359,8 +362,8 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				  .place = options->place,
 				  .host = options->host,
 				  .adds_arrivals = options->adds_arrivals,
-				  .n_under_way = program->window - 1,
-				  .n_gradient_rows = program->window - 1 + psd_plan_adds_gradients(plan)};
+				  .n_under_way = psd_program_under_way(program),
+				  .n_gradient_rows = psd_program_under_way(program) + psd_plan_adds_gradients(plan)};
 	struct cutter cutter = {NULL, 0};
 	enum psd_status status;
 
@@ -636,7 +639,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	if (row->times == PSD_TIMES_MEMBERS)
 		first = psd_memory_member(memory, item, op->slice, iteration, sender);
 	else if (psd_buffer_is_sum(buffer))
-		first = psd_memory_received(memory, item, op->slice, iteration, sender);
+		first = psd_memory_received(memory, item, op->slice, iteration,
+					    memory->plan->async ? op->payload.root : sender);
 	else if (row->times == PSD_TIMES_SENDERS)
 		first = psd_memory_packed_part(memory, item, iteration, sender);
 	else

@@ -250,7 +250,7 @@ enum psd_status psd_host_compare(const struct psd_host *host, const struct psd_w
 	const char *tensor = NULL;
 	unsigned n = 0;
 
-	for (unsigned w = 1; w < host->layout->workers; w++)
+	for (unsigned w = 1; w < host->layout->workers && !host->plan->async; w++)
 		if (are_different(&parameters[w], &parameters[0])) {
 			if (n < MOST_NAMED)
 				psd_text_add(&text, "%s%u", n ? ", " : "worker 0 has other parameters than worker ", w);

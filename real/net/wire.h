@@ -131,6 +131,7 @@ struct psd_wire_bye {
 	uint64_t sent_bytes;
 	uint64_t received_bytes;
 	struct psd_wire_parameters parameters; /* digest of the sender's parameters after the last iteration */
+	double iteration_sec;		       /* duration of an iteration on the sender, seconds */
 	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_WIRE_AGES];
 };
@@ -162,7 +163,7 @@ union psd_wire_payload {
 #define PSD_WIRE_INVITATION_BYTES 128
 #define PSD_WIRE_REPORT_BYTES	  48
 #define PSD_WIRE_RATES_BYTES	  32
-#define PSD_WIRE_BYE_BYTES	  (48 + 8 * PSD_WIRE_AGES)
+#define PSD_WIRE_BYE_BYTES	  (56 + 8 * PSD_WIRE_AGES)
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Returns the number of chunks of a message of length_bytes, at least 1. Pure. */

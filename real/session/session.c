@@ -267,6 +267,7 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 		.sent_bytes = worker->result.sent_bytes_per_node,
 		.received_bytes = worker->result.received_bytes_per_node,
 		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
+		.iteration_sec = worker->result.iteration_sec,
 	};
 
 	_Static_assert(PSD_WIRE_AGES == PSD_READ_AGES, "a message has the reads of each age");

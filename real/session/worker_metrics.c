@@ -119,6 +119,24 @@ static void gather_reads(const struct psd_worker *worker, struct psd_worker_resu
 			result->reads[age] += worker->peers[h].bye.reads[age];
 }
 
+/* Asynchronous training: the cluster's rate is the sum of its workers'. Parts stay in proportion. */
+static void gather_rates(const struct psd_worker *worker, struct psd_worker_result *result)
+{
+	const unsigned workers = worker->host.layout->workers;
+	double rate = 0.0, ratio;
+
+	if (!worker->host.plan->async)
+		return;
+	for (unsigned w = 0; w < workers; w++)
+		rate += 1.0 / (w == worker->host.self ? result->iteration_sec : worker->peers[w].bye.iteration_sec);
+	ratio = workers / rate / result->iteration_sec;
+	result->iteration_sec *= ratio;
+	result->parts.compute_sec *= ratio;
+	result->parts.other_work_sec *= ratio;
+	result->parts.exposed_comm_sec *= ratio;
+	result->parts.other_waiting_sec *= ratio;
+}
+
 /* Takes the node with most, summed over its hosts. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result)
 {
@@ -142,4 +160,5 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 			result->received_bytes_per_node = received_bytes;
 	}
 	gather_reads(worker, result);
+	gather_rates(worker, result);
 }

@@ -256,6 +256,15 @@ Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
 #undef JOB
 }
 
+/* Each iteration ends with a fence, so that the times at which sums arrive change nothing. */
+Test(cuda_training, stale_reads_end_as_on_the_processor)
+{
+#define JOB "iterations: 10, compare_every: 1, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.05}"
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring, staleness: 2, reads: stale");
+	check_job("smooth.yaml", JOB, "schedule: sequential, sync: ps, staleness: 1, reads: stale");
+#undef JOB
+}
+
 /* To less than a tenth of their length at first. */
 Test(cuda_training, clipped_gradients_end_as_on_the_processor)
 {

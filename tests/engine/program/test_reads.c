@@ -59,8 +59,8 @@ static uint32_t find(const struct psd_program *program, enum psd_op_kind kind, u
 	return found;
 }
 
-/* The operation that makes an item's parameters waits for the sum of the iteration before the last `staleness`, its own gradient is kept
- * before it travels, and nothing of this iteration's sum is waited for. */
+/* A read waits for the sum of the iteration before the last `staleness`, and for none of this iteration. A worker's own
+ * gradient is kept before it travels. */
 static void check_program(const struct psd_case *made)
 {
 	const struct psd_program *program = &made->program;
@@ -146,7 +146,7 @@ static void expect_plan_error(const char *optimiser, const char *name)
 				   "learning_rate: {policy: fixed, base: 1}}\n",
 		     optimiser);
 	snprintf(text, sizeof(text),
-		 "system 'A' has 'reads: stale' and the optimiser '%s', must be 'sgd' without 'clip'", name);
+		 "system 'A' has 'reads: stale' and has the optimiser '%s', must be 'sgd' without 'clip'", name);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);

@@ -1077,6 +1077,30 @@ Test(scenario, reads_are_late_or_stale)
 			 "double-tree, torus and auto");
 }
 
+Test(scenario, asynchronous_servers_exclude_what_waits_for_all_workers)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, asynchronous: {}}\n"
+						    "  - {name: B, sync: ps, asynchronous: {bound: 3}}\n");
+
+	cr_expect(scenario.systems[0].is_async);
+	cr_expect_eq(scenario.systems[0].async.bound, 1000);
+	cr_expect_eq(scenario.systems[1].async.bound, 3);
+	psd_scenario_release(&scenario);
+	expect_system_error("ps", "asynchronous: {}, local_sgd: {steps: 2}",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'local_sgd'");
+	expect_system_error("ps", "asynchronous: {}, compress: {by: one-bit}",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'compress'");
+	expect_system_error("ps", "asynchronous: {}, staleness: 2",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'staleness': its 'bound' "
+			    "says how far workers may be apart");
+	expect_system_error("ps", "asynchronous: {}, schedule: sequential",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'schedule: sequential', "
+			    "whose stages wait for all workers");
+	expect_system_error("ps", "asynchronous: {}, placement: tensors",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'placement: tensors'");
+	expect_no_effect("ring", "asynchronous", "asynchronous: {}", "ps");
+}
+
 Test(scenario, accumulate_is_a_number_of_batches)
 {
 	struct psd_scenario scenario = read_with(8, "  - {name: A, accumulate: 1000}\n  - {name: B, sync: ring}\n");

@@ -17,6 +17,7 @@ static const char *const systems[] = {
 	"sync: ps, local_sgd: {steps: 4, outer: {}}",
 	"sync: ring, local_sgd: {steps: 4, fragments: 2, delay: 2, outer: {}}",
 	"sync: ps, staleness: 2",
+	"sync: ring, staleness: 2, reads: stale",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",
 	"sync: zero-3, fuse: 1MiB",

@@ -287,6 +287,8 @@ static const char *const free_keys[] = {
 	"cluster.groups.batch_per_worker",  /* likewise */
 	"cluster.groups.speed",		    /* likewise */
 	"cluster.groups.network.bandwidth", /* emulated by one process for all */
+	"cluster.slow.node",		    /* the speed of the host's own node */
+	"cluster.slow.compute",		    /* likewise */
 	"train.data.test",		    /* worker 0 alone tests */
 	"train.solver",			    /* counts by what it says */
 	"train.device",			    /* one host's; its effect on the program is compared */

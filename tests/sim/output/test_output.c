@@ -463,6 +463,36 @@ FIXTURE_TEST(table_has_the_parts_that_are_there)
 	psd_text_release(&table);
 }
 
+/* The number of reads of each age up to the bound, for systems with stale reads alone. */
+FIXTURE_TEST(json_holds_ages_of_reads)
+{
+	const struct psd_system stale = {.name = "S", .staleness = 2, .reads = PSD_READS_STALE},
+				late = {.staleness = 2};
+	struct psd_report report = fixture->report;
+	struct psd_error err = {.text = ""};
+	struct memory memory;
+
+	report.n_systems = report.n_points = 1;
+	for (unsigned s = 0; s < 2; s++) {
+		struct psd_result result = fixture->report.results[0];
+		struct psd_json json;
+
+		result.system = s ? &late : &stale;
+		memcpy(result.outcome.reads, (const uint64_t[]){7, 0, 9}, 3 * sizeof(uint64_t));
+		report.results = &result;
+		open_memory(&memory);
+		json = (struct psd_json){.out = memory.out};
+		psd_json_begin(&json, NULL, '[');
+		cr_assert_eq(psd_output_json(&json, &report, false, &err), PSD_OK);
+		psd_json_end(&json, ']');
+		text_of(&memory);
+		cr_expect(is_json(memory.text));
+		cr_expect_eq(!!strstr(memory.text, "\"reads\":[7,0,9]"), s == 0, "%s", memory.text);
+		cr_expect_eq(!!strstr(memory.text, "reads"), s == 0);
+		free(memory.text);
+	}
+}
+
 FIXTURE_TEST(json_holds_results_plan_and_busy_times)
 {
 	struct memory memory;
@@ -775,8 +805,8 @@ FIXTURE_TEST(estimate_says_what_it_ignores)
 	expect_notes(&fixture->report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	fixture->report.costed = &(struct psd_costed_model){.scenario = &disturbed};
-	expect_notes(&fixture->report, "note: used only by psd-sim's simulation: 'cluster.slow'\n"
-				       "note: used only by psd-sim's simulation and replays: 'compute.jitter'\n");
+	expect_notes(&fixture->report, "note: used only by psd-sim's simulation and replays: 'compute.jitter'\n"
+				       "note: used only by psd-sim's simulation and psd-run: 'cluster.slow'\n");
 	psd_scenario_release(&disturbed);
 }
 
@@ -1100,7 +1130,7 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
 				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
 				   "rebuild apply collective barrier convert gather choose sum step pack repack unpack "
-				   "project fit expand measure clip accumulate\"},\"traceEvents\":[\n";
+				   "project fit expand measure clip accumulate keep read\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
