@@ -25,7 +25,7 @@ struct psd_keeper {
 	void (*begin)(void *context);
 	void *context;
 };
-enum { PSD_MOST_KEEPERS = 4 };
+enum { PSD_MOST_KEEPERS = 5 };
 
 /* Progress of work that is not an operation: tests, checkpoints and the start of a host. It is counted in pieces. A
  * piece is a batch of a test, or a tensor of a checkpoint. The thread that executes the device's operations writes

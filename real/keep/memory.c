@@ -494,6 +494,18 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 	return psd_moments_from(whole, part_offset(memory, item, slice));
 }
 
+float *psd_memory_outer(const struct psd_memory *memory, unsigned item)
+{
+	return memory->items[item].buffers[PSD_BUFFER_OUTER].base;
+}
+
+float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	float *base = memory->items[item].buffers[PSD_BUFFER_PART_OUTER].base;
+
+	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
+}
+
 float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration)
 {
 	return memory->items[item].buffers[PSD_BUFFER_SUM].base

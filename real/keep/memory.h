@@ -135,6 +135,9 @@ float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned 
  * that this shard has of one of the item's slices. */
 struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item);
 struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* Return the momentum of local SGD's outer optimiser, in the same way; NULL: there is none. */
+float *psd_memory_outer(const struct psd_memory *memory, unsigned item);
+float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Returns the sums of an item's (bucket's) gradients that this host's device updates, without gaps between tensors.
  * NULL: the gradient itself has them. */
 float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration);

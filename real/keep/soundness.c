@@ -120,10 +120,12 @@ enum psd_status psd_host_check_loss(const struct psd_host *host, uint32_t iterat
 	return end_run(&text, err);
 }
 
-static bool compares(const struct psd_host *host)
+/* True if workers must have equal parameters after so many iterations. */
+static bool compares(const struct psd_host *host, uint32_t iterations)
 {
 	return !host->options->replay && host->options->train->compare_every > 0 &&
-	       psd_layout_is_worker(host->layout, host->self);
+	       psd_layout_is_worker(host->layout, host->self) &&
+	       (!psd_plan_streams(host->plan) || iterations == 0 || iterations == host->options->n_iterations);
 }
 
 enum psd_status psd_host_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
@@ -136,7 +138,7 @@ enum psd_status psd_host_check_state(const struct psd_state *state, unsigned n_p
 
 	if (status)
 		return status;
-	if (compares(host) && look.is_whole) {
+	if (compares(host, iterations) && look.is_whole) {
 		host->look_iterations = iterations;
 		host->look = (struct psd_wire_parameters){1, look.sum, look.weighted, host->arithmetic};
 	}
@@ -169,7 +171,7 @@ enum psd_status psd_host_look(struct psd_host *host, uint32_t iterations, struct
 	struct psd_state state;
 	enum psd_status status;
 
-	if (!compares(host))
+	if (!compares(host, iterations))
 		return PSD_OK;
 	status = psd_state_open(&state, host, iterations, err);
 	if (status)

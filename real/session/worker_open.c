@@ -37,6 +37,8 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		status = psd_work_open(&worker->work, err);
 	if (!status)
 		status = psd_worker_open_quality(worker, err);
+	if (!status)
+		status = psd_worker_open_streams(worker, err);
 	psd_host_moved(host);
 	if (!status)
 		status = read_values(host, err);

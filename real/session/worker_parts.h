@@ -253,6 +253,9 @@ struct psd_worker {
 
 	struct psd_losses losses;
 	struct psd_quality quality;
+	/* Iteration before which workers had equal parameters, see struct psd_period; and its value in a checkpoint. */
+	uint32_t equal_iteration;
+	double *saved_equal;
 	struct psd_worker_result result; /* measurements of this host; complete when this host has finished */
 	struct psd_pauses pauses;
 	struct psd_gathering gathering;
@@ -342,6 +345,8 @@ enum psd_status psd_worker_open_sums(struct psd_worker *worker, const union psd_
 /* Returns the lane that executes operation number `op`. It is the lane of the operation's resource, unless the device
  * executes it all the same (psd_work_row.follows_device). */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op);
+/* Returns the compute speed of this host's node, divided by its normal speed (key `cluster.slow.compute`). */
+double psd_worker_speed_ratio(const struct psd_worker *worker);
 /* Returns the oldest job of a lane that has not ended. If all have ended, returns the next entry of the ring, which is
  * free. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
@@ -412,6 +417,11 @@ void psd_worker_collective(void *context, struct psd_task task);
  * Each starts the next part or, after the last part, ends the operation. */
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
 void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_streams.c: local SGD in which fragments take turns ---- */
+
+/* Prepares worker->equal_iteration, which checkpoints then store. PSD_ENOMEM. */
+enum psd_status psd_worker_open_streams(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_quality.c: local SGD in which the number of steps depends on the loss; replays have none ---- */
 

@@ -11,20 +11,24 @@
 
 /* ---- schedule ---- */
 
-/* A pause waits until all workers have the same parameters: right after an exchange, or at the end. */
+/* A pause waits until all workers have the same parameters: right after an exchange, or at the end. Where fragments
+ * take turns it does not, since workers have them only in the end. */
 static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iteration)
 {
 	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
 
-	return iteration < worker->host.options->n_iterations
-		       ? psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1)
-		       : worker->host.options->n_iterations;
+	if (iteration >= worker->host.options->n_iterations)
+		return worker->host.options->n_iterations;
+	return psd_plan_streams(worker->host.plan) ? iteration
+						   : psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1);
 }
 
 /* The exchange that has served everything due up to here. */
 static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iteration)
 {
-	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
+	return psd_plan_streams(worker->host.plan)
+		       ? iteration
+		       : psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
 /* First iteration, from 1 on, with at least that many samples before it. */
@@ -80,6 +84,8 @@ static uint64_t next_look(const struct psd_worker *worker, uint32_t iteration)
 
 	if (every == 0 || !psd_layout_is_worker(worker->host.layout, worker->host.self))
 		return UINT64_MAX;
+	if (psd_plan_streams(worker->host.plan))
+		return worker->host.options->n_iterations;
 	return once_exchanged(worker, (last_exchanged(worker, iteration) / every + 1) * every);
 }
 

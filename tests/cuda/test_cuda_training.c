@@ -127,6 +127,9 @@ Test(cuda_training, local_steps_end_as_on_the_processor)
 	check("schedule: sequential, sync: ring, local_sgd: {steps: 1}");
 	check("schedule: wait-free, sync: ring, fuse: 2KiB, barrier: layer, local_sgd: {steps: 3}");
 	check_on_nodes("schedule: wait-free, sync: two-level-ps, local_sgd: {steps: 5}", 2, TOLERANCE_RATIO);
+	check("schedule: wait-free, sync: ring, fuse: 2KiB, local_sgd: {steps: 2, outer: {momentum: 0.5}}");
+	check("schedule: wait-free, sync: ring, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {momentum: 0.5}}");
+	check("schedule: wait-free, sync: ps, local_sgd: {steps: 2, outer: {momentum: 0.5, nesterov: false}}");
 	check_within("schedule: wait-free, sync: ps, wire: bf16, local_sgd: {steps: 4}", BF16_RATIO);
 }
 
@@ -135,6 +138,8 @@ Test(cuda_training, compressed_gradients_end_as_on_the_processor)
 {
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit}");
 	check("schedule: sequential, sync: ps, compress: {by: top-k, kept: 5%}");
+	/* a value may be rounded the other way, by a 254th of its block's range, until its error follows */
+	check_within("schedule: wait-free, sync: ps, compress: {by: int8}", BF16_RATIO);
 	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%, momentum: before}");
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit, tensors: matrices, momentum: before}");
 	check_on_nodes("schedule: wait-free, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 2}", 2,

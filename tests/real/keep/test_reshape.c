@@ -176,6 +176,17 @@ static void check_uncut(struct side was, struct side is, const char *train)
 	check_uncut_as((struct side){"sync: ring", 1, 1}, was, is, train);
 }
 
+/* With one local step the mean drift is the update by the mean gradient, whatever the number of workers. */
+Test(reshape, outer_momentum_follows_the_updates)
+{
+	static const struct side of_ring = {"sync: ring, local_sgd: {steps: 1, outer: {}}", 4, 1},
+				 of_ps = {"sync: ps, local_sgd: {steps: 1, outer: {}}", 2, 1},
+				 of_ring2 = {"sync: ring, local_sgd: {steps: 1, outer: {}}", 2, 1};
+
+	check_uncut_as(of_ring, of_ring, of_ps, SGD);
+	check_uncut_as(of_ps, of_ps, of_ring2, SGD);
+}
+
 Test(reshape, larger_batches_make_up_for_lost_workers)
 {
 	check_uncut(ring4, ps2, SGD);
