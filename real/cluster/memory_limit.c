@@ -63,7 +63,7 @@ uint64_t psd_memory_limit_least_bytes(const struct psd_case *made, const struct 
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
 	const uint64_t shared_bytes =
 		near_pairs(layout) * psd_train_least_streams(&scenario->train) * 2 * sizeof(struct psd_ring_buffer);
-	const uint64_t copies = COPIES + (uint64_t)(made->plan.micro_batches > 1);
+	const uint64_t copies = COPIES + (uint64_t)psd_plan_adds_gradients(&made->plan);
 	const uint64_t worker_bytes = TRAINING_BYTES + copies * sizeof(float) * graph->parameters +
 				      sample_bytes(graph, made->costed->costs.has_own_memory) * psd_case_samples(made) /
 					      (layout->workers * made->plan.micro_batches);
