@@ -1249,6 +1249,8 @@ Test(contract, background_traffic_takes_its_fair_share)
 	"  - {name: ring layer, sync: ring, barrier: layer, " LOCAL_STEPS "}\n"                                        \
 	"  - {name: nccl, sync: nccl, " LOCAL_STEPS "}\n"                                                              \
 	"  - {name: turns, sync: ring, fuse: 8MB, local_sgd: {steps: 4, fragments: 3}}\n"                              \
+	"  - {name: late, sync: ring, fuse: 8MB, local_sgd: {steps: 4, delay: 1}}\n"                                   \
+	"  - {name: late turns, sync: ps, local_sgd: {steps: 4, fragments: 2, delay: 3}}\n"                            \
 	"  - {name: ps turns, sync: ps, servers: 3, barrier: layer, local_sgd: {steps: 4, fragments: 4}}\n"            \
 	"  - {name: auto, sync: auto, " LOCAL_STEPS "}\n"
 
@@ -1336,6 +1338,34 @@ Test(contract, an_exchange_is_spread_over_its_local_steps)
 				expect_mean(&loaded, &both.simulation, &synchronous.simulation, steps, 3e-3);
 			}
 		}
+		loaded_close(&loaded);
+	}
+}
+
+/* A node sends 575 MB in 1.15 s, and an iteration computes 0.91 s. With a delay of two such an exchange ends before it is
+ * joined, so that all iterations compute and end. */
+Test(contract, a_delay_hides_an_exchange)
+{
+	static const char *const syncs[] = {"ps", "ring", "two-level-ps"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct loaded loaded;
+
+		loaded_print(&loaded,
+			     VGG19 "cluster: {stack: none, nodes: 2, network: {bandwidth: 4Gbps, latency: 50us}, " HOST
+				   "}\nsystems:\n"
+				   "  - {name: at once, sync: %s, local_sgd: {steps: 4}}\n"
+				   "  - {name: late, sync: %s, local_sgd: {steps: 4, delay: 2}}\n",
+			     syncs[s], syncs[s]);
+		const double alone_sec = loaded.costed.costs.compute_sec + 3e-3;
+		const struct outcomes at_once = outcomes_at(&loaded, 0, 0), late = outcomes_at(&loaded, 1, 0);
+
+		cr_expect_gt(at_once.simulation.iteration_sec, 1.01 * alone_sec);
+		cr_expect_float_eq(late.simulation.iteration_sec, alone_sec, CLOSED_FORM_RATIO * alone_sec,
+				   "%s: %.9g s, not %.9g s", syncs[s], late.simulation.iteration_sec, alone_sec);
+		cr_expect_float_eq(late.estimate.iteration_sec, alone_sec, CLOSED_FORM_RATIO * alone_sec,
+				   "%s: %.9g s, not %.9g s", syncs[s], late.estimate.iteration_sec, alone_sec);
+		cr_expect_eq(late.simulation.sent_bytes_per_node, at_once.simulation.sent_bytes_per_node);
 		loaded_close(&loaded);
 	}
 }

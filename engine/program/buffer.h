@@ -21,6 +21,7 @@ enum psd_buffer {
 	/* parameters that this worker updates, if it has whole ones only while layers use them */
 	PSD_BUFFER_OWN,
 	PSD_BUFFER_START,	 /* local SGD: the parameters as they were after the last exchange */
+	PSD_BUFFER_SENT,	 /* local SGD with a delay: the parameters at the begin of the exchange */
 	PSD_BUFFER_OUTER,	 /* local SGD: momentum of the outer optimiser, if devices update the parameters */
 	PSD_BUFFER_KEPT,	 /* stale reads: a worker's own gradient */
 	PSD_BUFFER_KEPT_HISTORY, /* stale reads: momentum with the worker's own gradients whose sum is missing */

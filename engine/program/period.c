@@ -61,6 +61,11 @@ bool psd_period_exchanges_of(const struct psd_period *period, uint32_t fragment,
 	return psd_period_next_of(period, fragment, iteration) == iteration;
 }
 
+bool psd_period_is_last(const struct psd_period *period, uint32_t iteration)
+{
+	return !period->is_endless && iteration + UINT64_C(1) == period->end;
+}
+
 bool psd_period_begins(const struct psd_period *period, uint32_t fragment, uint32_t iteration)
 {
 	return iteration == period->first ||

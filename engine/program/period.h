@@ -40,6 +40,8 @@ uint32_t psd_period_first(const struct psd_period *period, uint32_t iteration);
  * fragments exchange in the last iteration of a run that is not endless. */
 bool psd_period_exchanges_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
 uint32_t psd_period_next_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
+/* True for the last iteration of a run that is not endless. */
+bool psd_period_is_last(const struct psd_period *period, uint32_t iteration);
 /* True if the iteration is the first one after an exchange of the fragment, or period->first. */
 bool psd_period_begins(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
 

@@ -407,6 +407,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	if (made.local)
+		made.staleness = made.local->delay;
 	made.reads_stale = made.staleness > 0 && input->system->reads == PSD_READS_STALE;
 	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
@@ -466,6 +468,14 @@ void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input
 	psd_prices_forget_sec(plan->prices);
 }
 
+/* Momentum of the outer optimiser is where an exchange updates parameters. */
+static bool keeps_outer(const struct psd_plan *plan, const struct psd_plan_item *item, bool is_on_device)
+{
+	const bool is_at_shards = item->method->keeps[PSD_BUFFER_PART_HISTORY] && !plan->workers_update;
+
+	return plan->outer && plan->outer->momentum > 0.0 && is_on_device == !is_at_shards;
+}
+
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
 	if (buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_PART_SQUARES)
@@ -473,24 +483,24 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
-		return plan->outer && plan->outer->momentum > 0.0 &&
-		       item->method->keeps[buffer == PSD_BUFFER_OUTER ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY];
+		return keeps_outer(plan, item, buffer == PSD_BUFFER_OUTER);
+	if (buffer == PSD_BUFFER_SENT)
+		return plan->local && plan->staleness > 0;
+	if (buffer == PSD_BUFFER_START)
+		return plan->local || (plan->reads_stale && item->n_tensors > 0);
 	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
 		return plan->reads_stale && item->n_tensors > 0;
-	if (buffer == PSD_BUFFER_START && plan->reads_stale)
-		return item->n_tensors > 0;
 	if (plan->workers_update)
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
 	if (!plan->local)
 		return item->method->keeps[buffer];
-	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
-	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
+	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
 
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item)
@@ -506,7 +516,7 @@ uint32_t psd_plan_fragments(const struct psd_plan *plan)
 
 bool psd_plan_streams(const struct psd_plan *plan)
 {
-	return psd_plan_fragments(plan) > 1;
+	return plan->local && (psd_plan_fragments(plan) > 1 || plan->staleness > 0);
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

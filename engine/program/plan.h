@@ -90,7 +90,8 @@ struct psd_plan {
 	const struct psd_local_sgd *local;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
-	/* Largest number of iterations by which updates may be late; always 0 with a single worker. */
+	/* Largest number of iterations by which updates may be late; always 0 with a single worker. With local SGD it is the
+	 * delay of an exchange. */
 	uint32_t staleness;
 	/* Number of iterations by which all updates are late: `staleness`, or 0 with stale reads. */
 	uint32_t lag;

@@ -43,10 +43,12 @@ struct psd_op {
 	struct psd_view source, target;
 	uint32_t match; /* PSD_OP_RECEIVE: number of the send operation whose messages it receives */
 	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
-	 * does nothing in the first `lag` iterations, which have no such gradient. */
+	 * does nothing in the first `lag` iterations, which have no such gradient. If is_exchange, it is executed `lag`
+	 * iterations after an exchange, but not in the last iteration of a run. */
 	uint32_t lag;
 	bool is_exchange;  /* executed only in iterations in which workers exchange (struct psd_period) */
 	uint32_t fragment; /* if is_exchange: fragment that exchanges */
+	bool is_last;	   /* if is_exchange: executed only in the last iteration of a run */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest

@@ -146,7 +146,15 @@ static bool is_released(const struct psd_scheduler *scheduler, uint32_t waits, s
 
 static bool is_executed(const struct psd_scheduler *scheduler, const struct psd_op *op, uint32_t iteration)
 {
-	return !op->is_exchange || psd_period_exchanges_of(&scheduler->period, op->fragment, iteration);
+	const struct psd_period *period = &scheduler->period;
+
+	if (!op->is_exchange)
+		return true;
+	if (op->is_last)
+		return psd_period_is_last(period, iteration);
+	if (op->lag > 0 && (iteration < period->first + op->lag || psd_period_is_last(period, iteration)))
+		return false;
+	return psd_period_exchanges_of(period, op->fragment, iteration - op->lag);
 }
 
 /* Marks operations that the host does not execute in the iteration, and sets the number of the others. */

@@ -264,6 +264,9 @@ struct psd_local_sgd {
 	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
 	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
 	unsigned fragments;
+	/* Number of iterations from an exchange's begin to the one in which workers join its result. Local steps between
+	 * them are kept. */
+	unsigned delay;
 	bool has_outer;
 	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */
 };

@@ -188,6 +188,11 @@ static const struct psd_key local_keys[] = {
 		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
 		 "equal "
 		 "only then. Default: all tensors are exchanged together"},
+	{LOCAL("delay", UNSIGNED, delay), .highest = PSD_MOST_STALENESS, .fallback = "0",
+	 .help = "number of iterations that an exchange may take beside local steps. Its result is joined to the "
+		 "parameters this number of iterations later, and steps since its begin are kept. Less than "
+		 "`systems.local_sgd.steps`. Memory has this number of further gradients. Not with `systems.low_rank`, "
+		 "nor with all-reduces of a library"},
 	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
 	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
 		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
@@ -210,10 +215,13 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "fragments")->at,
 				     "'fragments' is %u, must be at most 'steps', %" PRIu64, local->fragments,
 				     local->steps);
-	if (local->fragments > 1 && window)
+	if (local->delay >= local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "delay")->at,
+				     "'delay' is %u, must be less than 'steps', %" PRIu64, local->delay, local->steps);
+	if ((local->fragments > 1 || local->delay > 0) && window)
 		return psd_error_set(reader->err, PSD_EINVAL, window->key_at,
-				     "'window' cannot be used together with 'fragments', which needs "
-				     "constant 'steps'");
+				     "'window' cannot be used together with '%s', which needs constant 'steps'",
+				     local->delay > 0 ? "delay" : "fragments");
 	return PSD_OK;
 }
 
@@ -436,6 +444,7 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 
 enum treatment {
 	LOCAL,
+	DELAYED,
 	SPARSE,
 	COMPRESS,
 	MOMENTUM_BEFORE,
@@ -447,6 +456,7 @@ enum treatment {
 	SCALED_WIRE,
 	ACCUMULATE,
 	IN_TURNS,
+	BY_LIBRARY,
 	TREATMENTS
 };
 
@@ -454,6 +464,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 {
 	switch (treatment) {
 	case LOCAL: return system->is_local;
+	case DELAYED: return system->is_local && system->local_sgd.delay > 0;
 	case SPARSE: return system->is_sparse;
 	case COMPRESS: return system->is_compressed;
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
@@ -465,6 +476,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
 	case IN_TURNS: return takes_turns(system);
+	case BY_LIBRARY: return system->sync >= PSD_SYNC_LIBRARY;
 	case TREATMENTS: break;
 	}
 	return false;
@@ -475,6 +487,7 @@ static const struct {
 	const char *name, *key, *key_inside;
 } treatments[TREATMENTS] = {
 	[LOCAL] = {"local_sgd", "local_sgd", NULL},
+	[DELAYED] = {"delay", "local_sgd", "delay"},
 	[SPARSE] = {"sparse", "sparse", NULL},
 	[COMPRESS] = {"compress", "compress", NULL},
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
@@ -491,6 +504,8 @@ static const struct exclusion {
 	const char *why; /* follows the name of the other */
 } exclusions[] = {
 	{LOCAL, HYBRID_BY_BYTES, ", which sends the factors of one iteration: must be 'rule: seconds'"},
+	{DELAYED, LOW_RANK, ": each exchange begins with the factors of the last one"},
+	{DELAYED, BY_LIBRARY, ": workers wait for a library's all-reduce"},
 	{LOCAL, SPARSE, ": it holds back gradients of single iterations"},
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
@@ -510,7 +525,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS || other == BY_FACTORS)
+	else if (other == IN_TURNS || other == BY_FACTORS || other == BY_LIBRARY)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);

@@ -336,6 +336,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_OWN:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
+	case PSD_BUFFER_SENT:
 	case PSD_BUFFER_START:
 	case PSD_BUFFER_KEPT_HISTORY: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:

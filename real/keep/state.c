@@ -127,25 +127,33 @@ void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor,
 	psd_text_add(name, "%s.%s.%" PRIu32, tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, age);
 }
 
-/* Adds gradients of an iteration, `late` iterations before the state's. */
-static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
+/* Adds one tensor's gradient of an iteration, `age` iterations before the state's. */
+static void add_gradient(struct psd_state *state, unsigned t, uint32_t iteration, uint32_t age)
 {
 	const struct psd_host *host = state->host;
+	struct psd_state_part part = {.here = psd_memory_gradients(&host->memory, iteration)[t], .is_late = true};
+	struct psd_text name = {.bytes = NULL};
 
-	for (unsigned i = 0; i < host->plan->n_tensors; i++) {
-		const unsigned t = host->plan->tensors[i];
-		const struct psd_tensor *tensor = &host->graph->tensors[t];
-		struct psd_state_part part = {.here = psd_memory_gradients(&host->memory, iteration)[t],
-					      .is_late = true};
-		struct psd_text name = {.bytes = NULL};
+	psd_state_name_late(&name, &host->graph->tensors[t], age);
+	part.tensor = tensor_of(&host->graph->tensors[t]);
+	part.tensor.name = keep_name(state, &name);
+	if (host->on_device != &host->memory)
+		part.there = psd_memory_gradients(host->on_device, iteration)[t];
+	add_part(state, part);
+}
 
-		psd_state_name_late(&name, tensor, age);
-		part.tensor = tensor_of(tensor);
-		part.tensor.name = keep_name(state, &name);
-		if (host->on_device != &host->memory)
-			part.there = psd_memory_gradients(host->on_device, iteration)[t];
-		add_part(state, part);
-	}
+/* Adds the sums of an iteration: with local steps, of those items that exchanged. At the end of a run nothing is late,
+ * and the values have no effect. */
+static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
+{
+	const struct psd_plan *plan = state->host->plan;
+	struct psd_period period = psd_period_make(psd_plan_steps(plan), 0, UINT32_MAX);
+
+	period.fragments = psd_plan_fragments(plan);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		for (unsigned n = 0; n < plan->items[i].n_tensors; n++)
+			if (psd_period_exchanges_of(&period, plan->items[i].fragment, iteration))
+				add_gradient(state, psd_plan_tensor(plan, &plan->items[i], n), iteration, age);
 }
 
 /* Adds complete sums that are applied later. */

@@ -17,11 +17,10 @@ static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iterati
 {
 	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
 
-	if (psd_plan_streams(worker->host.plan))
-		return iteration;
-	return iteration < worker->host.options->n_iterations
-		       ? psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1)
-		       : worker->host.options->n_iterations;
+	if (iteration >= worker->host.options->n_iterations)
+		return worker->host.options->n_iterations;
+	return psd_plan_streams(worker->host.plan) ? iteration
+						   : psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1);
 }
 
 /* The exchange that has served everything due up to here. */

@@ -128,6 +128,7 @@ Test(cuda_training, local_steps_end_as_on_the_processor)
 	check("schedule: wait-free, sync: ring, fuse: 2KiB, barrier: layer, local_sgd: {steps: 3}");
 	check_on_nodes("schedule: wait-free, sync: two-level-ps, local_sgd: {steps: 5}", 2, TOLERANCE_RATIO);
 	check("schedule: wait-free, sync: ring, fuse: 2KiB, local_sgd: {steps: 2, outer: {momentum: 0.5}}");
+	check("schedule: wait-free, sync: ring, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {momentum: 0.5}}");
 	check("schedule: wait-free, sync: ps, local_sgd: {steps: 2, outer: {momentum: 0.5, nesterov: false}}");
 	check_within("schedule: wait-free, sync: ps, wire: bf16, local_sgd: {steps: 4}", BF16_RATIO);
 }

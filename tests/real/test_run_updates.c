@@ -293,3 +293,20 @@ MATRIX_ROW(run_local, fragments_end_with_the_same_bits, matrix_is_same_on_all, .
 MATRIX_ROW(run_local, a_period_of_fragments_sends_the_bytes_of_an_iteration, matrix_sends_a_part,
 	   .subject = &matrix_maskless, .layouts = local, .keys = {TURNS}, .iterations = 14, .parts = 4,
 	   .learns = {FIXED(SGD, 0.05)}, .other.keys = "", .other.iterations = 3, .end = 0)
+
+/* ---- delay ---- */
+
+MATRIX_ROW(run_local, no_delay_and_one_fragment_are_as_without, matrix_has_same_bits, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring", 3, 1}, {"sync: ps", 3, 1}), .iterations = 9,
+	   .keys = {", local_sgd: {steps: 4, delay: 0, fragments: 1}"}, .other.keys = STEPS,
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, late_joins_end_with_the_same_bits, matrix_is_same_on_all, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring, fuse: 4KiB", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1},
+		     {"sync: two-level-ps, barrier: layer", 4, 2},
+		     {"sync: ps, compress: {by: int8}, priority: forward", 3, 1}),
+	   .iterations = 11,
+	   .keys = {", local_sgd: {steps: 4, delay: 3}", ", local_sgd: {steps: 4, fragments: 3, delay: 2, outer: {}}"},
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_prediction_counts_the_bytes_of_turns, matrix_sends_as_predicted,
+	   MATRIX_ON({"sync: ring", 0, 0}, {"sync: ps, servers: 1", 0, 0}, {"sync: ps, compress: {by: int8}", 0, 0}),
+	   .cluster = "nodes: 3}", .keys = {TURNS, ", local_sgd: {steps: 4, fragments: 2, delay: 3}"})

@@ -108,6 +108,8 @@ Test(keeps, outer_momentum_is_where_an_exchange_updates)
 		{"ring", ", outer: {}", true, false},
 		{"ps", ", outer: {}", false, true},
 		{"two-level-ps", ", outer: {}", false, true},
+		{"ps", ", delay: 2, outer: {}", true, false},
+		{"ps", ", fragments: 2, outer: {}", false, true},
 	};
 
 	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {

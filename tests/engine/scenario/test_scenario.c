@@ -728,9 +728,20 @@ Test(scenario, wrong_local_steps_are_named_with_their_place)
 		     "8:60: 'fragments' is 5, must be at most 'steps', 4");
 	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, window: 100, fragments: 2}}",
 		     "8:49: 'window' cannot be used together with 'fragments', which needs constant 'steps'");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, delay: 4}}",
+		     "8:56: 'delay' is 4, must be less than 'steps', 4");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, window: 100, delay: 2}}",
+		     "8:49: 'window' cannot be used together with 'delay', which needs constant 'steps'");
+	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4, delay: 2}}",
+		     "8:70: 'delay' of system 'A' cannot be used together with 'low_rank': each exchange begins with "
+		     "the factors of the last one");
+	expect_error(8, "  - {name: A, sync: nccl, local_sgd: {steps: 4, delay: 2}}",
+		     "8:49: 'delay' of system 'A' cannot be used together with 'sync: nccl': workers wait for a "
+		     "library's all-reduce");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}", "8:37: 'gap' has no effect without 'window'");
-	expect_error(8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
-		     "8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap, fragments, outer");
+	expect_error(
+		8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
+		"8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap, fragments, delay, outer");
 }
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
@@ -767,10 +778,10 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 Test(scenario, local_steps_read_back_as_printed)
 {
 	static const char *const printed[] = {
-		"local_sgd: {steps: 4, fragments: 1}",
-		"local_sgd: {steps: 4, window: 100, fragments: 1}",
-		"local_sgd: {steps: 4, window: 100, gap: 5%, fragments: 1}",
-		"local_sgd: {steps: 4, fragments: 4, outer: {rate: 0.5, momentum: 0, nesterov: false}}",
+		"local_sgd: {steps: 4, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, window: 100, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, window: 100, gap: 5%, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, fragments: 4, delay: 3, outer: {rate: 0.5, momentum: 0, nesterov: false}}",
 	};
 
 	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++)

@@ -15,6 +15,7 @@ static const char *const systems[] = {
 	"sync: ring, local_sgd: {steps: 4}",
 	"sync: ring, local_sgd: {steps: 4, outer: {}}",
 	"sync: ps, local_sgd: {steps: 4, outer: {}}",
+	"sync: ring, local_sgd: {steps: 4, fragments: 2, delay: 2, outer: {}}",
 	"sync: ps, staleness: 2",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",

@@ -34,9 +34,10 @@ struct group {
 	struct psd_case made;
 	struct psd_worker_options options;
 	struct psd_worker workers[WORKERS];
-	uint32_t step, apply; /* operations */
+	uint32_t step, apply, last; /* operations; the last one joins an exchange that has no later iteration */
 	double *weight[WORKERS], *history[WORKERS], *squares[WORKERS];
 	double *start, *outer; /* parameters of the last exchange, and the momentum of exchanges */
+	double *sent[WORKERS]; /* parameters at the begin of the exchange */
 };
 
 static double *zeros(uint64_t n)
@@ -49,7 +50,7 @@ static double *zeros(uint64_t n)
 
 static void open_worker(struct group *group, unsigned w)
 {
-	const struct psd_iterations iterations = {.end = ITERATIONS};
+	const struct psd_iterations iterations = {.end = ITERATIONS, .ends_equal = true};
 	struct psd_worker *worker = &group->workers[w];
 	const struct psd_duties *const duties[] = {&worker->duties};
 	struct psd_error err = {.text = ""};
@@ -98,7 +99,9 @@ static struct group *open_crew(const char *optimiser, const char *outer)
 		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
 	cr_assert_eq(group->made.plan.n_items, 1);
 	group->step = find_op(group, PSD_OP_STEP);
-	group->apply = find_op(group, PSD_OP_APPLY);
+	group->apply = group->last = find_op(group, PSD_OP_APPLY);
+	while (group->made.plan.staleness > 0 && !group->made.program.ops[group->last].is_last)
+		group->last++;
 	group->start = zeros(group->loaded.costed.graph.parameters);
 	group->outer = zeros(group->loaded.costed.graph.parameters);
 	for (unsigned w = 0; w < WORKERS; w++) {
@@ -107,6 +110,7 @@ static struct group *open_crew(const char *optimiser, const char *outer)
 
 		open_worker(group, w);
 		group->weight[w] = zeros(graph->parameters);
+		group->sent[w] = zeros(graph->parameters);
 		group->history[w] = zeros(graph->parameters);
 		group->squares[w] = zeros(graph->parameters);
 		for (unsigned t = 0; t < graph->n_tensors; t++)
@@ -124,6 +128,7 @@ static void close_crew(struct group *group)
 		psd_duties_release(&group->workers[w].duties);
 		psd_memory_release(&group->workers[w].host.memory);
 		free(group->weight[w]);
+		free(group->sent[w]);
 		free(group->history[w]);
 		free(group->squares[w]);
 	}
@@ -165,6 +170,26 @@ static void run_op(struct group *group, unsigned w, struct psd_task task)
 		     err.text);
 }
 
+static bool is_last(uint32_t iteration)
+{
+	return iteration + 1 == ITERATIONS;
+}
+
+/* Two whole periods, and one of a single iteration that the end of the run cuts. */
+static bool exchanges(uint32_t iteration)
+{
+	return iteration == 2 || iteration == 5 || is_last(iteration);
+}
+
+/* True if workers join an exchange: this iteration's or, with a delay, that of an earlier one. The last iteration joins
+ * only its own. */
+static bool joins(const struct group *group, uint32_t iteration, bool is_exchange)
+{
+	const uint32_t delay = group->made.plan.staleness;
+
+	return is_last(iteration) || delay == 0 ? is_exchange : iteration >= delay && exchanges(iteration - delay);
+}
+
 static void run_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
 	const struct psd_graph *graph = &group->loaded.costed.graph;
@@ -178,12 +203,10 @@ static void run_iteration(struct group *group, uint32_t iteration, bool is_excha
 					gradient_at(w, iteration, t, e);
 		run_op(group, w, (struct psd_task){iteration, group->step});
 	}
-	if (!is_exchange)
-		return;
-	for (unsigned t = 0; t < graph->n_tensors; t++)
+	for (unsigned t = 0; t < graph->n_tensors && is_exchange; t++)
 		sum_gradients(group, iteration, t);
-	for (unsigned w = 0; w < WORKERS; w++)
-		run_op(group, w, (struct psd_task){iteration, group->apply});
+	for (unsigned w = 0; w < WORKERS && joins(group, iteration, is_exchange); w++)
+		run_op(group, w, (struct psd_task){iteration, is_last(iteration) ? group->last : group->apply});
 }
 
 /* ---- the reference ---- */
@@ -260,14 +283,16 @@ static void expect_iteration(struct group *group, uint32_t iteration, bool is_ex
 				step_plainly(&of, gradient, kind == PSD_OPTIMISER_LARS);
 		}
 	}
-	for (uint64_t e = 0; e < graph->parameters && is_exchange; e++) {
+	for (unsigned w = 0; w < WORKERS && is_exchange; w++)
+		memcpy(group->sent[w], group->weight[w], graph->parameters * sizeof(*group->sent[w]));
+	for (uint64_t e = 0; e < graph->parameters && joins(group, iteration, is_exchange); e++) {
 		double sum = 0.0;
 
 		for (unsigned w = 0; w < WORKERS; w++)
-			sum += group->weight[w][e];
+			sum += group->sent[w][e];
 		group->start[e] = join_plainly(group, e, sum / WORKERS);
-		for (unsigned w = 0; w < WORKERS; w++)
-			group->weight[w][e] = group->start[e];
+		for (unsigned w = 0; w < WORKERS; w++) /* steps since the begin of the exchange are kept */
+			group->weight[w][e] = group->start[e] + (group->weight[w][e] - group->sent[w][e]);
 	}
 	free(gradient);
 }
@@ -290,19 +315,19 @@ static void compare(const struct group *group, unsigned w, uint32_t iteration)
 	}
 }
 
-/* Two whole periods, and one of a single iteration that the end of the run cuts. */
 static void check_outer(const char *optimiser, const char *outer)
 {
 	struct group *group = open_crew(optimiser, outer);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
-		const bool is_exchange = i == 2 || i == 5 || i == 6;
+		const bool is_exchange = exchanges(i),
+			   is_equal = is_exchange && (group->made.plan.staleness == 0 || is_last(i));
 
 		run_iteration(group, i, is_exchange);
 		expect_iteration(group, i, is_exchange);
 		for (unsigned w = 0; w < WORKERS; w++)
 			compare(group, w, i);
-		for (unsigned t = 0; t < group->loaded.costed.graph.n_tensors && is_exchange; t++)
+		for (unsigned t = 0; t < group->loaded.costed.graph.n_tensors && is_equal; t++)
 			for (unsigned w = 1; w < WORKERS; w++)
 				cr_expect_eq(memcmp(group->workers[w].host.memory.parameters[t],
 						    group->workers[0].host.memory.parameters[t],
@@ -329,3 +354,8 @@ TEST_ROW(local, outer_momentum_is_nesterovs, check_outer("momentum: 0.9, ", ", o
 TEST_ROW(local, outer_momentum_may_be_plain,
 	 check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0.75, nesterov: false}"))
 TEST_ROW(local, an_outer_rate_alone_keeps_nothing, check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0}"))
+
+/* ---- delay ---- */
+
+TEST_ROW(local, a_late_join_keeps_the_steps_since, check_outer("momentum: 0.9, ", ", delay: 1"))
+TEST_ROW(local, a_late_join_has_outer_momentum, check_outer("momentum: 0.9, ", ", delay: 2, outer: {}"))
