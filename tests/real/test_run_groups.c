@@ -14,7 +14,7 @@
 #define SAME_WAY_RATIO	1e-5
 #define SAME_NORM_RATIO 1e-6
 
-enum { ALL_SAMPLES = 24, SEED = 5 };
+enum { ALL_SAMPLES = 24, SEED = 5, N_OF_GATE = 2 };
 
 struct unequal {
 	const char *system;
@@ -53,12 +53,12 @@ static struct training *train(const struct unequal *of, const char *rate)
 			       of->system);
 }
 
-Test(run_groups, workers_train_as_one, .timeout = 120)
+static void expect_as_one(size_t first, size_t end)
 {
 	const struct unequal alone = {"sync: ring", 1, 1, 1, NULL};
 	struct training *one = train(&alone, "0.02"), *begun = train(&alone, "1e-9");
 
-	for (size_t i = 0; i < sizeof(all_unequal) / sizeof(all_unequal[0]); i++) {
+	for (size_t i = first; i < end; i++) {
 		struct training *many = train(&all_unequal[i], "0.02");
 		const double norm_ratio = training_distance(many, one) / training_distance(one, NULL);
 
@@ -73,6 +73,16 @@ Test(run_groups, workers_train_as_one, .timeout = 120)
 	}
 	training_free(begun);
 	training_free(one);
+}
+
+Test(run_groups, workers_train_as_one, .timeout = 120)
+{
+	expect_as_one(0, N_OF_GATE);
+}
+
+Test(run_groups, workers_of_every_method_train_as_one, .timeout = 120)
+{
+	expect_as_one(N_OF_GATE, sizeof(all_unequal) / sizeof(all_unequal[0]));
 }
 
 /* Work of a slow device is its processor time and the waits after it. */
