@@ -34,6 +34,8 @@ static uint32_t first_of(const struct psd_system *system)
 	/* with a bound that counts: until quick workers wait for slow ones */
 	if (system->is_async)
 		return system->async.bound <= PSD_MOST_STALENESS ? 2 * ((uint32_t)system->async.bound + 1) : 1;
+	if (system->is_local && system->local_sgd.delay > 0)
+		return full + system->local_sgd.delay + 1;
 	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 

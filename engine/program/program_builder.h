@@ -197,8 +197,8 @@ double psd_builder_accumulate_sec(const struct psd_builder *builder, const struc
 
 /* ---- stale_reads.c ---- */
 
-/* Appends the operation by which a worker keeps its own gradient of the item (bucket), and returns it. Transfers of the
- * gradient wait for it. */
+/* Appends the operation by which a worker keeps its own gradient of the item (bucket), and returns it. Copies
+ * out and sends wait for it. */
 uint32_t psd_builder_add_keep(struct psd_builder *builder, const struct psd_stage *stage);
 /* Appends the operations that make the parameters of each item (bucket) for the next forward pass, as late as possible.
  * first_forward: result of psd_builder_add_compute(); barrier: operation at the end of an iteration. */

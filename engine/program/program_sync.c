@@ -202,6 +202,17 @@ static void add_measure(struct psd_builder *b, const struct psd_stage *stage, en
 	psd_builder_after(b, b->clip, measure);
 }
 
+/* Appends the update by an exchange with a delay in the last iteration of a run, which has no later one. */
+static void add_last_apply(struct psd_builder *b, const struct psd_stage *stage, struct psd_op op, uint32_t gradient)
+{
+	op.lag = 0;
+	op.is_last = true;
+	const uint32_t apply = psd_builder_add_op(b, &op);
+	psd_builder_after(b, apply, gradient);
+	psd_builder_after(b, apply, stage->gradient);
+	psd_builder_add_done(b, stage, apply);
+}
+
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient)
 {
@@ -225,6 +236,8 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 		/* follows from the update and the forward pass between the two; so many gradients are under way */
 		psd_builder_after_iterations(b, stage->gradient, gradient, op.lag + 1);
 	}
+	if (op.lag > 0 && b->plan->local)
+		add_last_apply(b, stage, op, gradient);
 	return apply;
 }
 
@@ -346,8 +359,10 @@ static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole
 	stage.gradient = psd_builder_add_step(b, whole);
 	const uint32_t first = b->program.n_ops;
 	whole->item->method->unroll(b, &stage);
-	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++)
+	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
 		b->program.ops[i].is_exchange = true;
+		b->program.ops[i].fragment = whole->item->fragment;
+	}
 }
 
 void psd_builder_add_synchronisation(struct psd_builder *b)

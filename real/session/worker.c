@@ -63,12 +63,6 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 
 	if (psd_worker_use(scenario) == PSD_BY_REPLAY)
 		return PSD_OK;
-	for (unsigned i = 0; i < made->plan.n_items; i++)
-		if (made->plan.items[i].method->gathers)
-			return psd_error_set(err, PSD_EINVAL, made->system->at,
-					     "system '%s' has 'sync: %s', which psd-run replays but does not train by: "
-					     "it trains by zero-1 and zero-2",
-					     made->system->name, psd_sync_names[made->system->sync]);
 	if (kind == PSD_OPTIMISER_SGD)
 		return PSD_OK;
 	if (made->plan.sparse)

@@ -80,7 +80,7 @@ static enum psd_status update(const struct psd_host *host, unsigned item, uint32
 	struct psd_moments moments = psd_memory_moments(host->on_device, item);
 
 	if (own)
-		moments.history = psd_memory_buffer(host->on_device, PSD_BUFFER_OWN_HISTORY, item, 0);
+		moments.history = psd_memory_buffer(host->on_device, PSD_BUFFER_KEPT_HISTORY, item, 0);
 	for (unsigned n = 0; n < of->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, of, n);
 		const uint64_t elements = host->graph->tensors[t].elements;
@@ -107,7 +107,7 @@ static enum psd_status keep(struct psd_work *work, struct psd_task task, struct 
 	const struct psd_host *host = work->host;
 	const unsigned item = (unsigned)host->program->ops[task.op].item;
 	const struct psd_plan_item *of = &host->plan->items[item];
-	float *own = psd_memory_buffer(host->on_device, PSD_BUFFER_OWN, item, task.iteration);
+	float *own = psd_memory_buffer(host->on_device, PSD_BUFFER_KEPT, item, task.iteration);
 
 	for (unsigned n = 0; n < of->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, of, n);
@@ -152,10 +152,10 @@ static enum psd_status read(struct psd_work *work, struct psd_task task, struct 
 	if (view->n_applied == task.iteration) /* its apply has made the parameters those of all workers */
 		return PSD_OK;
 	PSD_TRY(copy_parameters(host, item, FROM_START, err));
-	PSD_TRY(copy(host, psd_memory_buffer(host->on_device, PSD_BUFFER_OWN_HISTORY, item, 0),
+	PSD_TRY(copy(host, psd_memory_buffer(host->on_device, PSD_BUFFER_KEPT_HISTORY, item, 0),
 		     psd_memory_moments(host->on_device, item).history, elements_of(host, item), err));
 	for (uint32_t i = view->n_applied; i < task.iteration; i++)
-		PSD_TRY(update(host, item, i, psd_memory_buffer(host->on_device, PSD_BUFFER_OWN, item, i), err));
+		PSD_TRY(update(host, item, i, psd_memory_buffer(host->on_device, PSD_BUFFER_KEPT, item, i), err));
 	return PSD_OK;
 }
 

@@ -21,7 +21,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const unsigned of_layout = psd_sim_host(sim, host);
-	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
+	const double cores =
+		psd_sim_has_processors(sim) ? psd_program_host_cores(sim->program, task.op, of_layout) : 0.0;
 	sec = psd_jittered_sec(sim->scenario, of_layout, op, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, of_layout), sec);
@@ -136,6 +137,8 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.servers_in = scenario->network.servers_in,
 		.n_servers_in = scenario->network.n_servers_in,
 		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,
+		.kinds = plan->layout.kinds,
+		.n_kinds = plan->layout.n_kinds,
 		.path = scenario->network.platform_path,
 	};
 }
@@ -187,9 +190,12 @@ static unsigned role_of(const struct psd_simulation *sim, unsigned host)
 	       4U * psd_layout_is_shard(sim->layout, h);
 }
 
-/* True if hosts of one role have equal duties: no messages are awaited, and no operation is of a group or a root. */
+/* True if hosts of one role have equal duties: no messages are awaited, no operation is of a group or a root, and all
+ * nodes are of one kind. */
 static bool do_roles_decide(const struct psd_program *program)
 {
+	if (program->kind_sec)
+		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (psd_op_is_receive(&program->ops[i]) || program->ops[i].where == PSD_WHERE_ROOT ||
 		    program->ops[i].where == PSD_WHERE_GROUP)
@@ -205,7 +211,8 @@ static enum psd_status add_duties(struct psd_simulation *sim, unsigned host, uns
 
 	PSD_TRY(psd_duties_make(&mine, sim->program, psd_sim_host(sim, host), psd_sim_arrivals, sim, err));
 	*d = 0;
-	while (*d < sim->n_duties && memcmp(sim->duties[*d].waits, mine.waits, waits_size) != 0)
+	while (*d < sim->n_duties && (sim->duties[*d].work_sec != mine.work_sec ||
+				      memcmp(sim->duties[*d].waits, mine.waits, waits_size) != 0))
 		++*d;
 	struct psd_duties *grown =
 		*d < sim->n_duties ? NULL : realloc(sim->duties, (sim->n_duties + 1) * sizeof(*grown));

@@ -85,7 +85,7 @@ static void check_program(const struct psd_case *made)
 			    psd_plan_has_layer(&made->plan, item, op->layer))
 				cr_expect(waits_for(program, o, read, 0), "%s: operation %u", made->system->name, o);
 		}
-		for (enum psd_buffer b = PSD_BUFFER_OWN; b <= PSD_BUFFER_OWN_HISTORY; b++)
+		for (enum psd_buffer b = PSD_BUFFER_KEPT; b <= PSD_BUFFER_KEPT_HISTORY; b++)
 			cr_expect(psd_plan_keeps(&made->plan, item, b));
 		cr_expect(psd_plan_keeps(&made->plan, item, PSD_BUFFER_START));
 	}
