@@ -486,6 +486,7 @@ enum treatment {
 	ASYNC,
 	IN_STAGES,
 	BY_TENSORS,
+	UNEVEN,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	BY_LIBRARY,
@@ -506,6 +507,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case ASYNC: return system->is_async;
 	case IN_STAGES: return system->schedule != PSD_SCHEDULE_WAIT_FREE;
 	case BY_TENSORS: return system->placement == PSD_PLACEMENT_TENSORS;
+	case UNEVEN: return system->split != PSD_SPLIT_EVEN;
 	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
@@ -528,6 +530,7 @@ static const struct {
 	[STALE] = {"staleness", "staleness", NULL},
 	[STALE_READS] = {"reads: stale", "reads", NULL},
 	[ASYNC] = {"asynchronous", "asynchronous", NULL},
+	[UNEVEN] = {"split", "split", NULL},
 	[BY_TENSORS] = {"placement: tensors", "placement", NULL},
 };
 
@@ -550,6 +553,7 @@ static const struct exclusion {
 	{ASYNC, STALE, ": its 'bound' says how far workers may be apart"},
 	{ASYNC, IN_STAGES, ", whose stages wait for all workers"},
 	{ASYNC, BY_TENSORS, ""},
+	{ASYNC, UNEVEN, ": quick workers execute their iterations earlier"},
 	{STALE, SPARSE, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
