@@ -2,11 +2,11 @@
 
 #include "engine/base/units.h"
 #include "engine/model/layer.h"
+#include "engine/program/footprint.h"
 #include "real/net/ring_buffer.h"
 
 /* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker without its tensors; both ends of an idle connection. */
 enum {
-	COPIES = 2, /* parameters and gradients; methods may keep more */
 	PROCESS_BYTES = 14 << 20,
 	TRAINING_BYTES = 16 << 20, /* added by training: oneDNN's kernels, and samples that are read */
 	CONNECTION_BYTES = 8192,
@@ -63,8 +63,8 @@ uint64_t psd_memory_limit_least_bytes(const struct psd_case *made, const struct 
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
 	const uint64_t shared_bytes =
 		near_pairs(layout) * psd_train_least_streams(&scenario->train) * 2 * sizeof(struct psd_ring_buffer);
-	const uint64_t copies = COPIES + (uint64_t)psd_plan_adds_gradients(&made->plan);
-	const uint64_t worker_bytes = TRAINING_BYTES + copies * sizeof(float) * graph->parameters +
+	const struct psd_footprint kept = psd_footprint_make(&made->program, scenario->batch_per_worker);
+	const uint64_t worker_bytes = TRAINING_BYTES + kept.parameters_bytes + kept.gradients_bytes + /* or more */
 				      sample_bytes(graph, made->costed->costs.has_own_memory) * psd_case_samples(made) /
 					      (layout->workers * made->plan.micro_batches);
 

@@ -50,6 +50,20 @@ Test(memory_limit, activations_of_a_device_with_memory_of_its_own_are_not_the_ho
 	training_free(apart);
 }
 
+/* A third of each layer, one whole layer, and gradients of two that take turns, of 650, 65600, 51264, 25632 and 2432. */
+Test(memory_limit, workers_with_parts_need_less)
+{
+	struct training *ring = training_make("cifar10-quick.yaml", "sync: ring", WORKERS, 1, BATCH, 1, TRAIN);
+	struct training *parts =
+		training_make("cifar10-quick.yaml", "sync: zero-3, prefetch: 0", WORKERS, 1, BATCH, 1, TRAIN);
+	const uint64_t thirds = 216 + 21866 + 17088 + 8544 + 810, whole = 65600, gradients = 51264 + 65600;
+
+	cr_expect_eq(psd_memory_limit_least_bytes(&ring->made, NULL) - psd_memory_limit_least_bytes(&parts->made, NULL),
+		     WORKERS * 4 * (2 * PARAMETERS - thirds - whole - gradients));
+	training_free(ring);
+	training_free(parts);
+}
+
 /* Every worker keeps those of all, of both inner products: 1024 to 64 and 64 to 10. */
 Test(memory_limit, factors_take_room)
 {
