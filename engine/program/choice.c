@@ -73,6 +73,13 @@ static struct choice narrowed_by(const struct psd_system *system)
 	return (struct choice){.dense = named_by(system, NULL), .matrix = &psd_method_low_rank[all_reduce_of(system)]};
 }
 
+/* Choice of a system whose factors go to some workers. */
+static struct choice partial_of(struct choice choice)
+{
+	*(choice.factors ? &choice.factors : &choice.matrix) = &psd_method_partial_sfb;
+	return choice;
+}
+
 /* Returns the choice of a system. plan: plan of this system; NULL: there is none yet. */
 static struct choice choice_of(const struct psd_system *system, const struct psd_plan *plan)
 {
@@ -82,6 +89,8 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 		return narrowed_by(system);
 	if (system->placement == PSD_PLACEMENT_TENSORS)
 		return (struct choice){.dense = &psd_method_ps_by_tensors, .matrix = &psd_method_ps_by_tensors};
+	if (plan && plan->peers > 0)
+		return partial_of(choices[system->sync]);
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
 	const struct psd_method *named = named_by(system, plan ? plan->sparse : NULL);
@@ -115,6 +124,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
 		if (may_be_weighed(plan, rows[m]))
 			plan->candidates[plan->n_candidates++] = rows[m];
+	if (plan->peers > 0)
+		plan->candidates[plan->n_candidates++] = &psd_method_partial_sfb;
 	if (plan->compress)
 		plan->candidates[plan->n_candidates++] = &psd_method_packed[plan->compress->by];
 	if (plan->low_rank)

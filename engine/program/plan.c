@@ -380,6 +380,10 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
 	made.workers_update = made.staleness > 0 || made.clips;
+	if (input->system->peers + 1 < made.layout.workers)
+		made.peers = input->system->peers;
+	else if (input->system->peers > 0) /* all have all factors, and the same parameters */
+		made.local = NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
 	psd_choice_candidates(&made);
@@ -446,7 +450,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
-	if (!plan->local)
+	if (!psd_plan_is_local(plan, item))
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
 	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
@@ -461,6 +465,24 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 uint32_t psd_plan_steps(const struct psd_plan *plan)
 {
 	return plan->local ? (uint32_t)plan->local->steps : 1;
+}
+
+bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return plan->local && (plan->peers == 0 || item->method->keeps[PSD_BUFFER_FACTORS]);
+}
+
+uint32_t psd_plan_rotation(const struct psd_plan *plan)
+{
+	uint32_t others = plan->layout.workers - 1, rest = plan->peers;
+
+	while (rest > 0) { /* Euclid's algorithm */
+		const uint32_t next = others % rest;
+
+		others = rest;
+		rest = next;
+	}
+	return plan->peers > 0 ? (plan->layout.workers - 1) / others : 1;
 }
 
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer)

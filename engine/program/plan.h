@@ -74,6 +74,9 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
+	/* Partial broadcast: number of peers to which a worker sends its factors in an iteration. Workers then differ in
+	 * the parameters of these items (buckets), which alone are local. 0: factors go to all. */
+	unsigned peers;
 	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
@@ -161,6 +164,11 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
+/* True if workers differ in the item's (bucket's) parameters between two exchanges of local SGD. Pure. */
+bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *item);
+/* Returns the number of iterations after which workers send to the same peers again; 1 without a partial broadcast.
+ * Pure. */
+uint32_t psd_plan_rotation(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 

@@ -177,6 +177,12 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const stru
  * the gradient of the worker's own samples, so this work is subtracted from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
+/* Appends only the rebuild of that. Returns it. */
+uint32_t psd_builder_add_rebuilt(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+				 uint32_t arrived);
+/* Appends the operations of local SGD: a step by the gradient that is complete after operation stage->gradient and, in
+ * iterations in which workers exchange, the operations of `method` with the change of the parameters. */
+void psd_builder_add_local(struct psd_builder *builder, const struct psd_stage *stage, const struct psd_method *method);
 /* Marks an operation as one that ends the item's (bucket's) synchronisation. On a host the synchronisation has ended
  * when all operations marked for the item have ended. Then the new parameters are on the device, and the host's
  * messages have left. */

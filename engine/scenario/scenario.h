@@ -285,6 +285,7 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	unsigned peers; /* number of peers to which a worker sends factors in an iteration; 0: all */
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */

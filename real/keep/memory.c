@@ -88,10 +88,12 @@ static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item,
 	return elements;
 }
 
-/* Elements of all workers' top factors; the bottom ones follow. */
-static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
+/* Elements of the top factors of all workers that send some; the bottom ones follow. */
+static uint64_t top_elements(const struct psd_memory *memory, const struct psd_plan_item *item)
 {
-	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
+	const uint64_t times = psd_plan_times(memory->plan, item, PSD_BUFFER_FACTORS, memory->host);
+
+	return times * item->subject.batch * item->subject.columns;
 }
 
 struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item)
@@ -104,7 +106,7 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 {
 	const struct psd_plan_item *item = item_of(memory, i);
 	const uint64_t times = psd_plan_times(memory->plan, item, buffer, memory->host);
-	const uint64_t tops = top_elements(memory, &item->subject);
+	const uint64_t tops = top_elements(memory, item);
 
 	if (psd_buffer_is_sum(buffer))
 		return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
@@ -480,13 +482,14 @@ float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t i
 static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
 {
-	const struct psd_subject *subject = &memory->plan->items[item].subject;
-	const uint64_t tops = subject->batch * subject->columns, bottoms = subject->batch * subject->rows;
-	const uint64_t first_bottom = spaced(top_elements(memory, subject));
+	const struct psd_plan_item *of = item_of(memory, item);
+	const unsigned at = psd_plan_factors_before(memory->plan, of, iteration, memory->host, sender);
+	const uint64_t tops = of->subject.batch * of->subject.columns, bottoms = of->subject.batch * of->subject.rows;
+	const uint64_t first_bottom = spaced(top_elements(memory, of));
 
-	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
+	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, at * tops),
 				     tops * value_bytes(memory, buffer)};
-	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
+	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + at * bottoms),
 				     bottoms * value_bytes(memory, buffer)};
 	return 2;
 }

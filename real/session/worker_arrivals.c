@@ -54,13 +54,28 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 
 /* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
  * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
- * holds for exchanges. */
-static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
+ * holds for exchanges, and with peers that take turns for those iterations in which two meet. */
+static bool is_out_of_turn(const struct psd_worker *worker, const struct psd_op *op, uint32_t iteration, uint32_t next)
 {
-	return iteration < next ||
-	       iteration >= next + 2 * (worker->host.program->window - 1) * psd_plan_steps(worker->host.plan) ||
+	const uint64_t steps = psd_plan_steps(worker->host.plan), turns = psd_plan_rotation(worker->host.plan);
+
+	return iteration < next || iteration >= next + 2 * (worker->host.program->window - 1) * steps * turns ||
 	       iteration >= worker->host.options->n_iterations ||
-	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
+	       (op->is_exchange && is_in_window(worker, iteration) &&
+		!psd_period_exchanges(period_of(worker), iteration));
+}
+
+/* Returns the first iteration from `next` on in which a peer sends a message of an operation to this host. */
+static uint32_t find_next(const struct psd_worker *worker, uint32_t op, unsigned peer, uint32_t next)
+{
+	struct psd_payload payload = psd_op_payload(&worker->host.program->ops[op], next);
+
+	if (worker->host.program->ops[op].is_exchange)
+		return psd_period_next(period_of(worker), next);
+	while (payload.collective->rotates &&
+	       psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self) == 0)
+		payload.round++;
+	return (uint32_t)(payload.round - 1);
 }
 
 /* Accepts READY on worker 0, and BEGIN from worker 0 on a host that is ready. */
@@ -90,10 +105,10 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 {
 	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
 
-	if (is_out_of_turn(worker, head->iteration, next))
+	if (is_out_of_turn(worker, &worker->host.program->ops[head->op], head->iteration, next))
 		return refuse(worker, peer, head, "a message of an unexpected iteration", err);
 	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
-	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
+	return !is_in_window(worker, head->iteration) || head->iteration > find_next(worker, head->op, peer, next)
 		       ? PSD_ACCEPT_LATER
 		       : PSD_ACCEPT_NOW;
 }

@@ -23,11 +23,13 @@ static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 	const bool exchanges = psd_period_exchanges(psd_interpreter_period(&worker->interpreter, 0), iteration);
 
-	for (uint32_t i = 0; exchanges && i < worker->host.program->n_ops; i++) {
+	for (uint32_t i = 0; i < worker->host.program->n_ops; i++) {
 		const struct psd_op *op = &worker->host.program->ops[i];
+		const struct psd_payload payload = psd_op_payload(op, iteration);
 
-		if (psd_op_moves(op) && worker->peers[peer].ops[i].next_iteration <= iteration &&
-		    psd_payload_bytes_between(&op->payload, worker->host.layout, peer, worker->host.self) > 0)
+		if (psd_op_moves(op) && (exchanges || !op->is_exchange) &&
+		    worker->peers[peer].ops[i].next_iteration <= iteration &&
+		    psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self) > 0)
 			return i;
 	}
 	return worker->host.program->n_ops;

@@ -40,7 +40,18 @@ static struct own find_own(const struct psd_host *host, struct psd_task task, un
 			    }};
 }
 
-/* Updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after an
+/* Number of workers for each gradient in the one with which a worker updates: it has its own alone, or those of its
+ * peers, too. */
+static double workers_for(const struct psd_host *host, unsigned item)
+{
+	const double own = host->plan->peers > 0 ? psd_plan_times(host->plan, &host->plan->items[item],
+								  PSD_BUFFER_FACTORS, host->self)
+						 : 1.0;
+
+	return host->layout->workers / own;
+}
+
+/* Updates an item's (bucket's) parameters with this worker's own gradient, or the mean of its and its peers'. Before the first local step after an
  * exchange, it stores the parameters. After the last local step, it computes the drift, which is the stored parameters
  * minus the present ones. */
 static enum psd_status step(struct psd_work *work, struct psd_task task, struct psd_error *err)
@@ -49,8 +60,8 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 	const unsigned item = (unsigned)host->program->ops[task.op].item;
 	const bool begins = begins_period(work, task.iteration);
 	const bool ends = psd_period_exchanges(work->period, task.iteration);
-	const struct psd_update update =
-		psd_solver_own_update(host->options->train, host->layout->workers, host->global_batch, task.iteration);
+	const struct psd_update update = psd_solver_own_update(host->options->train, workers_for(host, item),
+							       host->global_batch, task.iteration);
 	const struct psd_moments moments = psd_memory_moments(host->on_device, item);
 	uint64_t offset = 0;
 
@@ -92,8 +103,7 @@ static enum psd_status join(struct psd_work *work, struct psd_task task, struct 
 
 static bool takes(const struct psd_plan *plan, const struct psd_op *op)
 {
-	(void)op;
-	return plan->local;
+	return op->item >= 0 && psd_plan_is_local(plan, &plan->items[op->item]);
 }
 
 const struct psd_family psd_family_local = {

@@ -731,7 +731,7 @@ Test(scenario, wrong_local_steps_are_named_with_their_place)
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 {
-	static const char *const syncs[] = {"sfb", "adam", "sacp"};
+	static const char *const syncs[] = {"adam", "sacp"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		char line[128], expected[256];
