@@ -56,6 +56,8 @@ enum { TEXT_MAX = 4096 };
 	"  - {name: two-level ps sequential, sync: two-level-ps, schedule: sequential}\n"                              \
 	"  - {name: sfb, sync: sfb}\n"                                                                                 \
 	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                \
+	"  - {name: two-level sfb, sync: two-level-sfb}\n"                                                             \
+	"  - {name: two-level sfb sequential, sync: two-level-sfb, schedule: sequential}\n"                            \
 	"  - {name: adam, sync: adam}\n"                                                                               \
 	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                              \
 	"  - {name: hybrid, sync: hybrid}\n"                                                                           \

@@ -22,8 +22,8 @@ struct psd_payload {
 	struct psd_group group;
 	/* Partial broadcast: number of hosts to which each worker sends in an iteration, less than all others. */
 	unsigned peers;
-	/* Partial broadcast: number of the iteration, plus 1. 0: the mean over all iterations, in which each worker sends
-	 * an equal part of its values to every other one. */
+	/* Partial broadcast: number of the iteration, plus 1. 0: the mean over all iterations, in which each worker
+	 * sends an equal part of its values to every other one. */
 	uint64_t round;
 };
 
@@ -127,7 +127,10 @@ struct psd_collective {
 	/* Returns the largest number of nodes to which the same node sends. NULL: all messages stay inside nodes. */
 	unsigned (*fan_out)(const struct psd_layout *layout);
 	bool has_root; /* one host, payload->root, sends or receives more than the others */
-	bool rotates;  /* the receivers of a host change from one iteration to the next (psd_payload.round) */
+	/* The payload's elements are those of one worker. Ranges count the elements of all workers, in order of rank,
+	 * and go on with the first worker behind the last one. */
+	bool is_of_all;
+	bool rotates; /* the receivers of a host change from one iteration to the next (psd_payload.round) */
 	/* The elements are divided: consecutive hosts receive consecutive ranges. False: all hosts receive the same
 	 * range. */
 	bool is_cut;
@@ -193,6 +196,13 @@ extern const struct psd_collective psd_from_root; /* the root sends the whole sl
 extern const struct psd_collective psd_to_leader;
 /* Every leader (first worker of a node) sends the whole slice to the other workers of its node. */
 extern const struct psd_collective psd_from_leader;
+/* Every worker sends the whole slice to the other workers of its node. */
+extern const struct psd_collective psd_node_broadcast;
+/* Every leader (first worker of a node) sends the slices of all workers of its node to each other leader. */
+extern const struct psd_collective psd_leader_broadcast;
+/* Every leader (first worker of a node) sends the slices of all workers of other nodes to each other worker of its
+ * node. */
+extern const struct psd_collective psd_hand_over;
 /* Every leader (first worker of a node) sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_leader_push;
 /* Every shard sends its part of the slice to every leader (first worker of a node). */

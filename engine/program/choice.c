@@ -21,6 +21,7 @@ static const struct choice choices[] = {
 	[PSD_SYNC_PS] = {.dense = &psd_method_ps, .matrix = &psd_method_ps},
 	[PSD_SYNC_TWO_LEVEL_PS] = {.dense = &psd_method_two_level_ps, .matrix = &psd_method_two_level_ps},
 	[PSD_SYNC_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_sfb},
+	[PSD_SYNC_TWO_LEVEL_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_two_level_sfb},
 	[PSD_SYNC_ADAM] = {.dense = &psd_method_ps, .matrix = &psd_method_adam},
 	[PSD_SYNC_HYBRID] = {.dense = &psd_method_ps,
 			     .matrix = &psd_method_ps,
@@ -124,6 +125,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
 		if (may_be_weighed(plan, rows[m]))
 			plan->candidates[plan->n_candidates++] = rows[m];
+	if (plan->system->sync == PSD_SYNC_TWO_LEVEL_SFB)
+		plan->candidates[plan->n_candidates++] = &psd_method_two_level_sfb;
 	if (plan->peers > 0)
 		plan->candidates[plan->n_candidates++] = &psd_method_partial_sfb;
 	if (plan->compress)

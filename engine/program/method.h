@@ -50,6 +50,8 @@ struct psd_method {
 extern const struct psd_method psd_method_ps_by_tensors;
 /* Broadcast of factors to some workers, which change with the iteration. */
 extern const struct psd_method psd_method_partial_sfb;
+/* Broadcast of factors in which those of a node's workers travel between nodes as one message. */
+extern const struct psd_method psd_method_two_level_sfb;
 /* Methods that have a file of their own, in the order in which plans list them. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 

@@ -74,8 +74,8 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
-	/* Partial broadcast: number of peers to which a worker sends its factors in an iteration. Workers then differ in
-	 * the parameters of these items (buckets), which alone are local. 0: factors go to all. */
+	/* Partial broadcast: number of peers to which a worker sends its factors in an iteration. Workers then differ
+	 * in the parameters of these items (buckets), which alone are local. 0: factors go to all. */
 	unsigned peers;
 	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */

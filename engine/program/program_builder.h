@@ -172,6 +172,11 @@ void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_s
  * which gradients can be rebuilt from them. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
+/* Appends the copy of all workers' factors to the devices of the hosts route->to, where they are after operation
+ * `arrived`, and their decoding. departure: result of psd_builder_add_departure() for a worker's own factors. Returns
+ * the operation after which gradients can be rebuilt. */
+uint32_t psd_builder_add_factor_arrival(struct psd_builder *builder, const struct psd_stage *stage,
+					const struct psd_route *route, uint32_t arrived, uint32_t departure);
 /* Appends two operations: one rebuilds the gradient from the factors that are there after operation `arrived`, the
  * other updates the parameters. Returns the update. It must be called once for an item (bucket): the rebuild includes
  * the gradient of the worker's own samples, so this work is subtracted from the backward operation. */

@@ -272,18 +272,25 @@ uint32_t psd_builder_add_both(struct psd_builder *b, const struct psd_stage *sta
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd_stage *stage,
 					 const struct psd_route *route)
 {
-	const unsigned workers = psd_plan_times(b->plan, stage->item, PSD_BUFFER_FACTORS, 0);
 	const uint64_t elements = psd_subject_factors(&stage->item->subject);
 	const uint32_t out = psd_builder_add_departure(b, stage, route, elements);
 	const struct psd_message message = psd_builder_add_message(b, stage, route, elements);
 	psd_builder_after_departure(b, message.send, out);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_sent(b, stage, message.send);
+	return psd_builder_add_factor_arrival(b, stage, route, message.receive, out);
+}
+
+uint32_t psd_builder_add_factor_arrival(struct psd_builder *b, const struct psd_stage *stage,
+					const struct psd_route *route, uint32_t arrived, uint32_t departure)
+{
+	const unsigned workers = psd_plan_times(b->plan, stage->item, PSD_BUFFER_FACTORS, 0);
+	const uint64_t elements = psd_subject_factors(&stage->item->subject);
+
 	if (!b->plan->wire->is_lossy)
-		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), message.receive,
-					       b->gate_pushed);
+		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), arrived, b->gate_pushed);
 	/* a worker rebuilds from its own factors, too, as the others have them */
-	const uint32_t both = psd_builder_add_both(b, stage, route->to, message.receive, out);
+	const uint32_t both = psd_builder_add_both(b, stage, route->to, arrived, departure);
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 

@@ -59,8 +59,8 @@ unsigned psd_plan_times(const struct psd_plan *plan, const struct psd_plan_item 
 	switch (psd_buffers[buffer].times) {
 	case PSD_TIMES_ONCE: break;
 	case PSD_TIMES_SENDERS:
-		if (psd_buffers[buffer].content == PSD_CONTENT_FACTORS && item->method->is_partial)
-			return plan->peers + 1;
+		if (psd_buffers[buffer].content == PSD_CONTENT_FACTORS)
+			return item->method->is_partial ? plan->peers + 1 : plan->layout.workers;
 		return item->method->joins_nodes ? plan->layout.nodes : plan->layout.workers;
 	case PSD_TIMES_MEMBERS: return psd_layout_n_led(&plan->layout, host);
 	}

@@ -23,6 +23,7 @@ const char *const psd_schedule_names[] = {"sequential", "wait-free", "clocked", 
 const char *const psd_sync_names[] = {"ps",
 				      "two-level-ps",
 				      "sfb",
+				      "two-level-sfb",
 				      "adam",
 				      "hybrid",
 				      "sacp",
@@ -41,7 +42,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
-#define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
+#define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(TWO_LEVEL_SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
@@ -194,7 +195,9 @@ static const struct psd_key keys[] = {
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, and the first "
 		 "worker of each node sums the gradients of its node; sfb: each worker broadcasts the sufficient "
-		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; adam: "
+		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; "
+		 "two-level-sfb: as sfb, and the first worker of "
+		 "each node sends the factors of its node's workers to other nodes as one message; adam: "
 		 "sufficient factors go to a server, which returns the updated matrix, other tensors use ps (Project "
 		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
 		 "auto: the fastest all-reduce on this cluster for each tensor; zero-1: a reduce-scatter of gradients, "

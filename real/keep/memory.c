@@ -478,20 +478,45 @@ float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t i
 		       : NULL;
 }
 
-/* The segments of top and bottom factors. */
+/* The top or bottom factors of n workers, of which `before` others are in front. */
+static struct iovec find_run(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			     struct psd_range workers, bool is_bottom)
+{
+	const struct psd_plan_item *of = item_of(memory, item);
+	const uint64_t each = of->subject.batch * (is_bottom ? of->subject.rows : of->subject.columns);
+	const uint64_t first = is_bottom ? spaced(top_elements(memory, of)) : 0;
+
+	return (struct iovec){values_from(memory, buffer, item, iteration, first + workers.first * each),
+			      workers.elements * each * value_bytes(memory, buffer)};
+}
+
+/* The segments of a worker's top and bottom factors. */
 static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
 {
-	const struct psd_plan_item *of = item_of(memory, item);
-	const unsigned at = psd_plan_factors_before(memory->plan, of, iteration, memory->host, sender);
-	const uint64_t tops = of->subject.batch * of->subject.columns, bottoms = of->subject.batch * of->subject.rows;
-	const uint64_t first_bottom = spaced(top_elements(memory, of));
+	const struct psd_range run = {
+		psd_plan_factors_before(memory->plan, item_of(memory, item), iteration, memory->host, sender), 1};
 
-	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, at * tops),
-				     tops * value_bytes(memory, buffer)};
-	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + at * bottoms),
-				     bottoms * value_bytes(memory, buffer)};
+	segments[0] = find_run(memory, buffer, item, iteration, run, false);
+	segments[1] = find_run(memory, buffer, item, iteration, run, true);
 	return 2;
+}
+
+/* The same of all workers in a range of their values, which may go on behind the last worker with the first one. */
+static unsigned find_all_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
+				 uint32_t iteration, struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const uint64_t each = psd_subject_factors(&item_of(memory, item)->subject), n = range.elements / each;
+	const uint64_t first = range.first / each, before_end = memory->plan->layout.workers - first;
+	const struct psd_range runs[2] = {{first, n < before_end ? n : before_end},
+					  {0, n < before_end ? 0 : n - before_end}};
+	unsigned n_segments = 0;
+
+	for (unsigned is_bottom = 0; is_bottom < 2; is_bottom++)
+		for (unsigned r = 0; r < 2; r++)
+			if (runs[r].elements > 0)
+				segments[n_segments++] = find_run(memory, buffer, item, iteration, runs[r], is_bottom);
+	return n_segments;
 }
 
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
@@ -560,6 +585,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	void *first = NULL;
 
 	assert(row->on_wire < PSD_BUFFERS);
+	if (row->content == PSD_CONTENT_FACTORS && op->payload.collective && op->payload.collective->is_of_all)
+		return find_all_factors(memory, buffer, item, iteration, range, segments);
 	if (row->content == PSD_CONTENT_FACTORS)
 		return find_factors(memory, buffer, item, iteration, sender, segments);
 	if (row->content == PSD_CONTENT_ELEMENTS && row->times == PSD_TIMES_ONCE)

@@ -51,9 +51,9 @@ static double workers_for(const struct psd_host *host, unsigned item)
 	return host->layout->workers / own;
 }
 
-/* Updates an item's (bucket's) parameters with this worker's own gradient, or the mean of its and its peers'. Before the first local step after an
- * exchange, it stores the parameters. After the last local step, it computes the drift, which is the stored parameters
- * minus the present ones. */
+/* Updates an item's (bucket's) parameters with this worker's own gradient, or with the mean of its own and its peers'.
+ * Before the first local step after an exchange, it stores the parameters. After the last local step, it computes the
+ * drift, which is the stored parameters minus the present ones. */
 static enum psd_status step(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;

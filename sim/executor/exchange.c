@@ -69,6 +69,10 @@ static bool has_exchanges_only(const struct psd_simulation *sim)
 
 		if (psd_op_is_collective(op) || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
 			return false;
+		/* nodes that are not full send less */
+		if (psd_op_is_send(op) && op->payload.collective->is_of_all &&
+		    sim->layout->workers % sim->layout->workers_per_node)
+			return false;
 		if (psd_op_is_send(op) && (op->payload.collective->rotates || psd_sim_is_aggregated(sim, &op->payload)))
 			return false;
 		n_sends += psd_op_is_send(op);
@@ -152,7 +156,9 @@ static bool add_near_flow(struct psd_simulation *sim, unsigned from, uint32_t pe
 
 static bool is_inside_nodes(const struct psd_payload *payload)
 {
-	return payload->collective == &psd_to_leader || payload->collective == &psd_from_leader;
+	const struct psd_collective *reverse = payload->collective->reverse_of;
+
+	return !(reverse ? reverse : payload->collective)->fan_in;
 }
 
 /* Finds up to two hosts that send something; without any, both are 0. */

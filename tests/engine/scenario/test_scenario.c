@@ -1137,7 +1137,8 @@ Test(scenario, wrong_values_are_quoted)
 		"6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks and fat-tree");
 	expect_error(
 		8, "  - {name: A, sync: pss}",
-		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, ring, two-level, "
+		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, two-level-sfb, adam, hybrid, sacp, "
+		"ring, two-level, "
 		"halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, zero-2, zero-3, fsdp, mpi, "
 		"nccl, nccl-two-level; "
 		"did you "
@@ -1183,14 +1184,17 @@ Test(scenario, keys_without_effect_are_refused)
 {
 	expect_system_error("ps", "rule: bytes",
 			    "25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
-	expect_system_error("ring", "servers: 1",
-			    "27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-			    "adam, hybrid and sacp");
+	expect_system_error(
+		"ring", "servers: 1",
+		"27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, two-level-sfb, "
+		"adam, hybrid and sacp");
 	expect_system_error("ring", "pair: 1MB",
-			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+			    "two-level-sfb, adam, "
 			    "hybrid and sacp");
 	expect_system_error("ring", "slice: 4MB",
-			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+			    "two-level-sfb, adam, "
 			    "hybrid and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}", "8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",

@@ -81,6 +81,7 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: adam",
 	"schedule: wait-free, sync: ring",
 	"schedule: wait-free, sync: two-level-ps",
+	"schedule: wait-free, sync: two-level-sfb",
 	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
 	"schedule: sequential, sync: ps, servers: 2, compress: {by: top-k, kept: 5%, tensors: matrices}",
 	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
