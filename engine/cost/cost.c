@@ -111,13 +111,23 @@ double psd_cost_traffic_sec(struct psd_traffic traffic, double out_bps, double i
 	return fmax(8.0 * (double)traffic.sent_bytes / out_bps, 8.0 * (double)traffic.received_bytes / in_bps);
 }
 
+/* Returns the bytes that take as long on one of the cluster's links as the traffic takes on a node's own link. */
+static struct psd_traffic on_cluster_link(struct psd_traffic traffic, double link_ratio)
+{
+	if (link_ratio == 1.0)
+		return traffic;
+	return (struct psd_traffic){(uint64_t)((double)traffic.sent_bytes / link_ratio),
+				    (uint64_t)((double)traffic.received_bytes / link_ratio)};
+}
+
 static struct psd_traffic busiest_node(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	struct psd_traffic most = {0, 0};
 
 	for (unsigned node = 0; node < psd_layout_nodes(layout); node++)
 		if (psd_payload_may_be_busiest(payload, layout, node))
-			take_larger(&most, psd_payload_node_traffic(payload, layout, node));
+			take_larger(&most, on_cluster_link(psd_payload_node_traffic(payload, layout, node),
+							   psd_layout_link_ratio(layout, node)));
 	return most;
 }
 
@@ -243,7 +253,8 @@ static struct psd_links links_of(const struct psd_payload *payload, const struct
 				 const struct psd_rates *rates)
 {
 	return (struct psd_links){
-		.far_bps = fmin(rates->send_bps, rates->receive_bps),
+		/* steps of an all-reduce follow the slowest link */
+		.far_bps = fmin(rates->send_bps, rates->receive_bps) * psd_layout_slowest_link_ratio(layout),
 		.near_bps = rates->local_bps,
 		.between_bps = rates->between_bps,
 		.latency_sec = rates->latency_sec,

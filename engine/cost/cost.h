@@ -79,7 +79,8 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
 double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
 /* Loads of the busiest links in one transfer. They follow from the payload and the layout, and hold at all rates. */
 struct psd_loads {
-	/* bytes of the node that sends most, and of the node that receives most */
+	/* Bytes of the node that sends most, and of the node that receives most. A node whose link has another rate
+	 * than the cluster's counts the bytes that a link of the cluster sends in that time. */
 	struct psd_traffic node;
 	struct psd_traffic rack;  /* the same for racks; 0 if the collective sends in steps */
 	struct psd_inside inside; /* elements on the busiest links inside a node */

@@ -43,9 +43,12 @@ struct psd_op {
 	struct psd_view source, target;
 	uint32_t match; /* PSD_OP_RECEIVE: number of the send operation whose messages it receives */
 	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
-	 * does nothing in the first `lag` iterations, which have no such gradient. */
+	 * does nothing in the first `lag` iterations, which have no such gradient. If is_exchange, it is executed `lag`
+	 * iterations after an exchange, but not in the last iteration of a run. */
 	uint32_t lag;
-	bool is_exchange; /* executed only in iterations in which workers exchange (struct psd_period) */
+	bool is_exchange;  /* executed only in iterations in which workers exchange (struct psd_period) */
+	uint32_t fragment; /* if is_exchange: fragment that exchanges */
+	bool is_last;	   /* if is_exchange: executed only in the last iteration of a run */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest
@@ -87,6 +90,9 @@ struct psd_program {
 	/* Number that is added to an operation's turn for each iteration, so that operations of older iterations start
 	 * first. It is not added for operations of the device. 0: turns are the same in all iterations. */
 	int64_t iteration_turns;
+	/* Durations of operations on nodes of each kind (psd_layout_kind()), in place of psd_op.work_sec; shape
+	 * (layout.n_kinds, n_ops). NULL: all nodes are of one kind. */
+	double *kind_sec;
 	bool has_groups; /* at least one collective has only some of the workers as members */
 };
 
@@ -132,6 +138,10 @@ static inline struct psd_payload psd_op_payload(const struct psd_op *op, uint32_
 	return payload;
 }
 
+/* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in psd_op.work_sec.
+ * Pure. */
+const double *psd_program_host_sec(const struct psd_program *program, unsigned host);
+
 /* Consecutive layers of the graph: numbers `first` to `end` - 1. */
 struct psd_layers {
 	unsigned first;
@@ -147,6 +157,10 @@ bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
  * device work, 1 for sums and for work of a fixed duration, 0 for copies and
  * transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
+
+/* Returns psd_op_cores() on a host of the program. A device that is slower than its layer times (speed_ratio of its
+ * kind) uses that share of its cores, for as much longer. Pure. */
+double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host);
 
 /* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn
  * starts first. Pure. */

@@ -7,6 +7,7 @@
 
 #include "engine/case/case.h"
 #include "engine/program/account.h"
+#include "engine/program/reads.h"
 #include "engine/program/scheduler.h"
 #include "engine/result/trace.h"
 #include "engine/scenario/scenario_keys.h"
@@ -124,6 +125,8 @@ struct psd_worker_result {
 	/* Number of updates of slices; counted only for encodings with a loss scale, otherwise 0. */
 	uint64_t n_updates;
 	uint64_t n_left_out; /* number of these updates that were skipped because of an overflow */
+	/* Stale reads: number of all workers' reads of each age in the measured iterations, see psd_read_counts. */
+	uint64_t reads[PSD_READ_AGES];
 	/* In training: processor time that this host's threads use per iteration in addition to its operations, for
 	 * example for messages; median over the measured iterations, seconds. */
 	double beside_cpu_sec;

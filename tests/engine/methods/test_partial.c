@@ -230,5 +230,8 @@ Test(partial, keys_that_do_not_go_together_are_refused)
 	expect_refused("sync: hybrid, rule: seconds, peers: 1, local_sgd: {steps: 4}",
 		       "'rule' is 'seconds', must be 'bytes' with 'peers'");
 	expect_refused("sync: sfb, peers: 1, local_sgd: {steps: 4, window: 16}", "'window' of system 'A'");
+	expect_refused("sync: sfb, peers: 1, local_sgd: {steps: 4, delay: 1}", "'delay' of system 'A'");
+	expect_refused("sync: sfb, peers: 1, local_sgd: {steps: 4, fragments: 2}", "'fragments' of system 'A'");
+	expect_refused("sync: sfb, peers: 1, local_sgd: {steps: 4, outer: {}}", "'outer' of system 'A'");
 	expect_refused("sync: sfb, peers: 1, staleness: 1, local_sgd: {steps: 4}", "cannot be used together");
 }

@@ -97,6 +97,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ring, low_rank: {rank: 1}, local_sgd: {steps: 3}",
 	"schedule: wait-free, sync: sfb, peers: 1, local_sgd: {steps: 3}",
 	"schedule: wait-free, sync: sfb, wire: bf16, peers: 1, local_sgd: {steps: 3}",
+	"schedule: wait-free, sync: ps, compress: {by: int8}, local_sgd: {steps: 3, delay: 1, outer: {}}",
+	"schedule: wait-free, sync: ring, fuse: 1MiB, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {}}",
 };
 
 Test(apart, every_method_ends_with_the_bits_of_shared_memory)
