@@ -149,7 +149,7 @@ TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connec
 	parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive clip encoded late local low_rank packed \
-	sparse)/!(accuracy*|every_other*|a_prediction*) \
+	partial sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
 TSAN_BINARIES   = $(filter-out psd-tests psd-plan-tests,$(SUITES))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).

@@ -56,6 +56,8 @@ enum { TEXT_MAX = 4096 };
 	"  - {name: two-level ps sequential, sync: two-level-ps, schedule: sequential}\n"                              \
 	"  - {name: sfb, sync: sfb}\n"                                                                                 \
 	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                \
+	"  - {name: two-level sfb, sync: two-level-sfb}\n"                                                             \
+	"  - {name: two-level sfb sequential, sync: two-level-sfb, schedule: sequential}\n"                            \
 	"  - {name: adam, sync: adam}\n"                                                                               \
 	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                              \
 	"  - {name: hybrid, sync: hybrid}\n"                                                                           \
@@ -376,6 +378,68 @@ Test(contract, a_micro_batch_adds_the_time_of_its_layers)
 				   "%s: %g", syncs[s], simulated_sec[1] - simulated_sec[0]);
 		loaded_close(&loaded);
 	}
+}
+
+/* ---- partial broadcasts ---- */
+
+#define EVERY_PARTIAL                                                                                                  \
+	"systems:\n"                                                                                                   \
+	"  - {name: one, sync: sfb, peers: 1, local_sgd: {steps: 6}}\n"                                                \
+	"  - {name: two by layer, sync: sfb, barrier: layer, peers: 2, local_sgd: {steps: 6}}\n"                       \
+	"  - {name: hybrid, sync: hybrid, priority: forward, peers: 3, local_sgd: {steps: 4}}\n"                       \
+	"  - {name: rounded, sync: sfb, servers: 2, wire: bf16, peers: 2, local_sgd: {steps: 2}}\n"
+
+/* On links that factors fill. */
+#define SLOW_STAR "cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}, " UPDATING_HOST "}\n"
+
+Test(contract, partial_broadcasts_agree)
+{
+	expect_agreement(VGG19 SLOW_STAR EVERY_PARTIAL "sweep: {nodes: [1, 2, 4, 7, 18]}\n");
+	expect_agreement(VGG19 SLOW_STAR EVERY_PARTIAL "sweep: {nodes: [3, 7]}\nfidelity: message\n");
+}
+
+/* Seconds of n iterations with one exchange at their end. */
+static double racks_sec(unsigned steps, const char *fidelity, bool is_estimated)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     ONE_LAYER
+		     "cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 1us, topology: racks, "
+		     "nodes_per_rack: 2, oversubscription: 8}}\n"
+		     "systems: [{name: one, sync: sfb, peers: 1, local_sgd: {steps: %u}}]\nfidelity: %s\n",
+		     steps, fidelity);
+	loaded_case(&made, &loaded, 0, 0);
+	const double sec = steps * (is_estimated ? estimated(&made) : simulated(&made)).iteration_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return sec;
+}
+
+/* Two racks of two workers, and the factors of 64 samples of a layer of 128 x 128. At offsets 1 and 3 a worker of each
+ * rack sends to the other one, at offset 2 both do: 4 messages through an uplink of 250 Mbit/s in 3 iterations. The
+ * simulation has 3 of them in iterations 10 and 11, the estimate 2 * 4 / 3. Before and behind these the same exchange
+ * follows: offsets 1 and 3 mirror each other. */
+Test(contract, peers_in_other_racks_pass_uplinks_in_their_turn)
+{
+	static const char *const fidelities[] = {"flow", "message"};
+	const double message_sec = 8.0 * 64 * (128 + 128) * 4 / 250e6;
+
+	for (unsigned f = 0; f < 2; f++) {
+		const double at_9_sec = racks_sec(9, fidelities[f], false),
+			     at_10_sec = racks_sec(10, fidelities[f], false),
+			     at_12_sec = racks_sec(12, fidelities[f], false);
+
+		cr_expect_float_eq(at_12_sec - at_9_sec, 4 * message_sec, AGREEMENT_RATIO * 4 * message_sec, "%g of %g",
+				   at_12_sec - at_9_sec, message_sec);
+		cr_expect_float_eq(at_12_sec - at_10_sec, 3 * message_sec, AGREEMENT_RATIO * 3 * message_sec,
+				   "%g of %g", at_12_sec - at_10_sec, message_sec);
+	}
+	const double rotation_sec = racks_sec(12, "flow", true) - racks_sec(9, "flow", true);
+
+	cr_expect_float_eq(rotation_sec, 4 * message_sec, AGREEMENT_RATIO * 4 * message_sec, "estimated %g of %g",
+			   rotation_sec, message_sec);
 }
 
 #define EVERY_ENCODED_METHOD                                                                                           \

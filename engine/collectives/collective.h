@@ -20,6 +20,11 @@ struct psd_payload {
 	/* Members of a stepwise transfer: the hosts that execute its steps. If the group's n is 0, all workers are
 	 * members. */
 	struct psd_group group;
+	/* Partial broadcast: number of hosts to which each worker sends in an iteration, less than all others. */
+	unsigned peers;
+	/* Partial broadcast: number of the iteration, plus 1. 0: the mean over all iterations, in which each worker
+	 * sends an equal part of its values to every other one. */
+	uint64_t round;
 };
 
 /* Traffic of one host or one node: bytes that it sends and receives. */
@@ -122,6 +127,10 @@ struct psd_collective {
 	/* Returns the largest number of nodes to which the same node sends. NULL: all messages stay inside nodes. */
 	unsigned (*fan_out)(const struct psd_layout *layout);
 	bool has_root; /* one host, payload->root, sends or receives more than the others */
+	/* The payload's elements are those of one worker. Ranges count the elements of all workers, in order of rank,
+	 * and go on with the first worker behind the last one. */
+	bool is_of_all;
+	bool rotates; /* the receivers of a host change from one iteration to the next (psd_payload.round) */
 	/* The elements are divided: consecutive hosts receive consecutive ranges. False: all hosts receive the same
 	 * range. */
 	bool is_cut;
@@ -176,6 +185,9 @@ extern const struct psd_collective psd_push;
 /* Pull: every shard sends its part of the slice to every worker. */
 extern const struct psd_collective psd_pull;
 extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */
+/* Every worker sends the whole slice to payload->peers others, each time the next ones: in iteration t rank r sends to
+ * ranks r + 1 + (t * peers + k) mod (workers - 1), k < peers, modulo the number of workers. */
+extern const struct psd_collective psd_partial_broadcast;
 extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
 extern const struct psd_collective psd_from_root; /* the root sends the whole slice to every worker */
 
@@ -189,6 +201,13 @@ extern const struct psd_collective psd_pull_of_one;
 extern const struct psd_collective psd_to_leader;
 /* Every leader (first worker of a node) sends the whole slice to the other workers of its node. */
 extern const struct psd_collective psd_from_leader;
+/* Every worker sends the whole slice to the other workers of its node. */
+extern const struct psd_collective psd_node_broadcast;
+/* Every leader (first worker of a node) sends the slices of all workers of its node to each other leader. */
+extern const struct psd_collective psd_leader_broadcast;
+/* Every leader (first worker of a node) sends the slices of all workers of other nodes to each other worker of its
+ * node. */
+extern const struct psd_collective psd_hand_over;
 /* Every leader (first worker of a node) sends to each shard that shard's part of the slice. */
 extern const struct psd_collective psd_leader_push;
 /* Every shard sends its part of the slice to every leader (first worker of a node). */

@@ -9,7 +9,7 @@
 static bool are_equal(const struct psd_payload *a, const struct psd_payload *b)
 {
 	return a->collective == b->collective && a->elements == b->elements && a->value_bytes == b->value_bytes &&
-	       a->root == b->root && psd_group_equals(a->group, b->group);
+	       a->root == b->root && a->peers == b->peers && psd_group_equals(a->group, b->group);
 }
 
 /* Returns false when memory runs out. */

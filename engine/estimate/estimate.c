@@ -108,7 +108,6 @@ static bool is_inner(const struct psd_layout *layout, unsigned node)
 /* Sets the bytes that the busiest node sends and receives. Only one of the nodes that are alike is counted. */
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
-	const uint32_t steps = psd_plan_steps(program->plan);
 	const unsigned n_nodes = psd_layout_nodes(&program->plan->layout);
 	const bool is_rootless = !has_root(program);
 	bool has_alike = false;
@@ -121,12 +120,12 @@ static void add_traffic(const struct psd_program *program, struct psd_outcome *o
 				continue;
 			has_alike = true;
 		}
-		const struct psd_traffic traffic = psd_program_traffic(program, node);
+		const struct psd_traffic traffic = psd_program_mean_traffic(program, node);
 
-		if (traffic.sent_bytes / steps > outcome->sent_bytes_per_node)
-			outcome->sent_bytes_per_node = traffic.sent_bytes / steps;
-		if (traffic.received_bytes / steps > outcome->received_bytes_per_node)
-			outcome->received_bytes_per_node = traffic.received_bytes / steps;
+		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
+			outcome->sent_bytes_per_node = traffic.sent_bytes;
+		if (traffic.received_bytes > outcome->received_bytes_per_node)
+			outcome->received_bytes_per_node = traffic.received_bytes;
 	}
 }
 

@@ -21,6 +21,7 @@ static const struct choice choices[] = {
 	[PSD_SYNC_PS] = {.dense = &psd_method_ps, .matrix = &psd_method_ps},
 	[PSD_SYNC_TWO_LEVEL_PS] = {.dense = &psd_method_two_level_ps, .matrix = &psd_method_two_level_ps},
 	[PSD_SYNC_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_sfb},
+	[PSD_SYNC_TWO_LEVEL_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_two_level_sfb},
 	[PSD_SYNC_ADAM] = {.dense = &psd_method_ps, .matrix = &psd_method_adam},
 	[PSD_SYNC_HYBRID] = {.dense = &psd_method_ps,
 			     .matrix = &psd_method_ps,
@@ -73,6 +74,13 @@ static struct choice narrowed_by(const struct psd_system *system)
 	return (struct choice){.dense = named_by(system, NULL), .matrix = &psd_method_low_rank[all_reduce_of(system)]};
 }
 
+/* Choice of a system whose factors go to some workers. */
+static struct choice partial_of(struct choice choice)
+{
+	*(choice.factors ? &choice.factors : &choice.matrix) = &psd_method_partial_sfb;
+	return choice;
+}
+
 /* Returns the choice of a system. plan: plan of this system; NULL: there is none yet. */
 static struct choice choice_of(const struct psd_system *system, const struct psd_plan *plan)
 {
@@ -84,6 +92,8 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 		return (struct choice){.dense = &psd_method_async, .matrix = &psd_method_async};
 	if (system->placement == PSD_PLACEMENT_TENSORS)
 		return (struct choice){.dense = &psd_method_ps_by_tensors, .matrix = &psd_method_ps_by_tensors};
+	if (plan && plan->peers > 0)
+		return partial_of(choices[system->sync]);
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
 	const struct psd_method *named = named_by(system, plan ? plan->sparse : NULL);
@@ -117,6 +127,10 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
 		if (may_be_weighed(plan, rows[m]))
 			plan->candidates[plan->n_candidates++] = rows[m];
+	if (plan->system->sync == PSD_SYNC_TWO_LEVEL_SFB)
+		plan->candidates[plan->n_candidates++] = &psd_method_two_level_sfb;
+	if (plan->peers > 0)
+		plan->candidates[plan->n_candidates++] = &psd_method_partial_sfb;
 	if (plan->compress)
 		plan->candidates[plan->n_candidates++] = &psd_method_packed[plan->compress->by];
 	if (plan->async)

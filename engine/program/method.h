@@ -36,6 +36,8 @@ struct psd_method {
 	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
 	 * would equal another one, so plans do not consider it then. */
 	bool joins_nodes;
+	/* Factors go to some workers, which change with the iteration (psd_partial_broadcast). */
+	bool is_partial;
 	/* each item (bucket) belongs to one host with a shard, its root; items are assigned to these hosts round robin
 	 * */
 	bool has_root;
@@ -48,6 +50,10 @@ struct psd_method {
 extern const struct psd_method psd_method_ps_by_tensors;
 /* Parameter server that updates by the gradient of each worker as it arrives (psd_plan.async). */
 extern const struct psd_method psd_method_async;
+/* Broadcast of factors to some workers, which change with the iteration. */
+extern const struct psd_method psd_method_partial_sfb;
+/* Broadcast of factors in which those of a node's workers travel between nodes as one message. */
+extern const struct psd_method psd_method_two_level_sfb;
 /* Methods that have a file of their own, in the order in which plans list them. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 

@@ -413,6 +413,10 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	made.reads_stale = made.staleness > 0 && !made.local && input->system->reads == PSD_READS_STALE;
 	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
+	if (input->system->peers + 1 < made.layout.workers)
+		made.peers = input->system->peers;
+	else if (input->system->peers > 0) /* all have all factors, and the same parameters */
+		made.local = NULL;
 	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
@@ -488,7 +492,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 	if (buffer == PSD_BUFFER_SENT)
 		return plan->local && plan->staleness > 0;
 	if (buffer == PSD_BUFFER_START)
-		return plan->local || (plan->reads_stale && item->n_tensors > 0);
+		return psd_plan_is_local(plan, item) || (plan->reads_stale && item->n_tensors > 0);
 	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
@@ -499,7 +503,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
-	if (!plan->local)
+	if (!psd_plan_is_local(plan, item))
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
@@ -528,6 +532,24 @@ bool psd_plan_streams(const struct psd_plan *plan)
 uint32_t psd_plan_steps(const struct psd_plan *plan)
 {
 	return plan->local ? (uint32_t)plan->local->steps : 1;
+}
+
+bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return plan->local && (plan->peers == 0 || item->method->keeps[PSD_BUFFER_FACTORS]);
+}
+
+uint32_t psd_plan_rotation(const struct psd_plan *plan)
+{
+	uint32_t others = plan->layout.workers - 1, rest = plan->peers;
+
+	while (rest > 0) { /* Euclid's algorithm */
+		const uint32_t next = others % rest;
+
+		others = rest;
+		rest = next;
+	}
+	return plan->peers > 0 ? (plan->layout.workers - 1) / others : 1;
 }
 
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer)

@@ -88,6 +88,9 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
+	/* Partial broadcast: number of peers to which a worker sends its factors in an iteration. Workers then differ
+	 * in the parameters of these items (buckets), which alone are local. 0: factors go to all. */
+	unsigned peers;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
 	/* Largest number of iterations by which updates may be late; always 0 with a single worker. With local SGD it is the
@@ -191,6 +194,11 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 /* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
  * loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
+/* True if workers differ in the item's (bucket's) parameters between two exchanges of local SGD. Pure. */
+bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *item);
+/* Returns the number of iterations after which workers send to the same peers again; 1 without a partial broadcast.
+ * Pure. */
+uint32_t psd_plan_rotation(const struct psd_plan *plan);
 /* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
 uint32_t psd_plan_fragments(const struct psd_plan *plan);
 /* True if local SGD lets workers have equal parameters only at the end of a run. Pure. */

@@ -467,18 +467,37 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 	return false;
 }
 
-struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node)
+/* Traffic of the operations that only iterations with an exchange have, or of all others. */
+static struct psd_traffic traffic_of(const struct psd_program *program, unsigned node, bool is_of_exchange)
 {
 	struct psd_traffic total = {0, 0};
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		if (!psd_op_moves(op))
+		if (!psd_op_moves(op) || op->is_exchange != is_of_exchange)
 			continue;
 		const struct psd_traffic traffic = psd_payload_node_traffic(&op->payload, &program->plan->layout, node);
 		total.sent_bytes += traffic.sent_bytes;
 		total.received_bytes += traffic.received_bytes;
 	}
 	return total;
+}
+
+static struct psd_traffic traffic_every(const struct psd_program *program, unsigned node, uint32_t steps)
+{
+	const struct psd_traffic rest = traffic_of(program, node, false), now = traffic_of(program, node, true);
+
+	return (struct psd_traffic){rest.sent_bytes + now.sent_bytes / steps,
+				    rest.received_bytes + now.received_bytes / steps};
+}
+
+struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node)
+{
+	return traffic_every(program, node, 1);
+}
+
+struct psd_traffic psd_program_mean_traffic(const struct psd_program *program, unsigned node)
+{
+	return traffic_every(program, node, psd_plan_steps(program->plan));
 }
 
 /* With another priority, or several iterations ahead, a worker may have a collective ready that others do not have yet.

@@ -136,6 +136,15 @@ static inline bool psd_op_is_compute(const struct psd_op *op)
 	return psd_ops[op->kind].is_forward || psd_ops[op->kind].is_backward;
 }
 
+/* Returns the operation's payload as it travels in an iteration. op->payload itself is the mean over iterations. */
+static inline struct psd_payload psd_op_payload(const struct psd_op *op, uint32_t iteration)
+{
+	struct psd_payload payload = op->payload;
+
+	payload.round = iteration + UINT64_C(1);
+	return payload;
+}
+
 /* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in psd_op.work_sec.
  * Pure. */
 const double *psd_program_host_sec(const struct psd_program *program, unsigned host);
@@ -175,5 +184,7 @@ bool psd_program_orders_collectives(const struct psd_program *program);
 /* Returns the bytes that a node sends to other nodes, and receives from them, in an iteration in which workers
  * exchange. */
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
+/* Returns the same as a mean over all iterations, with the plan's number of local steps. */
+struct psd_traffic psd_program_mean_traffic(const struct psd_program *program, unsigned node);
 
 #endif

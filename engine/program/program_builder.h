@@ -176,11 +176,22 @@ void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_s
  * which gradients can be rebuilt from them. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
+/* Appends the copy of all workers' factors to the devices of the hosts route->to, where they are after operation
+ * `arrived`, and their decoding. departure: result of psd_builder_add_departure() for a worker's own factors. Returns
+ * the operation after which gradients can be rebuilt. */
+uint32_t psd_builder_add_factor_arrival(struct psd_builder *builder, const struct psd_stage *stage,
+					const struct psd_route *route, uint32_t arrived, uint32_t departure);
 /* Appends two operations: one rebuilds the gradient from the factors that are there after operation `arrived`, the
  * other updates the parameters. Returns the update. It must be called once for an item (bucket): the rebuild includes
  * the gradient of the worker's own samples, so this work is subtracted from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
+/* Appends only the rebuild of that. Returns it. */
+uint32_t psd_builder_add_rebuilt(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+				 uint32_t arrived);
+/* Appends the operations of local SGD: a step by the gradient that is complete after operation stage->gradient and, in
+ * iterations in which workers exchange, the operations of `method` with the change of the parameters. */
+void psd_builder_add_local(struct psd_builder *builder, const struct psd_stage *stage, const struct psd_method *method);
 /* Marks an operation as one that ends the item's (bucket's) synchronisation. On a host the synchronisation has ended
  * when all operations marked for the item have ended. Then the new parameters are on the device, and the host's
  * messages have left. */

@@ -158,6 +158,7 @@ struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_s
 	op.source = on_wire(b, route->source);
 	op.target = on_wire(b, route->target);
 	op.payload.value_bytes = psd_plan_value_bytes(b->plan, op.source.buffer);
+	op.payload.peers = b->plan->peers;
 	op.bytes = elements * op.payload.value_bytes;
 	return op;
 }
@@ -288,18 +289,25 @@ uint32_t psd_builder_add_both(struct psd_builder *b, const struct psd_stage *sta
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd_stage *stage,
 					 const struct psd_route *route)
 {
-	const unsigned workers = b->plan->layout.workers;
 	const uint64_t elements = psd_subject_factors(&stage->item->subject);
 	const uint32_t out = psd_builder_add_departure(b, stage, route, elements);
 	const struct psd_message message = psd_builder_add_message(b, stage, route, elements);
 	psd_builder_after_departure(b, message.send, out);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_sent(b, stage, message.send);
+	return psd_builder_add_factor_arrival(b, stage, route, message.receive, out);
+}
+
+uint32_t psd_builder_add_factor_arrival(struct psd_builder *b, const struct psd_stage *stage,
+					const struct psd_route *route, uint32_t arrived, uint32_t departure)
+{
+	const unsigned workers = psd_plan_times(b->plan, stage->item, PSD_BUFFER_FACTORS, 0);
+	const uint64_t elements = psd_subject_factors(&stage->item->subject);
+
 	if (!b->plan->wire->is_lossy)
-		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), message.receive,
-					       b->gate_pushed);
+		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), arrived, b->gate_pushed);
 	/* a worker rebuilds from its own factors, too, as the others have them */
-	const uint32_t both = psd_builder_add_both(b, stage, route->to, message.receive, out);
+	const uint32_t both = psd_builder_add_both(b, stage, route->to, arrived, departure);
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
@@ -333,12 +341,13 @@ static void leave_backward(struct psd_builder *b, const struct psd_stage *stage,
 }
 
 /* One product of all workers' samples, so that all rebuild the same bits; backward then makes none of its own. */
-uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
+uint32_t psd_builder_add_rebuilt(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived)
 {
 	const struct psd_plan *plan = b->plan;
+	const unsigned others = psd_plan_times(plan, stage->item, PSD_BUFFER_FACTORS, 0) - 1;
 	const double own_sec = own_gradient_sec(plan, stage->item);
-	const double others_flops = psd_cost_rebuild_flops(&stage->item->subject, plan->layout.workers - 1);
+	const double others_flops = psd_cost_rebuild_flops(&stage->item->subject, others);
 	struct psd_op op = psd_stage_op(stage, PSD_OP_FACTOR, where);
 
 	op.work_sec = plan->micro_batches * own_sec + others_flops / plan->costs->gemm_flops_per_sec;
@@ -348,17 +357,23 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, stage->gradient);
 	psd_builder_after(b, rebuild, b->gate_pushed);
-	return psd_builder_add_apply(b, stage, where, rebuild);
+	return rebuild;
+}
+
+uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
+				 uint32_t arrived)
+{
+	return psd_builder_add_apply(b, stage, where, psd_builder_add_rebuilt(b, stage, where, arrived));
 }
 
 /* The method's operations exchange the parameters' change in place of a gradient. */
-static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole)
+void psd_builder_add_local(struct psd_builder *b, const struct psd_stage *whole, const struct psd_method *method)
 {
 	struct psd_stage stage = *whole;
 
 	stage.gradient = psd_builder_add_step(b, whole);
 	const uint32_t first = b->program.n_ops;
-	whole->item->method->unroll(b, &stage);
+	method->unroll(b, &stage);
 	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
 		b->program.ops[i].is_exchange = true;
 		b->program.ops[i].fragment = whole->item->fragment;
@@ -380,8 +395,8 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 		whole.gradient = psd_builder_add_gradient(b, &whole);
 		if (b->plan->reads_stale)
 			whole.gradient = psd_builder_add_keep(b, &whole);
-		if (b->plan->local)
-			unroll_exchange(b, &whole);
+		if (b->plan->local && b->plan->peers == 0)
+			psd_builder_add_local(b, &whole, item->method);
 		else
 			item->method->unroll(b, &whole);
 	}

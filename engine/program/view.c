@@ -58,10 +58,37 @@ unsigned psd_plan_times(const struct psd_plan *plan, const struct psd_plan_item 
 {
 	switch (psd_buffers[buffer].times) {
 	case PSD_TIMES_ONCE: break;
-	case PSD_TIMES_SENDERS: return item->method->joins_nodes ? plan->layout.nodes : plan->layout.workers;
+	case PSD_TIMES_SENDERS:
+		if (psd_buffers[buffer].content == PSD_CONTENT_FACTORS)
+			return item->method->is_partial ? plan->peers + 1 : plan->layout.workers;
+		return item->method->joins_nodes ? plan->layout.nodes : plan->layout.workers;
 	case PSD_TIMES_MEMBERS: return psd_layout_n_led(&plan->layout, host);
 	}
 	return 1;
+}
+
+bool psd_plan_has_factors(const struct psd_plan *plan, const struct psd_plan_item *item, uint32_t iteration,
+			  unsigned host, unsigned sender)
+{
+	const struct psd_payload payload = {.collective = &psd_partial_broadcast,
+					    .elements = 1,
+					    .peers = plan->peers,
+					    .round = iteration + UINT64_C(1)};
+
+	return !item->method->is_partial || sender == host ||
+	       psd_payload_range(&payload, &plan->layout, sender, host).elements > 0;
+}
+
+unsigned psd_plan_factors_before(const struct psd_plan *plan, const struct psd_plan_item *item, uint32_t iteration,
+				 unsigned host, unsigned sender)
+{
+	unsigned n = 0;
+
+	if (!item->method->is_partial)
+		return sender;
+	for (unsigned s = 0; s < sender; s++)
+		n += psd_plan_has_factors(plan, item, iteration, host, s);
+	return n;
 }
 
 struct psd_range psd_view_range(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned slice,

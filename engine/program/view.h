@@ -46,6 +46,14 @@ uint64_t psd_plan_values(const struct psd_plan *plan, const struct psd_plan_item
 unsigned psd_plan_times(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer,
 			unsigned host);
 
+/* True if a host has the factors of worker `sender` in an iteration: its own, and those that it receives. */
+bool psd_plan_has_factors(const struct psd_plan *plan, const struct psd_plan_item *item, uint32_t iteration,
+			  unsigned host, unsigned sender);
+/* Returns the number of workers below rank `sender` whose factors a host has in an iteration. Factors are in the order
+ * of rank. */
+unsigned psd_plan_factors_before(const struct psd_plan *plan, const struct psd_plan_item *item, uint32_t iteration,
+				 unsigned host, unsigned sender);
+
 /* Returns the range of an item's (bucket's) elements that a host's device updates. Elements are counted from the item's
  * first element. */
 struct psd_range psd_plan_updated(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned host);

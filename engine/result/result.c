@@ -209,8 +209,17 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     "the errors to later ones, so that its training differs from training without this\n",
 			     system->low_rank.rank);
 	}
-	if (system->is_local)
+	if (system->peers > 0) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' sends factors to %u other worker%s in an iteration and averages workers' parameters "
+			     "every %" PRIu64
+			     " iterations, so that its training on more than %u workers differs from training "
+			     "without this\n",
+			     system->peers, system->peers > 1 ? "s" : "", system->local_sgd.steps, system->peers + 1);
+	} else if (system->is_local) {
 		add_local_note(text, system);
+	}
 	if (system->is_async) {
 		add_note(text, system);
 		psd_text_add(

@@ -85,9 +85,9 @@ static bool next_flow(const struct psd_program *program, const struct psd_span *
 
 static uint64_t sent_bytes(const struct psd_program *program, const struct psd_span *span, unsigned to)
 {
-	return to == span->host ? 0
-				: psd_payload_bytes_between(&program->ops[span->task.op].payload,
-							    &program->plan->layout, span->host, to);
+	const struct psd_payload payload = psd_op_payload(&program->ops[span->task.op], span->task.iteration);
+
+	return to == span->host ? 0 : psd_payload_bytes_between(&payload, &program->plan->layout, span->host, to);
 }
 
 struct psd_traffic psd_trace_traffic(const struct psd_program *program, const struct psd_span *span)
@@ -186,6 +186,7 @@ static void add_arrows(struct psd_text *text, const struct psd_program *program,
 {
 	const struct psd_layout *layout = &program->plan->layout;
 	const struct psd_op *op = &program->ops[span->task.op];
+	const struct psd_payload payload = psd_op_payload(op, span->task.iteration);
 	const unsigned sender = span->is_arrival ? span->peer : span->host;
 	struct psd_flow flow;
 
@@ -196,7 +197,7 @@ static void add_arrows(struct psd_text *text, const struct psd_program *program,
 			if (flow.received_elements > 0 && !has_arrow(program, span, i, flow.from, span->host))
 				add_arrow(text, program, span, flow.from, span->host);
 		}
-	if (!psd_op_is_send(op) || psd_payload_receivers(&op->payload, layout, sender) > MOST_ARROWS)
+	if (!psd_op_is_send(op) || psd_payload_receivers(&payload, layout, sender) > MOST_ARROWS)
 		return;
 	if (span->is_arrival)
 		add_arrow(text, program, span, sender, span->host);

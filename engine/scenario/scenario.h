@@ -42,6 +42,7 @@ enum psd_sync {
 	PSD_SYNC_PS,
 	PSD_SYNC_TWO_LEVEL_PS,
 	PSD_SYNC_SFB,
+	PSD_SYNC_TWO_LEVEL_SFB,
 	PSD_SYNC_ADAM,
 	PSD_SYNC_HYBRID,
 	PSD_SYNC_SACP,
@@ -331,6 +332,7 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	unsigned peers; /* number of peers to which a worker sends factors in an iteration; 0: all */
 	enum psd_reads reads;
 	bool is_async;
 	struct psd_async async; /* parameters of asynchronous training, if is_async */

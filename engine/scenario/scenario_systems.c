@@ -23,6 +23,7 @@ const char *const psd_schedule_names[] = {"sequential", "wait-free", "clocked", 
 const char *const psd_sync_names[] = {"ps",
 				      "two-level-ps",
 				      "sfb",
+				      "two-level-sfb",
 				      "adam",
 				      "hybrid",
 				      "sacp",
@@ -44,7 +45,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
-#define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
+#define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(TWO_LEVEL_SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
@@ -260,7 +261,9 @@ static const struct psd_key keys[] = {
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, and the first "
 		 "worker of each node sums the gradients of its node; sfb: each worker broadcasts the sufficient "
-		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; adam: "
+		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; "
+		 "two-level-sfb: as sfb, and the first worker of "
+		 "each node sends the factors of its node's workers to other nodes as one message; adam: "
 		 "sufficient factors go to a server, which returns the updated matrix, other tensors use ps (Project "
 		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
 		 "auto: the fastest all-reduce on this cluster for each tensor; zero-1: a reduce-scatter of gradients, "
@@ -309,6 +312,14 @@ static const struct psd_key keys[] = {
 		 "adds "
 		 "its part. Batch norm uses the statistics of each micro-batch alone. Default: 1, or `iter_size` of "
 		 "`train.solver`"},
+	{KEY("peers", UNSIGNED, peers), .lowest = 1, .highest = PSD_MAX_HOSTS,
+	 .when = {"sync", BIT(SFB) | BIT(HYBRID), 0},
+	 .help = "partial broadcast: number of workers to which a worker sends its sufficient factors in an iteration. "
+		 "They take turns: with P workers each pair meets every (P-1)/`peers` iterations. A worker updates "
+		 "with "
+		 "the mean gradient of those that it has, so that parameters differ by worker. Needs "
+		 "`systems.local_sgd`, which averages them. With P-1 or more, all get all factors and nothing is "
+		 "averaged. Default: all other workers"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "smallest set of gradients that is exchanged at a time. layer: all tensors of a layer; tensor: one "
 		 "tensor. With an all-reduce or zero-1, or if `systems.placement` is tensors, the default is tensor"},
@@ -359,10 +370,13 @@ static const struct psd_key keys[] = {
 		 "matrix with a row for each output of the layer. The narrow matrices are always fp32, and need `wire: "
 		 "fp32`. Compression errors are added to the next gradient (error feedback). Default: no compression"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
-	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
+	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(SFB) | BIT(HYBRID), 0},
 	 .help = "local SGD: each worker updates its own parameters; at the end of each period of several iterations "
 		 "all workers replace their parameters by the average. With sync hybrid it needs `rule: seconds`, and "
-		 "no tensor uses sufficient factors. Default: gradients are summed in each iteration"},
+		 "no tensor uses sufficient factors. With `systems.peers` it averages the parameters that are updated "
+		 "by "
+		 "factors, and other tensors use ps in each iteration; with sync sfb it needs that key. Default: "
+		 "gradients are summed in each iteration"},
 	{KEY("placement", CHOICE, placement), .names = placement_names, .fallback = "ranges",
 	 .when = {"sync", BIT(PS), 0}, .uses = PSD_BY_SIM, .is_refused = true,
 	 .help = "parameters that each server holds. ranges: an equal part of each tensor; tensors: whole tensors, "
@@ -509,7 +523,8 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case BY_TENSORS: return system->placement == PSD_PLACEMENT_TENSORS;
 	case UNEVEN: return system->split != PSD_SPLIT_EVEN;
 	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
-	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
+	case HYBRID_BY_BYTES:
+		return system->peers == 0 && system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case BY_LIBRARY: return system->sync >= PSD_SYNC_LIBRARY;
 	case TREATMENTS: break;
@@ -593,6 +608,36 @@ static enum psd_status check_exclusions(const struct psd_system *system, const s
 	return PSD_OK;
 }
 
+static enum psd_status check_peers(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
+{
+	static const char *const rivals[] = {"window", "fragments", "delay", "outer"};
+	const struct psd_node *local = psd_node_child(entry, "local_sgd");
+
+	if (system->peers == 0 && system->is_local && system->sync == PSD_SYNC_SFB)
+		return psd_error_set(err, PSD_EINVAL, local->key_at,
+				     "'local_sgd' of system '%s' needs 'peers' where 'sync' is 'sfb'", system->name);
+	if (system->peers == 0)
+		return PSD_OK;
+	if (!system->is_local)
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "peers")->key_at,
+				     "'peers' of system '%s' needs 'local_sgd', whose steps tell when workers average "
+				     "their parameters",
+				     system->name);
+	for (unsigned k = 0; k < sizeof(rivals) / sizeof(rivals[0]); k++)
+		if (psd_node_child(local, rivals[k]))
+			return psd_error_set(err, PSD_EINVAL, psd_node_child(local, rivals[k])->key_at,
+					     "'%s' of system '%s' cannot be used together with 'peers'", rivals[k],
+					     system->name);
+	if (system->schedule != PSD_SCHEDULE_WAIT_FREE)
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "schedule")->at,
+				     "'schedule' is '%s', must be 'wait-free' with 'peers'",
+				     psd_schedule_names[system->schedule]);
+	if (system->rule != PSD_RULE_BYTES)
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "rule")->at,
+				     "'rule' is '%s', must be 'bytes' with 'peers'", psd_rule_names[system->rule]);
+	return PSD_OK;
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -600,6 +645,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
 	PSD_TRY(check_exclusions(system, entry, reader->err));
+	PSD_TRY(check_peers(system, entry, reader->err));
 	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

@@ -88,10 +88,12 @@ static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item,
 	return elements;
 }
 
-/* Elements of all workers' top factors; the bottom ones follow. */
-static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
+/* Elements of the top factors of all workers that send some; the bottom ones follow. */
+static uint64_t top_elements(const struct psd_memory *memory, const struct psd_plan_item *item)
 {
-	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
+	const uint64_t times = psd_plan_times(memory->plan, item, PSD_BUFFER_FACTORS, memory->host);
+
+	return times * item->subject.batch * item->subject.columns;
 }
 
 struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item)
@@ -104,7 +106,7 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 {
 	const struct psd_plan_item *item = item_of(memory, i);
 	const uint64_t times = psd_plan_times(memory->plan, item, buffer, memory->host);
-	const uint64_t tops = top_elements(memory, &item->subject);
+	const uint64_t tops = top_elements(memory, item);
 
 	if (psd_buffer_is_sum(buffer))
 		return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
@@ -541,19 +543,45 @@ struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor
 	return (struct psd_held){{0, plan->graph->tensors[tensor].elements}, memory->parameters[tensor], false};
 }
 
-/* The segments of top and bottom factors. */
+/* The top or bottom factors of n workers, of which `before` others are in front. */
+static struct iovec find_run(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			     struct psd_range workers, bool is_bottom)
+{
+	const struct psd_plan_item *of = item_of(memory, item);
+	const uint64_t each = of->subject.batch * (is_bottom ? of->subject.rows : of->subject.columns);
+	const uint64_t first = is_bottom ? spaced(top_elements(memory, of)) : 0;
+
+	return (struct iovec){values_from(memory, buffer, item, iteration, first + workers.first * each),
+			      workers.elements * each * value_bytes(memory, buffer)};
+}
+
+/* The segments of a worker's top and bottom factors. */
 static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
 {
-	const struct psd_subject *subject = &memory->plan->items[item].subject;
-	const uint64_t tops = subject->batch * subject->columns, bottoms = subject->batch * subject->rows;
-	const uint64_t first_bottom = spaced(top_elements(memory, subject));
+	const struct psd_range run = {
+		psd_plan_factors_before(memory->plan, item_of(memory, item), iteration, memory->host, sender), 1};
 
-	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
-				     tops * value_bytes(memory, buffer)};
-	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
-				     bottoms * value_bytes(memory, buffer)};
+	segments[0] = find_run(memory, buffer, item, iteration, run, false);
+	segments[1] = find_run(memory, buffer, item, iteration, run, true);
 	return 2;
+}
+
+/* The same of all workers in a range of their values, which may go on behind the last worker with the first one. */
+static unsigned find_all_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
+				 uint32_t iteration, struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
+{
+	const uint64_t each = psd_subject_factors(&item_of(memory, item)->subject), n = range.elements / each;
+	const uint64_t first = range.first / each, before_end = memory->plan->layout.workers - first;
+	const struct psd_range runs[2] = {{first, n < before_end ? n : before_end},
+					  {0, n < before_end ? 0 : n - before_end}};
+	unsigned n_segments = 0;
+
+	for (unsigned is_bottom = 0; is_bottom < 2; is_bottom++)
+		for (unsigned r = 0; r < 2; r++)
+			if (runs[r].elements > 0)
+				segments[n_segments++] = find_run(memory, buffer, item, iteration, runs[r], is_bottom);
+	return n_segments;
 }
 
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
@@ -622,6 +650,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	void *first = NULL;
 
 	assert(row->on_wire < PSD_BUFFERS);
+	if (row->content == PSD_CONTENT_FACTORS && op->payload.collective && op->payload.collective->is_of_all)
+		return find_all_factors(memory, buffer, item, iteration, range, segments);
 	if (row->content == PSD_CONTENT_FACTORS)
 		return find_factors(memory, buffer, item, iteration, sender, segments);
 	if (row->is_of_updates) {

@@ -58,18 +58,39 @@ static uint32_t next_of(const struct psd_worker *worker, uint32_t op, uint32_t i
 	return psd_period_next_of(period_of(worker), worker->host.program->ops[op].fragment, iteration);
 }
 
+/* True if the operation is executed in each iteration, although exchanges are not: peers take turns in it, or its item
+ * (bucket) is not local. */
+static bool is_of_turns(const struct psd_worker *worker, const struct psd_op *op)
+{
+	return worker->host.plan->peers > 0 && !op->is_exchange;
+}
+
 /* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
  * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
- * holds for exchanges. */
+ * holds for exchanges, and with peers that take turns for those iterations in which two meet. */
 static bool is_out_of_turn(const struct psd_worker *worker, uint32_t o, uint32_t iteration, uint32_t next)
 {
+	const uint64_t steps = psd_plan_steps(worker->host.plan), turns = psd_plan_rotation(worker->host.plan);
 	const struct psd_op *op = &worker->host.program->ops[o];
 
-	return iteration < next ||
-	       iteration >= next + 2 * (worker->host.program->window - 1) * psd_plan_steps(worker->host.plan) ||
+	return iteration < next || iteration >= next + 2 * (worker->host.program->window - 1) * steps * turns ||
 	       iteration >= worker->host.options->n_iterations ||
-	       (is_in_window(worker, iteration) &&
+	       (!is_of_turns(worker, op) && is_in_window(worker, iteration) &&
 		!psd_period_exchanges_of(period_of(worker), op->fragment, iteration));
+}
+
+/* Returns the first iteration from `next` on in which a peer sends a message of an operation to this host. */
+static uint32_t find_next(const struct psd_worker *worker, uint32_t o, unsigned peer, uint32_t next)
+{
+	const struct psd_op *op = &worker->host.program->ops[o];
+	struct psd_payload payload = psd_op_payload(op, next);
+
+	if (!is_of_turns(worker, op))
+		return next_of(worker, o, next);
+	while (payload.collective->rotates &&
+	       psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self) == 0)
+		payload.round++;
+	return (uint32_t)(payload.round - 1);
 }
 
 /* Accepts READY on worker 0, and BEGIN from worker 0 on a host that is ready. */
@@ -102,7 +123,7 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 	if (is_out_of_turn(worker, head->op, head->iteration, next))
 		return refuse(worker, peer, head, "a message of an unexpected iteration", err);
 	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
-	return !is_in_window(worker, head->iteration) || head->iteration > next_of(worker, head->op, next)
+	return !is_in_window(worker, head->iteration) || head->iteration > find_next(worker, head->op, peer, next)
 		       ? PSD_ACCEPT_LATER
 		       : PSD_ACCEPT_NOW;
 }

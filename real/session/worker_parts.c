@@ -39,7 +39,7 @@ void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task)
 struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_op *op = &worker->host.program->ops[task.op];
-	struct psd_payload payload = op->payload;
+	struct psd_payload payload = psd_op_payload(op, task.iteration);
 
 	if (psd_work_is_of_chunks(&worker->work, op))
 		payload.elements = psd_work_selection(&worker->work)->now.travelling[op->item];
@@ -68,8 +68,9 @@ uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct 
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
 	const struct psd_worker *worker = context;
+	const struct psd_payload payload = psd_op_payload(receive, 0); /* the number is that of each iteration */
 
-	return psd_payload_senders(&receive->payload, worker->host.layout, host);
+	return psd_payload_senders(&payload, worker->host.layout, host);
 }
 
 /* ---- memory of a message, on either side ---- */

@@ -46,9 +46,10 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 {
 	double *start_sec = &worker->peers[peer].ops[task.op].start_sec;
 
+	const struct psd_payload payload = psd_op_payload(&worker->host.program->ops[task.op], task.iteration);
+
 	if (worker->replay)
-		bytes = psd_payload_bytes_between(&worker->host.program->ops[task.op].payload, worker->host.layout,
-						  peer, worker->host.self);
+		bytes = psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self);
 	if (worker->host.options->span)
 		record(worker, (struct psd_span){.task = task,
 						 .is_arrival = true,

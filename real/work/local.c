@@ -58,9 +58,20 @@ static enum psd_status end_steps(const struct psd_host *host, const struct own *
 	return own->sent ? copy_to(host, &own->drift, own->sent, err) : PSD_OK;
 }
 
-/* Updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after an
- * exchange, it stores the parameters. After the last local step, it computes the drift, which is the stored parameters
- * minus the present ones. */
+/* Number of workers for each gradient in the one with which a worker updates: it has its own alone, or those of its
+ * peers, too. */
+static double workers_for(const struct psd_host *host, unsigned item)
+{
+	const double own = host->plan->peers > 0 ? psd_plan_times(host->plan, &host->plan->items[item],
+								  PSD_BUFFER_FACTORS, host->self)
+						 : 1.0;
+
+	return host->layout->workers / own;
+}
+
+/* Updates an item's (bucket's) parameters with this worker's own gradient, or with the mean of its own and its peers'.
+ * Before the first local step after an exchange, it stores the parameters. After the last local step, it computes the
+ * drift, which is the stored parameters minus the present ones. */
 static enum psd_status step(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
@@ -70,8 +81,8 @@ static enum psd_status step(struct psd_work *work, struct psd_task task, struct 
 	const bool begins = host->plan->staleness > 0 ? task.iteration == work->period->first
 						      : psd_period_begins(work->period, fragment, task.iteration);
 	const bool ends = psd_period_exchanges_of(work->period, fragment, task.iteration);
-	const struct psd_update update =
-		psd_solver_own_update(host->options->train, host->layout->workers, host->global_batch, task.iteration);
+	const struct psd_update update = psd_solver_own_update(host->options->train, workers_for(host, item),
+							       host->global_batch, task.iteration);
 	const struct psd_moments moments = psd_memory_moments(host->on_device, item);
 	uint64_t offset = 0;
 
@@ -155,8 +166,7 @@ static enum psd_status join(struct psd_work *work, struct psd_task task, struct 
 
 static bool takes(const struct psd_plan *plan, const struct psd_op *op)
 {
-	(void)op;
-	return plan->local;
+	return op->item >= 0 && psd_plan_is_local(plan, &plan->items[op->item]);
 }
 
 const struct psd_family psd_family_local = {

@@ -140,6 +140,14 @@ static struct senders senders_of(const struct psd_work *work, const struct psd_o
 	return (struct senders){work->host->self, work->host->self + 1};
 }
 
+/* True if this host has values of the sender in the task's iteration. */
+static bool has_of(const struct psd_work *work, struct psd_task task, unsigned sender)
+{
+	const struct psd_plan_item *item = &work->host->plan->items[work->host->program->ops[task.op].item];
+
+	return psd_plan_has_factors(work->host->plan, item, task.iteration, work->host->self, sender);
+}
+
 /* Skipped parameters are all NaN. */
 static bool is_good(const struct psd_work *work, struct psd_task task, unsigned sender)
 {
@@ -169,7 +177,7 @@ static void judge_arrival(const struct psd_work *work, struct psd_task task)
 	if (!work->host->plan->wire->is_scaled)
 		return;
 	for (unsigned sender = senders.first; sender < senders.end && are_good; sender++)
-		are_good = is_good(work, task, sender);
+		are_good = !has_of(work, task, sender) || is_good(work, task, sender);
 	for (unsigned s = 0; s < n_scales; s++)
 		psd_scale_take(&scales[s], are_good);
 }
@@ -185,8 +193,11 @@ static enum psd_status decode(const struct psd_work *work, struct psd_task task,
 	if (scale->is_skipped && op->target.buffer == PSD_BUFFER_PARAMETER)
 		return PSD_OK; /* unchanged */
 	for (unsigned sender = senders.first; sender < senders.end; sender++) {
-		struct sides sides = find_sides(work, task, sender);
+		struct sides sides;
 
+		if (!has_of(work, task, sender))
+			continue;
+		sides = find_sides(work, task, sender);
 		PSD_TRY(convert(work, op, &sides, scale->last_ratio, err));
 	}
 	return PSD_OK;
@@ -314,7 +325,7 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */
 	for (unsigned sender = 0; sender < work->host->layout->workers && !status; sender++)
-		if (sender != work->host->self || work->host->plan->wire->is_lossy)
+		if (has_of(work, task, sender) && (sender != work->host->self || work->host->plan->wire->is_lossy))
 			status = copy_of(work, task, sender, err);
 	return status;
 }

@@ -153,6 +153,7 @@ static void run_reduce(const struct psd_work *work, struct psd_task task, struct
 					   part.elements};
 	struct psd_scale *scale = psd_work_scale(work, op);
 	const float ratio = 1.0f / scale->ratio;
+	const bool is_local = psd_plan_is_local(work->host->plan, &work->host->plan->items[item]);
 	struct iovec tensors[PSD_SEGMENTS_MAX], weights[PSD_SEGMENTS_MAX], own[PSD_SEGMENTS_MAX];
 	const unsigned n_tensors = psd_memory_segments(memory, memory->parameters, item, part, tensors);
 	const unsigned n_weights =
@@ -174,7 +175,7 @@ static void run_reduce(const struct psd_work *work, struct psd_task task, struct
 			.elements = tensors[i].iov_len / sizeof(float),
 		};
 
-		(work->host->plan->local ? join_piece : update_piece)(work, task, &piece, ratio);
+		(is_local ? join_piece : update_piece)(work, task, &piece, ratio);
 		psd_segments_advance(weights, n_weights, &at_weight, piece.elements * sizeof(float));
 		psd_segments_advance(own, n_own, &at_own, piece.elements * encoding_of(work)->value_bytes);
 		offset += piece.elements;

@@ -101,7 +101,7 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t glob
 	return update;
 }
 
-struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
+struct psd_update psd_solver_own_update(const struct psd_train *train, double workers, uint64_t global_batch,
 					uint64_t iteration)
 {
 	struct psd_update update = psd_solver_update(train, global_batch, iteration);

@@ -25,7 +25,7 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t glob
 
 /* Returns the update rule for a local step, in which one of `workers` workers uses only its own gradient. That gradient
  * was divided by the global batch, so the update multiplies it by the number of workers. Pure, any thread. */
-struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
+struct psd_update psd_solver_own_update(const struct psd_train *train, double workers, uint64_t global_batch,
 					uint64_t iteration);
 
 /* Returns the update rule for one tensor: learning rate and weight decay are multiplied by the tensor's own factors. */

@@ -2,7 +2,8 @@
 #include "real/work/solver.h"
 #include "real/work/work.h"
 
-/* One GEMM over all workers' samples, in order of rank: every host gets the same bits. */
+/* One GEMM over the samples of all workers that sent factors, in order of rank: where these are all, every host gets
+ * the same bits. */
 static enum psd_status rebuild(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
@@ -11,8 +12,9 @@ static enum psd_status rebuild(struct psd_work *work, struct psd_task task, stru
 	const struct psd_factors factors = psd_memory_factors(host->on_device, i, task.iteration, 0);
 	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration) +
 				  psd_plan_tensor(host->plan, item, 0); /* weight, then bias */
+	const unsigned n_senders = psd_plan_times(host->plan, item, PSD_BUFFER_FACTORS, host->self);
 
-	return host->kind->rebuild(host->device, &factors, host->layout->workers * item->subject.batch,
+	return host->kind->rebuild(host->device, &factors, n_senders * item->subject.batch,
 				   (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
 				   item->n_tensors > 1 ? gradients[1] : NULL, err);
 }

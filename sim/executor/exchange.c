@@ -69,7 +69,11 @@ static bool has_exchanges_only(const struct psd_simulation *sim)
 
 		if (psd_op_is_collective(op) || op->where == PSD_WHERE_ROOT || op->where == PSD_WHERE_GROUP)
 			return false;
-		if (psd_op_is_send(op) && psd_sim_is_aggregated(sim, &op->payload))
+		/* nodes that are not full send less */
+		if (psd_op_is_send(op) && op->payload.collective->is_of_all &&
+		    sim->layout->workers % sim->layout->workers_per_node)
+			return false;
+		if (psd_op_is_send(op) && (op->payload.collective->rotates || psd_sim_is_aggregated(sim, &op->payload)))
 			return false;
 		n_sends += psd_op_is_send(op);
 	}
@@ -152,7 +156,9 @@ static bool add_near_flow(struct psd_simulation *sim, unsigned from, uint32_t pe
 
 static bool is_inside_nodes(const struct psd_payload *payload)
 {
-	return payload->collective == &psd_to_leader || payload->collective == &psd_from_leader;
+	const struct psd_collective *reverse = payload->collective->reverse_of;
+
+	return !(reverse ? reverse : payload->collective)->fan_in;
 }
 
 /* Finds up to two hosts that send something; without any, both are 0. */
@@ -372,7 +378,7 @@ static void count_bytes(struct psd_simulation *sim, const struct psd_fan *fan)
 /* Begins the flows of a class to other nodes. */
 static bool add_fans(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
-	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_payload *payload = &sim->program->ops[task.op].payload;
 	struct psd_exchange *exchange = sim->exchange;
 	struct op_targets *of_op = &exchange->of_ops[task.op];
 
@@ -403,7 +409,7 @@ static bool is_sending(const struct psd_simulation *sim, unsigned from)
 
 bool psd_sim_exchange_send(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
-	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_payload *payload = &sim->program->ops[task.op].payload;
 	const struct psd_host_classes *classes = &sim->exchange->classes;
 	struct psd_sending *sending = &sim->sendings[from];
 	bool has_memory = true;
@@ -463,7 +469,7 @@ static void arrive(struct psd_simulation *sim, unsigned to, unsigned n, struct p
 
 	arrivals->n += n;
 	arrivals->last_sec = fmax(arrivals->last_sec, now_sec + latency_sec);
-	if (arrivals->n < psd_payload_senders(psd_simulation_payload(sim, task), sim->layout, psd_sim_host(sim, to)))
+	if (arrivals->n < psd_payload_senders(&sim->program->ops[task.op].payload, sim->layout, psd_sim_host(sim, to)))
 		return;
 	const double left_sec = arrivals->last_sec - now_sec;
 
@@ -486,7 +492,7 @@ static void end_near_flow(struct psd_simulation *sim, const struct psd_sharing_f
 	const double latency_sec = psd_network_latency_sec(host, peers->host);
 
 	report_arrivals(sim, from, peers->to, n,
-			psd_payload_bytes_between(psd_simulation_payload(sim, task), sim->layout, host, peers->host),
+			psd_payload_bytes_between(&sim->program->ops[task.op].payload, sim->layout, host, peers->host),
 			psd_network_now_sec() + latency_sec);
 	sim->sendings[from].n_flows_left--;
 	if (!is_sending(sim, from))
@@ -501,7 +507,7 @@ static void end_fan(struct psd_simulation *sim, const struct psd_fan *ended)
 	const struct psd_fans *fans = &exchange->fans;
 	const unsigned from = ended->from, host = psd_sim_host(sim, from);
 	const struct psd_task task = sim->sendings[from].task;
-	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_payload *payload = &sim->program->ops[task.op].payload;
 	const uint64_t bytes = bytes_of(sim, payload, host, &exchange->of_ops[task.op], (unsigned)ended->tag);
 	const unsigned other = psd_layout_node(sim->layout, host) == 0 ? sim->layout->workers_per_node : 0;
 	const double latency_sec = psd_network_latency_sec(host, other);

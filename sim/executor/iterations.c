@@ -21,8 +21,12 @@ enum psd_status psd_sim_repeat_prepare(struct psd_simulation *sim, struct psd_ru
 
 	if (sim->detail != PSD_DETAIL_CLASSES || sim->span || psd_sim_has_processors(sim) || !is_steady(sim->scenario))
 		return PSD_OK;
-	PSD_TRY(psd_repeat_init(&sim->repeat, &sim->interpreter, psd_run_unit(sim->simulated->system),
-				length.first_measured, err));
+	const uint64_t unit =
+		UINT64_C(1) * psd_run_unit(sim->simulated->system) * psd_plan_rotation(sim->program->plan);
+
+	if (unit > length.n_iterations)
+		return PSD_OK;
+	PSD_TRY(psd_repeat_init(&sim->repeat, &sim->interpreter, (uint32_t)unit, length.first_measured, err));
 	if (!sim->repeat.is_on)
 		return PSD_OK;
 	sim->sent_before = calloc(n_nodes, sizeof(*sim->sent_before));

@@ -164,9 +164,9 @@ struct psd_simulation {
 	unsigned first_incomplete;
 };
 
-static inline const struct psd_payload *psd_simulation_payload(const struct psd_simulation *sim, struct psd_task task)
+static inline struct psd_payload psd_simulation_payload(const struct psd_simulation *sim, struct psd_task task)
 {
-	return &sim->program->ops[task.op].payload;
+	return psd_op_payload(&sim->program->ops[task.op], task.iteration);
 }
 
 /* Returns the number in the layout of host number `host` of the interpreter. */

@@ -9,7 +9,7 @@
 
 static const struct psd_payload *payload_of(const struct psd_simulation *sim, unsigned host)
 {
-	return psd_simulation_payload(sim, sim->transfers[host].task);
+	return &sim->program->ops[sim->transfers[host].task.op].payload;
 }
 
 bool psd_sim_walks_steps(const struct psd_simulation *sim, const struct psd_payload *payload)
@@ -104,7 +104,7 @@ static bool is_awaited(struct psd_simulation *sim, unsigned to, unsigned from, u
 
 static void finish_member(struct psd_simulation *sim, struct psd_transfer *walk)
 {
-	const unsigned first = psd_payload_group(psd_simulation_payload(sim, walk->task), sim->layout).first;
+	const unsigned first = psd_payload_group(&sim->program->ops[walk->task.op].payload, sim->layout).first;
 
 	if (walk->is_over)
 		return;
@@ -239,7 +239,7 @@ void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 void psd_sim_steps_start(void *context, struct psd_task task)
 {
 	struct psd_simulation *sim = context;
-	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_payload *payload = &sim->program->ops[task.op].payload;
 	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
 	struct psd_alone_kind *kind = sim->alone.is_on ? psd_sim_alone_kind(sim, task.op) : NULL;

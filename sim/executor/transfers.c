@@ -32,18 +32,19 @@ bool psd_sim_is_aggregated(const struct psd_simulation *sim, const struct psd_pa
 {
 	const struct psd_layout *layout = sim->layout;
 	return !sim->is_message_fidelity && sim->scenario->n_groups == 0 && !payload->collective->has_root &&
-	       !layout->has_separate_servers && layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
-	       layout->workers - 1 > sim->n_shift_flows;
+	       !payload->collective->rotates && !layout->has_separate_servers && layout->workers_per_node == 1 &&
+	       layout->workers - 1 > MOST_MESSAGES && layout->workers - 1 > sim->n_shift_flows;
 }
 
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
 	const struct psd_simulation *sim = context;
-	if (psd_sim_is_aggregated(sim, &receive->payload))
+	const struct psd_payload payload = psd_op_payload(receive, 0); /* the number is that of each iteration */
+	if (psd_sim_is_aggregated(sim, &payload))
 		return 1; /* end_shift_flow() reports one arrival for all senders together */
 	if (sim->exchange)
-		return psd_payload_senders(&receive->payload, sim->layout, host) > 0;
-	return psd_payload_senders(&receive->payload, sim->layout, host);
+		return psd_payload_senders(&payload, sim->layout, host) > 0;
+	return psd_payload_senders(&payload, sim->layout, host);
 }
 
 /* ---- hosts that stand for others ---- */
@@ -141,7 +142,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 	/* number of concurrent messages at which the solver takes twice as long for each; all end together, or not */
 	const double doubling =
 		is_alike_everywhere(sim->scenario) && !psd_jitter_is_drawn(sim->scenario) ? 40000.0 : 250.0;
-	const struct psd_payload *payload = &op->payload;
+	const struct psd_payload of_first = psd_op_payload(op, 0), *payload = &of_first;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
 	if (sim->exchange)
@@ -182,9 +183,10 @@ static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsig
 	const bool is_near = psd_layout_node(sim->layout, from) == psd_layout_node(sim->layout, to);
 	unsigned *n_receivers = &sending->n_receivers[is_near];
 
+	const struct psd_payload payload = psd_simulation_payload(sim, sending->task);
+
 	if (*n_receivers == 0)
-		*n_receivers =
-			psd_payload_receivers_beside(psd_simulation_payload(sim, sending->task), sim->layout, from, to);
+		*n_receivers = psd_payload_receivers_beside(&payload, sim->layout, from, to);
 	return *n_receivers;
 }
 
@@ -192,7 +194,7 @@ static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsig
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 			   struct psd_socket_work end)
 {
-	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
+	const struct psd_payload of_task = psd_simulation_payload(sim, sim->sendings[from].task), *payload = &of_task;
 	const unsigned index = sim->free_crossing;
 	const bool stands_for_several = psd_sim_is_aggregated(sim, payload);
 	const unsigned n_receivers = stands_for_several ? sim->n_shift_flows : count_receivers(sim, from, to);
@@ -332,7 +334,7 @@ static void start_flow_of_pair(struct psd_simulation *sim, const struct psd_payl
 
 static void start_flows(struct psd_simulation *sim, unsigned from)
 {
-	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
+	const struct psd_payload of_task = psd_simulation_payload(sim, sim->sendings[from].task), *payload = &of_task;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 
 	if (psd_sim_is_aggregated(sim, payload))
@@ -347,7 +349,7 @@ static void start_flows(struct psd_simulation *sim, unsigned from)
 bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_simulation *sim = context;
-	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_payload of_task = psd_simulation_payload(sim, task), *payload = &of_task;
 
 	if (sim->exchange)
 		return psd_sim_exchange_send(sim, host, task);
@@ -360,13 +362,15 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 
 static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
 {
+	const struct psd_payload payload = psd_simulation_payload(sim, task);
+
 	if (sim->span == NULL)
 		return;
 	const struct psd_span span = {
 		.host = to,
 		.task = task,
 		.is_arrival = true,
-		.bytes = flow_bytes(sim, psd_simulation_payload(sim, task), psd_sim_host(sim, from), to),
+		.bytes = flow_bytes(sim, &payload, psd_sim_host(sim, from), to),
 		.start_sec = sim->sendings[from].start_sec,
 		.end_sec = psd_network_now_sec() + psd_network_latency_sec(from, to),
 		.peer = from,
@@ -405,7 +409,7 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	report_arrival(sim, from, to, task);
 	if (--sending->n_flows_left == 0)
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
-	if (psd_sim_is_aggregated(sim, psd_simulation_payload(sim, task)))
+	if (psd_sim_is_aggregated(sim, &sim->program->ops[task.op].payload))
 		end_shift_flow(sim, from, task);
 	else
 		arrive(sim, from, to, task);

@@ -41,8 +41,9 @@ static double number(const char *text, const char *key, double fallback)
 
 /* ---- gradients ---- */
 
-/* Adds the part of the worker's samples, at the algorithm's own parameters. */
-static void add_gradient(const struct plain *of, unsigned worker, unsigned iteration, double *gradient)
+/* Adds the part of the worker's samples, at these parameters. */
+static void add_gradient_at(const struct plain *of, const double *parameters, unsigned worker, unsigned iteration,
+			    double *gradient)
 {
 	const uint64_t first = psd_sampler_first(iteration, of->workers, worker, PLAIN_BATCH);
 	float images[PLAIN_BATCH * INPUTS];
@@ -52,7 +53,13 @@ static void add_gradient(const struct plain *of, unsigned worker, unsigned itera
 	cr_assert_eq(psd_data_read_batch(of->data, PSD_DATA_TRAINING, first, PLAIN_BATCH, images, labels, &err), PSD_OK,
 		     "%s", err.text);
 	for (unsigned s = 0; s < PLAIN_BATCH; s++)
-		plain_softmax_add(of->parameters, images + s * INPUTS, labels[s], of->workers * PLAIN_BATCH, gradient);
+		plain_softmax_add(parameters, images + s * INPUTS, labels[s], of->workers * PLAIN_BATCH, gradient);
+}
+
+/* The same at the algorithm's own parameters. */
+static void add_gradient(const struct plain *of, unsigned worker, unsigned iteration, double *gradient)
+{
+	add_gradient_at(of, of->parameters, worker, iteration, gradient);
 }
 
 static void add_up(struct plain *of, unsigned iteration, double *sum)
@@ -185,6 +192,66 @@ static void train(struct plain *of)
 		  "%s: %u gradients are clipped", of->system, of->n_clipped);
 }
 
+/* ---- workers with parameters of their own ---- */
+
+struct replica {
+	double parameters[N], history[N];
+};
+
+/* Adds the gradient of each worker whose factors come to this one: Q at offsets that take turns. */
+static void add_peers(const struct plain *of, const struct replica *replicas, unsigned worker, unsigned t, double *sum)
+{
+	const unsigned peers = (unsigned)number(of->system, "peers: ", 0);
+
+	add_gradient_at(of, replicas[worker].parameters, worker, t, sum);
+	for (unsigned k = 0; k < peers; k++) {
+		const unsigned offset = 1 + (t * peers + k) % (of->workers - 1);
+		const unsigned sender = (worker + of->workers - offset) % of->workers;
+
+		add_gradient_at(of, replicas[sender].parameters, sender, t, sum);
+	}
+	for (unsigned e = 0; e < N; e++) /* gradients are divided by the samples of all workers */
+		sum[e] *= of->workers / (peers + 1.0);
+}
+
+static void average(const struct plain *of, struct replica *replicas)
+{
+	for (unsigned e = 0; e < N; e++) {
+		double sum = 0.0;
+
+		for (unsigned w = 0; w < of->workers; w++)
+			sum += replicas[w].parameters[e];
+		for (unsigned w = 0; w < of->workers; w++)
+			replicas[w].parameters[e] = sum / of->workers;
+	}
+}
+
+/* All workers' gradients come before the first update. */
+static void train_replicas(struct plain *of)
+{
+	const unsigned steps = (unsigned)number(of->system, "steps: ", 1);
+	struct replica replicas[MOST_WORKERS] = {0};
+	static double sums[MOST_WORKERS][N];
+
+	for (unsigned w = 0; w < of->workers; w++)
+		memcpy(replicas[w].parameters, of->parameters, sizeof(of->parameters));
+	for (unsigned t = 0; t < PLAIN_ITERATIONS; t++) {
+		memset(sums, 0, sizeof(sums));
+		for (unsigned w = 0; w < of->workers; w++)
+			add_peers(of, replicas, w, t, sums[w]);
+		for (unsigned w = 0; w < of->workers; w++) {
+			memcpy(of->parameters, replicas[w].parameters, sizeof(of->parameters));
+			memcpy(of->history, replicas[w].history, sizeof(of->history));
+			update(of, sums[w]);
+			memcpy(replicas[w].parameters, of->parameters, sizeof(of->parameters));
+			memcpy(replicas[w].history, of->history, sizeof(of->history));
+		}
+		if ((t + 1) % steps == 0 || t + 1 == PLAIN_ITERATIONS)
+			average(of, replicas);
+	}
+	memcpy(of->parameters, replicas[0].parameters, sizeof(of->parameters));
+}
+
 /* ---- the end ---- */
 
 static void expect_near(const struct plain *of, double way_ratio)
@@ -223,7 +290,7 @@ void plain_training_check(const struct training *begun, const struct training *t
 	for (unsigned e = 0; e < N; e++)
 		of->parameters[e] = (double)training_parameters(begun, 0)[e];
 	cr_assert_eq(psd_data_open(&of->data, &options, &err), PSD_OK, "%s", err.text);
-	train(of);
+	(strstr(system, "peers: ") ? train_replicas : train)(of);
 	expect_near(of, way_ratio);
 	psd_data_close(of->data);
 	free(of);

@@ -40,6 +40,15 @@ ROW_NODES(leaders_train_as_with_one_worker_a_node, matrix_is_near, "sync: two-le
 #define NAME(identifier, name) "sync: " name,
 ROW_NODES(all_reduces_train_as_with_one_worker_a_node, matrix_is_near, PSD_ALL_REDUCES(NAME))
 
+/* The factors of a node's workers travel together, also from a node that is not full; sums have the same order. */
+#define ROW_JOINED(name, ...)                                                                                          \
+	MATRIX_ROW(run_nodes, name, matrix_has_same_bits, .subject = &matrix_maskless_shared, MATRIX_ON(__VA_ARGS__),  \
+		   .keys = {"sync: two-level-sfb"}, .other.keys = "sync: sfb", .learns = {FALLING(SGD, 0.02)})
+ROW_JOINED(joined_factors_have_the_bits_of_a_broadcast, {"", 4, 2}, {"barrier: layer, ", 6, 4}, {"", 8, 3}, {"", 4, 4},
+	   {"schedule: sequential, ", 4, 2}, {"wire: bf16, servers: 1, ", 6, 2}, {"accumulate: 2, ", 2, 1})
+MATRIX_ROW(run_nodes, joined_factors_resume, matrix_resumes, MATRIX_ON({"sync: two-level-sfb", 4, 2}),
+	   .learns = {GOING_ON_SGD})
+
 /* ---- bytes ---- */
 
 /* Two-level: a ring of the two leaders, 2 (2 - 1) / 2 of all there is. A ring of the four crosses each link in each of
@@ -57,6 +66,12 @@ ROW_BYTES(leaders_send_the_bytes_of_the_formula, "sync: two-level-ps", ALL_BYTES
 	  10 * sizeof(float))
 ROW_BYTES(a_ring_sends_the_bytes_of_the_formula, "sync: ring", 3 * ALL_BYTES / 2 + 10 * 6 * sizeof(float),
 	  10 * 6 * sizeof(float))
+
+/* 8 samples of 128 + 24 and of 24 + 10 values of each of two workers. conv, 224, goes by a parameter server, from and
+ * to each of them. */
+MATRIX_ROW(run_nodes, joined_factors_take_the_bytes_of_the_formula, matrix_sends, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: two-level-sfb", WORKERS, A_NODE}), .learns = {FIXED(SGD, 0.05)},
+	   .bytes = 4 * (2 * 8 * (128 + 24 + 24 + 10) + 4 * 112), .fewer_bytes = 1)
 
 /* Every worker for itself pushes twice as many as a leader, and is sent as many. */
 Test(run_nodes, workers_without_leaders_send_twice_the_bytes)
@@ -76,8 +91,9 @@ static const char *const scenario =
 /* All but sparse ones, whose chunks a prediction does not know. */
 Test(run_nodes, a_prediction_counts_the_same_bytes)
 {
-	static const char *const syncs[] = {"ps",   "ps, servers: 2", "two-level-ps", "two-level-ps, servers: 1", "sfb",
-					    "adam", "hybrid",	      "ring",	      "ring, wire: bf16"};
+	static const char *const syncs[] = {"ps",   "ps, servers: 2",  "two-level-ps", "two-level-ps, servers: 1",
+					    "sfb",  "two-level-sfb",   "adam",	       "hybrid",
+					    "ring", "ring, wire: bf16"};
 	char systems[2048] = "", text[4096], *here = realpath(".", NULL);
 	unsigned n_systems = 0;
 

@@ -22,10 +22,12 @@ static struct psd_layout layout_of(const struct shape *shape)
 	return psd_layout_make(shape->workers, shape->workers_per_node, shape->separate_servers);
 }
 
-enum { N_PATTERNS = 10 };
+enum { N_PATTERNS = 13 };
 static const struct psd_collective *const patterns[N_PATTERNS] = {
-	&psd_push, &psd_pull,	   &psd_broadcast,   &psd_to_root,     &psd_from_root,
-	&psd_ring, &psd_to_leader, &psd_from_leader, &psd_leader_push, &psd_leader_pull};
+	&psd_push,	  &psd_pull,	    &psd_broadcast,	 &psd_to_root,
+	&psd_from_root,	  &psd_ring,	    &psd_to_leader,	 &psd_from_leader,
+	&psd_leader_push, &psd_leader_pull, &psd_node_broadcast, &psd_leader_broadcast,
+	&psd_hand_over};
 
 typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
 

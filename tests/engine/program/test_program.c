@@ -293,7 +293,8 @@ EACH_PROGRAM(slices_carry_all_of_an_item)
 			{&psd_from_root, 0},   {&psd_to_leader, 0},
 			{&psd_leader_push, 0}, {&psd_leader_pull, 0},
 			{&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->collective, 0},
-			{&psd_all_gather, 0}};
+			{&psd_all_gather, 0},  {&psd_node_broadcast, 0},
+			{&psd_hand_over, 0},   {&psd_leader_broadcast, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
@@ -308,8 +309,14 @@ EACH_PROGRAM(slices_carry_all_of_an_item)
 		const uint64_t pushed = is_compressed(plan, item) ? item->n_blocks : is_ps ? item->subject.elements : 0;
 		cr_assert_eq(counts[0].elements, pushed, "%s: item %u", name, i);
 		cr_assert_eq(counts[1].elements, pushed, "%s: item %u", name, i);
-		cr_assert_eq(counts[2].elements, item->method == &psd_method_sfb && has_peers ? factors : 0,
-			     "%s: item %u", name, i);
+		const bool is_joined = item->method == &psd_method_two_level_sfb && is_shared;
+		const bool is_broadcast =
+			item->method == &psd_method_sfb || (item->method == &psd_method_two_level_sfb && !is_shared);
+		cr_assert_eq(counts[2].elements, is_broadcast && has_peers ? factors : 0, "%s: item %u", name, i);
+		cr_assert_eq(counts[11].elements, is_joined ? factors : 0, "%s: item %u", name, i);
+		for (unsigned way = 12; way < 14; way++)
+			cr_assert_eq(counts[way].elements, is_joined && plan->layout.nodes > 1 ? factors : 0,
+				     "%s: item %u", name, i);
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
 		for (unsigned way = 5; way < 9; way++)

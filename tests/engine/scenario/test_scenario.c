@@ -746,7 +746,7 @@ Test(scenario, wrong_local_steps_are_named_with_their_place)
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 {
-	static const char *const syncs[] = {"sfb", "adam", "sacp"};
+	static const char *const syncs[] = {"adam", "sacp"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		char line[128], expected[256];
@@ -1202,7 +1202,8 @@ Test(scenario, wrong_values_are_quoted)
 		"6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks and fat-tree");
 	expect_error(
 		8, "  - {name: A, sync: pss}",
-		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, ring, two-level, "
+		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, two-level-sfb, adam, hybrid, sacp, "
+		"ring, two-level, "
 		"halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, zero-2, zero-3, fsdp, mpi, "
 		"nccl, nccl-two-level; "
 		"did you "
@@ -1248,14 +1249,17 @@ Test(scenario, keys_without_effect_are_refused)
 {
 	expect_system_error("ps", "rule: bytes",
 			    "25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
-	expect_system_error("ring", "servers: 1",
-			    "27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-			    "adam, hybrid and sacp");
+	expect_system_error(
+		"ring", "servers: 1",
+		"27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, two-level-sfb, "
+		"adam, hybrid and sacp");
 	expect_system_error("ring", "pair: 1MB",
-			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+			    "two-level-sfb, adam, "
 			    "hybrid and sacp");
 	expect_system_error("ring", "slice: 4MB",
-			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+			    "two-level-sfb, adam, "
 			    "hybrid and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}", "8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",

@@ -7,6 +7,8 @@ static const char *const systems[] = {
 	"sync: ps",
 	"sync: ring, fuse: 4MiB",
 	"sync: sfb",
+	"sync: sfb, peers: 1, local_sgd: {steps: 4}",
+	"sync: two-level-sfb",
 	"sync: two-level-ps",
 	"sync: ring, wire: fp16",
 	"sync: ps, compress: {by: one-bit}",

@@ -95,6 +95,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
 	"schedule: sequential, sync: halving-doubling, fuse: 1KiB, pipeline: 200B, low_rank: {rank: 4}",
 	"schedule: wait-free, sync: ring, low_rank: {rank: 1}, local_sgd: {steps: 3}",
+	"schedule: wait-free, sync: sfb, peers: 1, local_sgd: {steps: 3}",
+	"schedule: wait-free, sync: sfb, wire: bf16, peers: 1, local_sgd: {steps: 3}",
 	"schedule: wait-free, sync: ps, compress: {by: int8}, local_sgd: {steps: 3, delay: 1, outer: {}}",
 	"schedule: wait-free, sync: ring, fuse: 1MiB, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {}}",
 };
@@ -114,6 +116,8 @@ Test(apart, leaders_end_with_the_bits_of_shared_memory)
 	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, SGD);
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 5, 3, SGD);
 	check("schedule: wait-free, sync: two-level-ps, servers: 1, wire: bf16", 4, 2, SGD);
+	check("schedule: sequential, sync: two-level-sfb", 4, 2, SGD);
+	check("schedule: wait-free, sync: two-level-sfb, wire: fp16", 5, 3, SGD);
 }
 
 /* Gradients leave the range in some slices and not in others: every host that has one finds both kinds. */

@@ -81,6 +81,7 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: adam",
 	"schedule: wait-free, sync: ring",
 	"schedule: wait-free, sync: two-level-ps",
+	"schedule: wait-free, sync: two-level-sfb",
 	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
 	"schedule: sequential, sync: ps, servers: 2, compress: {by: top-k, kept: 5%, tensors: matrices}",
 	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
@@ -99,6 +100,27 @@ static void expect_bytes_of_system(const char *system, const char *emulation)
 		     (unsigned long long)replayed.result.sent_bytes_per_node);
 	release(&replayed);
 }
+
+/* Periods of two iterations, in which a worker of three sends its factors to one other and then to the other. */
+static void expect_bytes_of_turns(const char *emulation)
+{
+	struct replayed replayed;
+	uint64_t most = 0;
+
+	replay(&replayed, "sync: sfb, peers: 1, local_sgd: {steps: 2}", emulation);
+	for (unsigned node = 0; node < 3; node++) {
+		const uint64_t bytes = psd_program_mean_traffic(&replayed.made.program, node).sent_bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	cr_expect_eq(replayed.result.sent_bytes_per_node, most, "%lu of %lu", replayed.result.sent_bytes_per_node,
+		     most);
+	release(&replayed);
+}
+
+TEST_ROW(replay, sends_factors_to_peers_in_turn, expect_bytes_of_turns(""))
+TEST_ROW(replay, tells_the_bytes_of_peers_where_it_sent_a_share,
+	 expect_bytes_of_turns("emulation: {payload_scale: 1%}"))
 
 static void expect_bytes_of_program(const char *emulation)
 {

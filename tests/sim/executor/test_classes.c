@@ -284,6 +284,7 @@ static const struct exchange exchanges[] = {
 	{"hybrid", "nodes: 9, workers_per_node: 4, network: {bandwidth: 1Gbps, latency: 0s}", "node: 4, link: 0.5"},
 	{"ps", "nodes: 12, " RACKS_OF("4", "4"), "node: 9, compute: 0.5"},
 	{"two-level-ps", "nodes: 10, workers_per_node: 4, " RACKS_OF("4", "2"), "node: 9, compute: 0.5"},
+	{"two-level-sfb", "nodes: 12, workers_per_node: 3, " RACKS_OF("4", "4"), "node: 5, compute: 0.5"},
 };
 
 Test(classes, exchanges_of_several_workers_a_node_with_and_without_classes)
