@@ -167,6 +167,12 @@ static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fa
 	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
 						input->costs->gemm_flops_per_sec);
 
+	if (system->budget_bps > 0.0) {
+		const double budget_bps = system->budget_bps * input->network->payload_ratio;
+
+		rates.send_bps = fmin(rates.send_bps, budget_bps);
+		rates.receive_bps = fmin(rates.receive_bps, budget_bps);
+	}
 	rates.agree_sec = system->schedule != PSD_SCHEDULE_SEQUENTIAL ? system->host.agree_sec : 0.0;
 	return rates;
 }

@@ -288,6 +288,9 @@ struct psd_system {
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
+	/* largest rate at which each node sends, and at which it receives, packet headers included, bits per second; 0:
+	 * no limit but the links' */
+	double budget_bps;
 	bool is_sparse;
 	struct psd_sparse sparse; /* parameters of sparse communication, if is_sparse */
 	bool is_compressed;

@@ -12,6 +12,9 @@
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/stack.h"
 
+/* With less, a few packets are already more than 5 % of the bytes of 100 ms. */
+#define LEAST_BUDGET_BPS 10e6
+
 enum {
 	NAME_MAX_BYTES = 64,
 	OTHER_TEXT_MAX = 64,
@@ -259,6 +262,11 @@ static const struct psd_key keys[] = {
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
 		 "bits. Must be fp32 if `model.precision` is mixed or bf16, and with zero-1, zero-2 and zero-3"},
+	{KEY("budget", RATE, budget_bps),
+	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers "
+		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more. Default: the "
+		 "rate "
+		 "of the links"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
@@ -482,6 +490,30 @@ static enum psd_status check_exclusions(const struct psd_system *system, const s
 	return PSD_OK;
 }
 
+static enum psd_status check_budget(const struct psd_scenario *scenario, const struct psd_system *system,
+				    const struct psd_node *entry, struct psd_error *err)
+{
+	const struct psd_node *budget = psd_node_child(entry, "budget");
+
+	if (!budget)
+		return PSD_OK;
+	if (system->budget_bps < LEAST_BUDGET_BPS)
+		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be 10Mbps or more",
+				     budget->text);
+	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(
+			err, PSD_EINVAL, budget->key_at,
+			"'budget' of system '%s' has no effect with 'platform', whose file defines the links",
+			system->name);
+	if (scenario->n_backgrounds > 0)
+		return psd_error_set(
+			err, PSD_EINVAL, budget->key_at,
+			"'budget' of system '%s' cannot be used together with 'background', which would be "
+			"limited with it",
+			system->name);
+	return PSD_OK;
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -489,6 +521,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
 	PSD_TRY(check_exclusions(system, entry, reader->err));
+	PSD_TRY(check_budget(scenario, system, entry, reader->err));
 	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

@@ -903,6 +903,46 @@ Test(scenario, compression_is_agreed)
 		      (const char *const[]){"compress.by: one-bit\n", "compress.block: 1024\n", "compress.kept: -\n"});
 }
 
+/* ---- budget ---- */
+
+SCENARIO_TEST(scenario, a_budget_is_of_its_system,
+	      read_with(8, "  - {name: A, sync: ring, budget: 40Mbps}\n"
+			   "  - {name: B, sync: ps}"))
+{
+	cr_expect_eq(scenario.systems[0].budget_bps, 40e6);
+	cr_expect_eq(scenario.systems[1].budget_bps, 0.0, "the links' rate");
+}
+
+/* network: line 6 */
+static void expect_budget_error(const char *network, const char *expected)
+{
+	const char *const settings[] = {"systems.0.budget=40Mbps", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+	char text[256];
+
+	snprintf(text, sizeof(text), "--set systems.0.budget: %s", expected);
+	cr_expect_eq(parse(&scenario, 6, network, settings, &err), PSD_EINVAL, "%s", network);
+	cr_expect_str_eq(err.text, text);
+}
+
+Test(scenario, wrong_budgets_are_named_with_their_place)
+{
+	expect_system_error("ring", "budget: 9Mbps", "35: 'budget' is '9Mbps', must be 10Mbps or more");
+	expect_system_error("ring", "budget: 40", "35: 'budget' is '40', must be a rate such as 40Gbps or 2.3GBps");
+	expect_budget_error("  network: {platform: p.xml}",
+			    "'budget' of system 'A' has no effect with 'platform', whose file defines the links");
+	expect_budget_error("  network: {bandwidth: 40Gbps, latency: 30us}\n"
+			    "  background: [{from: 0, to: 1, bytes: 1MB}]",
+			    "'budget' of system 'A' cannot be used together with 'background', which would be limited "
+			    "with it");
+}
+
+Test(scenario, a_budget_is_agreed)
+{
+	expect_agreed("  - {name: A, sync: ring, budget: 40Mbps}", (const char *const[]){"budget: 40Mbps\n", "", ""});
+}
+
 /* ---- low rank ---- */
 
 SCENARIO_TEST(scenario, low_rank_arrives_in_its_place,
