@@ -118,7 +118,7 @@ static void add_traffic(const struct psd_program *program, struct psd_outcome *o
 				continue;
 			has_alike = true;
 		}
-		const struct psd_traffic traffic = psd_program_traffic(program, node);
+		const struct psd_traffic traffic = psd_program_period_traffic(program, node);
 
 		if (traffic.sent_bytes / steps > outcome->sent_bytes_per_node)
 			outcome->sent_bytes_per_node = traffic.sent_bytes / steps;

@@ -79,7 +79,7 @@ static void note_next(struct psd_interpreter *in, unsigned h, struct psd_task ta
 
 static bool carries(const struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
-	return in->hosts[h].scheduler.duties->waits[task.op] != PSD_NOT_CARRIED;
+	return psd_duties_have(in->hosts[h].scheduler.duties, task.op);
 }
 
 static void join(struct psd_interpreter *in, unsigned h)
@@ -406,7 +406,7 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 			continue;
 		for (uint32_t i = 0; i < in->program->n_ops; i++) {
 			const uint32_t waiting = psd_scheduler_waiting(scheduler, i);
-			if (scheduler->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
+			if (!psd_duties_have(scheduler->duties, i) || waiting == PSD_DONE)
 				continue;
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u "

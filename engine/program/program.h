@@ -9,6 +9,7 @@
 
 #include "engine/collectives/layout.h"
 #include "engine/program/operation.h"
+#include "engine/program/period.h"
 #include "engine/program/plan.h"
 #include "engine/program/view.h"
 
@@ -46,6 +47,7 @@ struct psd_op {
 	 * does nothing in the first `lag` iterations, which have no such gradient. */
 	uint32_t lag;
 	bool is_exchange; /* executed only in iterations in which workers exchange (struct psd_period) */
+	bool is_between;  /* executed only in the other iterations */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest
@@ -151,8 +153,18 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
  * has to decide the order for all hosts. Pure. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
+/* True if the operation is executed in the iteration. Pure. */
+bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
+/* Returns the first iteration, from `iteration` on, in which the operation is executed. Pure. */
+uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
+/* Returns the number of iterations, of n_iterations from the begin of a run on, in which the operation is executed.
+ * n_exchanges: number of those in which workers exchange. Pure. */
+uint32_t psd_op_times(const struct psd_op *op, uint32_t n_iterations, uint32_t n_exchanges);
+
 /* Returns the bytes that a node sends to other nodes, and receives from them, in an iteration in which workers
  * exchange. */
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
+/* Returns the same for all psd_plan_steps() iterations from one exchange to the next, together. */
+struct psd_traffic psd_program_period_traffic(const struct psd_program *program, unsigned node);
 
 #endif

@@ -12,7 +12,7 @@
 /* True if a host executes the operation. is_local: in an iteration without an exchange. */
 static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
 {
-	return psd_op_runs_on(op, layout, host) && !(is_local && op->is_exchange);
+	return psd_op_runs_on(op, layout, host) && !(is_local ? op->is_exchange : op->is_between);
 }
 
 /* Fills `waits` (struct psd_duties), and returns the number of operations that the host executes. */
@@ -32,9 +32,11 @@ static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, 
 		waits[i] = psd_op_is_receive(op) ? arrivals(context, op, host) : 0;
 		for (uint32_t e = 0; e < op->n_dependencies; e++) {
 			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
+			const struct psd_op *before = &program->ops[edge.op];
+
 			/* an earlier iteration may be of the other kind: what is not carried out there is done */
-			waits[i] +=
-				is_carried_out(&program->ops[edge.op], layout, host, is_local && edge.distance == 0);
+			waits[i] += edge.distance > 0 ? psd_op_runs_on(before, layout, host)
+						      : is_carried_out(before, layout, host, is_local);
 		}
 	}
 	return n_carried;
@@ -190,7 +192,7 @@ static void start_iteration(struct psd_scheduler *scheduler, uint32_t iteration)
 			continue;
 		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++) {
 			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
-			if (edge.distance == 0 || scheduler->duties->waits[edge.op] == PSD_NOT_CARRIED)
+			if (edge.distance == 0 || !psd_duties_have(scheduler->duties, edge.op))
 				continue;
 			if (iteration < scheduler->iterations.first + edge.distance ||
 			    is_released(scheduler, i, (struct psd_task){iteration - edge.distance, edge.op}))

@@ -38,6 +38,11 @@ struct psd_duties {
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
+/* True if the host executes the operation in some iterations. Pure. */
+static inline bool psd_duties_have(const struct psd_duties *duties, uint32_t op)
+{
+	return duties->waits[op] != PSD_NOT_CARRIED || duties->local_waits[op] != PSD_NOT_CARRIED;
+}
 
 /* Iterations of a run: `first` to `end` - 1. `first` is above 0 if a run resumes from a checkpoint; earlier iterations
  * count as completed. */

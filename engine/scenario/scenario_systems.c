@@ -36,6 +36,7 @@ const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
+static const char *const importance_names[] = {"magnitude", "random", "generation", "forward", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
 static const char *const shard_over_names[] = {"cluster", "node", NULL};
 static const char *const placement_names[] = {"ranges", "tensors", NULL};
@@ -96,6 +97,26 @@ static const struct psd_key sparse_keys[] = {
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
+
+static const struct psd_key managed_keys[] = {
+	{SPARSE("clock", COUNT, clock), .lowest = 2, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
+	 .help = "number of iterations of a clock. In the last one workers send all that they have withheld, so that "
+		 "no "
+		 "gradient is older when it is applied"},
+	{SPARSE("early", RATIO, early_ratio), .lowest = 0.0001, .highest = 1,
+	 .help = "share of all chunks of gradients that are sent in each other iteration. Default: the share that "
+		 "`systems.budget` carries while an iteration computes"},
+	{SPARSE("priority", CHOICE, importance), .names = importance_names, .fallback = "magnitude",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "chunks that are sent early. magnitude: those with the largest changes relative to their parameters; "
+		 "random: drawn by `seed`; generation: in the order in which the backward pass computes them, round "
+		 "robin; forward: in the order in which the next forward pass needs them, round robin"},
+	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
+	 .help = "number of gradient values in a chunk, which is sent as a whole or not at all. The last chunk of a "
+		 "tensor or bucket may have fewer values"},
+	{.name = NULL},
+};
+static const struct psd_section managed = {.tables = {managed_keys}};
 
 #define COMPRESS(text, kind, member)                                                                                   \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_compress, member)
@@ -271,6 +292,13 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
 		 "largest norms are summed, the same ones on all workers. Default: all gradients are summed"},
+	{KEY("managed", SECTION, managed), .section = &managed, .has_offset = offsetof(struct psd_system, is_managed),
+	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
+	 .help = "managed communication: gradients are cut into chunks. In most iterations only some chunks are "
+		 "summed, "
+		 "the same ones on all workers, and the others are added to the next gradients; at the end of each "
+		 "clock "
+		 "of several iterations all are. Default: all gradients are summed in each iteration"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
@@ -371,6 +399,16 @@ static enum psd_status check_turns(const struct psd_system *system, const struct
 	return PSD_OK;
 }
 
+/* All that is withheld stays in the residual. */
+static void settle_managed(struct psd_system *system, const struct psd_node *entry)
+{
+	const struct psd_node *section = psd_node_child(entry, "managed");
+
+	system->managed.feedback = PSD_FEEDBACK_FULL;
+	system->managed.sparsity = 1.0 - system->managed.early_ratio;
+	system->finds_early = section && !psd_node_child(section, "early");
+}
+
 static enum psd_status settle(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	struct psd_system *system = base;
@@ -384,6 +422,7 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	if (system->sync == PSD_SYNC_AUTO)
 		system->rule = PSD_RULE_SECONDS;
 	psd_scenario_settle_stack(reader->base, system, entry);
+	settle_managed(system, entry);
 	if (system->slice_bytes >= system->pair_bytes || system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_OK;
 	if (slice)
@@ -399,6 +438,7 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 enum treatment {
 	LOCAL,
 	SPARSE,
+	MANAGED,
 	COMPRESS,
 	MOMENTUM_BEFORE,
 	LOW_RANK,
@@ -415,6 +455,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	switch (treatment) {
 	case LOCAL: return system->is_local;
 	case SPARSE: return system->is_sparse;
+	case MANAGED: return system->is_managed;
 	case COMPRESS: return system->is_compressed;
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
@@ -434,6 +475,7 @@ static const struct {
 } treatments[TREATMENTS] = {
 	[LOCAL] = {"local_sgd", "local_sgd", NULL},
 	[SPARSE] = {"sparse", "sparse", NULL},
+	[MANAGED] = {"managed", "managed", NULL},
 	[COMPRESS] = {"compress", "compress", NULL},
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
@@ -453,7 +495,12 @@ static const struct exclusion {
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
 	{ACCUMULATE, IN_TURNS, ", whose gradients leave after each batch: accumulate with zero-1 or an all-reduce"},
+	{MANAGED, SPARSE, ": each selects the chunks that travel"},
+	{MANAGED, LOCAL, ", whose workers send no gradients"},
+	{MANAGED, LOW_RANK, ": each selects the part of a gradient that travels"},
+	{MANAGED, SCALED_WIRE, "an overflow of a sum would lose the gradients of several iterations"},
 	{STALE, SPARSE, ""},
+	{STALE, MANAGED, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
 	{STALE, LOCAL, ""},
@@ -522,6 +569,9 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
 	PSD_TRY(check_exclusions(system, entry, reader->err));
 	PSD_TRY(check_budget(scenario, system, entry, reader->err));
+	if (system->finds_early && system->budget_bps == 0.0)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "managed")->key_at,
+				     "'managed' of system '%s' needs 'early', or 'budget' beside it", system->name);
 	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

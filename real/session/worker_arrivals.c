@@ -55,12 +55,12 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 /* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
  * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
  * holds for exchanges. */
-static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
+static bool is_out_of_turn(const struct psd_worker *worker, const struct psd_op *op, uint32_t iteration, uint32_t next)
 {
 	return iteration < next ||
 	       iteration >= next + 2 * (worker->host.program->window - 1) * psd_plan_steps(worker->host.plan) ||
 	       iteration >= worker->host.options->n_iterations ||
-	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
+	       (is_in_window(worker, iteration) && !psd_op_is_due(op, period_of(worker), iteration));
 }
 
 /* Accepts READY on worker 0, and BEGIN from worker 0 on a host that is ready. */
@@ -77,7 +77,8 @@ static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned pee
 		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
 		return PSD_ACCEPT_LATER;
-	if (head->iteration != psd_period_next(period_of(worker), worker->peers[peer].ops[head->op].next_signal))
+	if (head->iteration != psd_op_next(&worker->host.program->ops[head->op], period_of(worker),
+					   worker->peers[peer].ops[head->op].next_signal))
 		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->host.self].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "a start of an operation that is not ready", err);
@@ -89,11 +90,12 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 				       struct psd_error *err)
 {
 	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
+	const struct psd_op *op = &worker->host.program->ops[head->op];
 
-	if (is_out_of_turn(worker, head->iteration, next))
+	if (is_out_of_turn(worker, op, head->iteration, next))
 		return refuse(worker, peer, head, "a message of an unexpected iteration", err);
 	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
-	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
+	return !is_in_window(worker, head->iteration) || head->iteration > psd_op_next(op, period_of(worker), next)
 		       ? PSD_ACCEPT_LATER
 		       : PSD_ACCEPT_NOW;
 }

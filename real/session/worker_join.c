@@ -19,8 +19,8 @@
 /* Several connections need a core beside those of the event loop and the layers. */
 enum { LEAST_PROCESSORS = 3 };
 
-/* Kernel's buffers of all connections with a budget: the bytes of WAITING_SEC, and of two round trips for each. Each has
- * at least a few packets, with which TCP works well. */
+/* Kernel's buffers of all connections with a budget: the bytes of WAITING_SEC, and of two round trips for each. Each
+ * has at least a few packets, with which TCP works well. */
 #define WAITING_SEC	    2e-3
 #define LEAST_WAITING_BYTES 6144.0
 #define MOST_WAITING_BYTES  4e6

@@ -21,12 +21,13 @@ enum { MOST_TIMES_STALL_TEST = 3 };
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 {
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
-	const bool exchanges = psd_period_exchanges(psd_interpreter_period(&worker->interpreter, 0), iteration);
+	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
 
-	for (uint32_t i = 0; exchanges && i < worker->host.program->n_ops; i++) {
+	for (uint32_t i = 0; i < worker->host.program->n_ops; i++) {
 		const struct psd_op *op = &worker->host.program->ops[i];
 
-		if (psd_op_moves(op) && worker->peers[peer].ops[i].next_iteration <= iteration &&
+		if (psd_op_moves(op) && psd_op_is_due(op, period, iteration) &&
+		    worker->peers[peer].ops[i].next_iteration <= iteration &&
 		    psd_payload_bytes_between(&op->payload, worker->host.layout, peer, worker->host.self) > 0)
 			return i;
 	}
