@@ -2,7 +2,6 @@
  * status; reads only the files that it is given, and keeps older output if the new one cannot be made. */
 #define _GNU_SOURCE 1
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,22 +29,6 @@ static const fill_fn fills[] = {
 };
 
 /* ---- streams ---- */
-
-static void end_at_once(int number)
-{
-	psd_outputs_remove();
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-static void handle_ends(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (signal(ends[i], end_at_once) == SIG_IGN)
-			signal(ends[i], SIG_IGN);
-}
 
 /* Prints a text and releases it. PSD_ERUN: it cannot be written. */
 static enum psd_status print(struct psd_text *text, struct psd_error *err)
@@ -144,9 +127,7 @@ int main(int argc, char *argv[])
 
 	if (!psd_output_fill_streams())
 		_exit(EXIT_RUN_FAILED);
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe makes a write fail, and does not end the program */
-	signal(SIGXFSZ, SIG_IGN); /* so does a limit on file sizes */
-	handle_ends();
+	psd_outputs_heed_signals();
 	status = psd_plot_options_read(&options, argc, argv, &err);
 	if (!status)
 		status = run(&options, &err);

@@ -275,6 +275,8 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_assumed(text, report->rows[i].system);
 	add_early_note(text, report);
+	for (unsigned i = 0; i < report->n_rows; i++)
+		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
 	add_left_out_note(text, report);
 	add_profile_note(text, report);
 	free(results);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,25 +62,6 @@ static int end_by_signal(int number)
 {
 	fprintf(stderr, "psd-sim: stopped by signal %d (%s)\n", number, strsignal(number));
 	return EXIT_SIGNAL + number;
-}
-
-/* Ends the process on a signal outside of psd_children_run(), which has a handler of its own. */
-static void end_at_once(int number)
-{
-	psd_outputs_remove();
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-/* Sets end_at_once() as handler of signals that end the program. Signals that are ignored at the start, for example by
- * nohup, stay ignored. */
-static void handle_ends(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (signal(ends[i], end_at_once) == SIG_IGN)
-			signal(ends[i], SIG_IGN);
 }
 
 /* errno of the first failed write to standard output; a FILE remembers only that it failed. */
@@ -851,9 +831,7 @@ int main(int argc, char *argv[])
 		_exit(EXIT_RUN_FAILED);
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
-	signal(SIGPIPE, SIG_IGN);	/* a closed pipe makes a write fail, and does not end the program */
-	signal(SIGXFSZ, SIG_IGN);	/* a limit on file sizes makes a write fail, and does not end the program */
-	handle_ends();
+	psd_outputs_heed_signals();	/* psd_children_run() has handlers of its own meanwhile */
 	if (psd_stack_run(is_small, use, argc, argv, &exit_status, &err))
 		return complain(err.status, &err, false);
 	return exit_status;

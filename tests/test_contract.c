@@ -139,6 +139,17 @@ static void expect_agreement(const char *text)
 
 TEST_ROW(contract, vgg19_agrees_for_every_method_and_schedule,
 	 expect_agreement(VGG19 STAR EVERY_METHOD SHARDED "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n"))
+#define MIXED_NODES                                                                                                    \
+	"cluster: {stack: none, groups: [{nodes: 3}, {nodes: 5, speed: 50%, network: {bandwidth: 4Gbps}}, {nodes: 2, " \
+	"samples_per_sec: 20}], " NETWORK ", " HOST "}\n"
+#define MIXED_SYSTEMS                                                                                                  \
+	"systems:\n  - {name: ps, sync: ps, split: speed}\n"                                                           \
+	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                  \
+	"  - {name: ps 2, sync: ps, servers: 2, split: speed}\n  - {name: ring, sync: ring, split: speed}\n"           \
+	"  - {name: zero-2, sync: zero-2, split: speed}\n"
+TEST_ROW(contract, nodes_of_different_kinds_agree, expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS))
+TEST_ROW(contract, nodes_of_different_kinds_agree_message_by_message,
+	 expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS "fidelity: message\n"))
 TEST_ROW(contract, hybrid_sharding_agrees,
 	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"
 				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
@@ -847,6 +858,22 @@ Test(contract, a_node_at_half_speed_doubles_the_compute)
 			   slowed_sec);
 }
 
+/* The group at half the speed has a third of the samples of two workers, which then end together. */
+Test(contract, a_split_by_speed_takes_the_sum_of_speeds)
+{
+	const char *const head = "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 30}\n"
+				 "compute: {device: titan-x, samples_per_sec: 35}\ncluster:\n  stack: none\n"
+				 "  groups: [{nodes: 2}, {nodes: 2, speed: 0.5}]\n"
+				 "  network: {bandwidth: 400Gbps, latency: 1us}\n";
+
+	const double even_sec = simulated_text("%ssystems: [{name: ps, sync: ps}]\n", head).iteration_sec;
+	const double split_sec =
+		simulated_text("%ssystems: [{name: ps, sync: ps, split: speed}]\n", head).iteration_sec;
+
+	cr_expect_float_eq(even_sec, 2 * 30 / 35.0, 0.01 * even_sec, "%.6f s", even_sec);
+	cr_expect_float_eq(split_sec, 40 / 35.0, 0.01 * split_sec, "%.6f s", split_sec);
+}
+
 Test(contract, a_node_is_slow_only_for_a_time)
 {
 	const char *const head =
@@ -896,6 +923,37 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 	psd_case_release(&made);
 	loaded_close(&loaded);
 	return beside_compute_sec;
+}
+
+static double groups_exchange_sec(const char *sync, const char *groups)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     ONE_LAYER_64MIB "cluster:\n  stack: none\n  " NETWORK "\n  groups: %s\n"
+				     "systems: [{name: %s, sync: %s}]\n",
+		     groups, sync, sync);
+	loaded_case(&made, &loaded, 0, 0);
+	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.costed.costs.compute_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return beside_compute_sec;
+}
+
+/* A slow link of one node, and of a group of one node, are the same. */
+Test(contract, a_group_of_slow_links_is_as_slow_as_its_nodes)
+{
+	static const char *const syncs[] = {"ps", "ring", "halving-doubling"};
+
+	for (size_t s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
+		const double group_sec = groups_exchange_sec(
+			syncs[s], "[{nodes: 3}, {nodes: 1, network: {bandwidth: 5Gbps}}, {nodes: 4}]");
+
+		cr_expect_float_eq(group_sec, slowed_sec, CLOSED_FORM_RATIO * slowed_sec, "%s: %.9f s and %.9f s",
+				   syncs[s], group_sec, slowed_sec);
+	}
 }
 
 Test(contract, a_link_at_half_speed_doubles_the_exchange)
@@ -1190,6 +1248,10 @@ Test(contract, background_traffic_takes_its_fair_share)
 	"  - {name: ring, sync: ring, " LOCAL_STEPS "}\n"                                                              \
 	"  - {name: ring layer, sync: ring, barrier: layer, " LOCAL_STEPS "}\n"                                        \
 	"  - {name: nccl, sync: nccl, " LOCAL_STEPS "}\n"                                                              \
+	"  - {name: turns, sync: ring, fuse: 8MB, local_sgd: {steps: 4, fragments: 3}}\n"                              \
+	"  - {name: late, sync: ring, fuse: 8MB, local_sgd: {steps: 4, delay: 1}}\n"                                   \
+	"  - {name: late turns, sync: ps, local_sgd: {steps: 4, fragments: 2, delay: 3}}\n"                            \
+	"  - {name: ps turns, sync: ps, servers: 3, barrier: layer, local_sgd: {steps: 4, fragments: 4}}\n"            \
 	"  - {name: auto, sync: auto, " LOCAL_STEPS "}\n"
 
 Test(contract, local_steps_agree)
@@ -1280,6 +1342,34 @@ Test(contract, an_exchange_is_spread_over_its_local_steps)
 	}
 }
 
+/* A node sends 575 MB in 1.15 s, and an iteration computes 0.91 s. With a delay of two such an exchange ends before it is
+ * joined, so that all iterations compute and end. */
+Test(contract, a_delay_hides_an_exchange)
+{
+	static const char *const syncs[] = {"ps", "ring", "two-level-ps"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct loaded loaded;
+
+		loaded_print(&loaded,
+			     VGG19 "cluster: {stack: none, nodes: 2, network: {bandwidth: 4Gbps, latency: 50us}, " HOST
+				   "}\nsystems:\n"
+				   "  - {name: at once, sync: %s, local_sgd: {steps: 4}}\n"
+				   "  - {name: late, sync: %s, local_sgd: {steps: 4, delay: 2}}\n",
+			     syncs[s], syncs[s]);
+		const double alone_sec = loaded.costed.costs.compute_sec + 3e-3;
+		const struct outcomes at_once = outcomes_at(&loaded, 0, 0), late = outcomes_at(&loaded, 1, 0);
+
+		cr_expect_gt(at_once.simulation.iteration_sec, 1.01 * alone_sec);
+		cr_expect_float_eq(late.simulation.iteration_sec, alone_sec, CLOSED_FORM_RATIO * alone_sec,
+				   "%s: %.9g s, not %.9g s", syncs[s], late.simulation.iteration_sec, alone_sec);
+		cr_expect_float_eq(late.estimate.iteration_sec, alone_sec, CLOSED_FORM_RATIO * alone_sec,
+				   "%s: %.9g s, not %.9g s", syncs[s], late.estimate.iteration_sec, alone_sec);
+		cr_expect_eq(late.simulation.sent_bytes_per_node, at_once.simulation.sent_bytes_per_node);
+		loaded_close(&loaded);
+	}
+}
+
 /* For 25 requested iterations 36 are executed, in periods of 12. The window of 16 changes nothing in a prediction. */
 Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
 {
@@ -1321,6 +1411,24 @@ Test(contract, late_updates_agree)
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
 	expect_agreement(VGG19 UPDATING_STAR LATE_SYSTEMS "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
 	expect_agreement(VGG19 UPDATING_FOURS LATE_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+#define STALE_SYSTEMS                                                                                                  \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, staleness: 1, reads: stale}\n"                                                       \
+	"  - {name: ps layer, sync: ps, barrier: layer, staleness: 3, reads: stale}\n"                                 \
+	"  - {name: ps bf16, sync: ps, wire: bf16, staleness: 2, reads: stale}\n"                                      \
+	"  - {name: ps 3, sync: ps, servers: 3, staleness: 1, reads: stale}\n"                                         \
+	"  - {name: two-level ps, sync: two-level-ps, staleness: 1, reads: stale}\n"                                   \
+	"  - {name: ring, sync: ring, staleness: 1, reads: stale}\n"                                                   \
+	"  - {name: ring sequential, sync: ring, schedule: sequential, staleness: 4, reads: stale}\n"                  \
+	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2, reads: stale}\n"
+
+Test(contract, stale_reads_agree)
+{
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [1, 2, 8]}\n");
+	expect_agreement(VGG19 UPDATING_STAR STALE_SYSTEMS "sweep: {nodes: [2, 3]}\nfidelity: message\n");
+	expect_agreement(VGG19 UPDATING_FOURS STALE_SYSTEMS "sweep: {nodes: [1, 2]}\n");
 }
 
 /* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes

@@ -8,6 +8,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,6 +401,24 @@ void psd_outputs_remove(void)
 	for (const struct output *o = outputs; o; o = o->next)
 		if (o->temporary)
 			unlink(o->temporary);
+}
+
+static void end_at_once(int number)
+{
+	psd_outputs_remove();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+void psd_outputs_heed_signals(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (signal(ends[i], end_at_once) == SIG_IGN)
+			signal(ends[i], SIG_IGN);
 }
 
 bool psd_output_is_terminal(void)

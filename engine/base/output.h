@@ -50,5 +50,8 @@ int psd_output_terminal_width(void);
 /* Removes the temporary files of all open outputs, where these have a name. It may be called by a signal handler that
  * ends the process. */
 void psd_outputs_remove(void);
+/* Lets a write to a closed pipe, or past a limit on file sizes, fail instead of ending the process. A signal that ends
+ * it removes the temporary files first. Signals that are ignored at the start, for example by nohup, stay ignored. */
+void psd_outputs_heed_signals(void);
 
 #endif

@@ -9,9 +9,8 @@
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
-/* at: place of the workload in the scenario, for errors. */
-static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
-				  const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
+enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_graph *graph,
+				   const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
 {
 	const enum psd_precision precision = psd_workload_precision(workload);
 	const struct psd_device_row *device;
@@ -36,13 +35,14 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
 
-	PSD_TRY(load_costs(&costed->costs, &costed->graph, &common, psd_node_child(scenario->root, "model")->at, err));
+	PSD_TRY(psd_workload_costs(&costed->costs, &costed->graph, &common, psd_node_child(scenario->root, "model")->at,
+				   err));
 	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			PSD_TRY(load_costs(&costed->own_costs[s], &costed->graph, &workload, scenario->systems[s].at,
-					   err));
+			PSD_TRY(psd_workload_costs(&costed->own_costs[s], &costed->graph, &workload,
+						   scenario->systems[s].at, err));
 	}
 	return PSD_OK;
 }
@@ -89,7 +89,8 @@ enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const str
 
 void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory)
 {
-	costed->costs.has_own_memory = has_own_memory;
+	costed->is_computing = true;
+	costed->costs.has_own_memory = costed->has_own_memory = has_own_memory;
 	for (unsigned s = 0; costed->own_costs && s < costed->scenario->n_systems; s++)
 		costed->own_costs[s].has_own_memory = has_own_memory;
 }
@@ -179,7 +180,7 @@ static enum psd_status try_size(const struct psd_plan_input *input, double *sec,
 {
 	/* with incast rates depend on the plan's methods */
 	struct psd_prices *prices = input->system->host.incast_ratio > 0.0 ? NULL : input->prices;
-	struct psd_case tried;
+	struct psd_case tried = {.system = input->system}; /* its kinds are those of the input */
 	struct psd_outcome outcome = {.iteration_sec = 0.0};
 	enum psd_status status = unroll(&tried, input, err);
 
@@ -250,6 +251,91 @@ static struct psd_plan_input input_of(const struct psd_costed_model *costed, con
 	};
 }
 
+/* ---- kinds of nodes ---- */
+
+/* Factors and low-rank products of workers have sizes that follow from their batches. */
+static enum psd_status check_kinds(const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_plan *plan = &made->plan;
+	bool differ = false, has_factors = false;
+
+	for (unsigned k = 1; k < made->kinds.n; k++)
+		differ = differ || made->kinds.plan[k].batch != made->kinds.plan[0].batch;
+	for (unsigned i = 0; i < plan->n_items; i++)
+		has_factors = has_factors || psd_plan_rebuilds(plan, &plan->items[i]);
+	if (!differ || !has_factors)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, made->system->at,
+			     "system '%s' sends factors, which needs equal batches in all of 'cluster.groups'",
+			     made->system->name);
+}
+
+static enum psd_status make_kinds(struct psd_case *made, struct psd_plan_input *input, struct psd_error *err)
+{
+	const struct psd_costed_model *costed = made->costed;
+	struct psd_kinds *kinds = &made->kinds;
+
+	PSD_TRY(psd_kinds_make(kinds, costed->scenario, &costed->graph, made->system, &made->point, err));
+	if (kinds->n == 0)
+		return PSD_OK;
+	made->first_costs = kinds->plan[0].costs;
+	for (unsigned k = 0; k < kinds->n; k++) {
+		struct psd_costs *costs = &kinds->plan[k].costs;
+
+		costs->has_own_memory = costed->is_computing ? costed->has_own_memory : costs->has_own_memory;
+		made->first_costs.has_own_memory = made->first_costs.has_own_memory || costs->has_own_memory;
+	}
+	input->costs = &made->first_costs;
+	input->batch = kinds->plan[0].batch;
+	input->kinds = kinds->plan;
+	input->layout.kinds = kinds->nodes;
+	input->layout.n_kinds = kinds->n;
+	return PSD_OK;
+}
+
+static enum psd_status make_plan(struct psd_case *made, struct psd_plan_input *input, struct psd_error *err)
+{
+	PSD_TRY(settle_fuse(input, err));
+	PSD_TRY(unroll(made, input, err));
+	if (check_kinds(made, err) == PSD_OK)
+		return PSD_OK;
+	psd_program_release(&made->program);
+	psd_plan_release(&made->plan);
+	return err->status;
+}
+
+uint32_t psd_case_batch(const struct psd_case *made, unsigned worker)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+
+	return made->kinds.n > 0 ? made->kinds.plan[psd_layout_kind(layout, psd_layout_node(layout, worker))].batch
+				 : psd_scenario_workload(made->costed->scenario, made->system).batch_per_worker;
+}
+
+uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	uint64_t sum = 0;
+
+	if (made->kinds.n == 0)
+		return (uint64_t)worker * psd_case_batch(made, 0);
+	for (unsigned k = 0, first = 0; k < made->kinds.n && first < worker; k++) {
+		const unsigned end_node = made->kinds.nodes[k].end_node;
+		const unsigned end = end_node < layout->nodes ? end_node * layout->workers_per_node : layout->workers;
+
+		sum += (uint64_t)((end < worker ? end : worker) - first) * made->kinds.plan[k].batch;
+		first = end;
+	}
+	return sum;
+}
+
+uint64_t psd_case_samples(const struct psd_case *made)
+{
+	return psd_case_batches_before(made, made->plan.layout.workers) * made->plan.micro_batches;
+}
+
+/* ---- the whole ---- */
+
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
@@ -258,16 +344,20 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
 	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
 	PSD_TRY(check_rule(system, point, err));
 	PSD_TRY(check_steps(costed, system, &input.layout, err));
-	PSD_TRY(settle_fuse(&input, err));
-	return unroll(made, &input, err);
+	PSD_TRY(make_kinds(made, &input, err));
+	if (make_plan(made, &input, err) == PSD_OK)
+		return PSD_OK;
+	psd_kinds_release(&made->kinds);
+	return err->status;
 }
 
 bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,
 		      const struct psd_system *system, struct psd_point point)
 {
-	return made->costed == costed && made->system == system && !psd_plan_depends_on_link(system) &&
-	       made->point.nodes == point.nodes && made->point.workers == point.workers &&
-	       made->point.workers_per_node == point.workers_per_node && made->point.fuse_bytes == point.fuse_bytes;
+	return made->costed == costed && made->system == system && made->kinds.n == 0 &&
+	       !psd_plan_depends_on_link(system) && made->point.nodes == point.nodes &&
+	       made->point.workers == point.workers && made->point.workers_per_node == point.workers_per_node &&
+	       made->point.fuse_bytes == point.fuse_bytes;
 }
 
 void psd_case_move(struct psd_case *made, struct psd_point point)
@@ -282,5 +372,6 @@ void psd_case_release(struct psd_case *made)
 {
 	psd_program_release(&made->program);
 	psd_plan_release(&made->plan);
+	psd_kinds_release(&made->kinds);
 	*made = (struct psd_case){0};
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "engine/base/error.h"
+#include "engine/case/kinds.h"
 #include "engine/cost/costs.h"
 #include "engine/model/graph.h"
 #include "engine/program/plan.h"
@@ -19,6 +20,8 @@ struct psd_costed_model {
 	struct psd_costs costs;
 	/* Layer times of systems with a workload of their own, one entry per system; the other entries are empty. */
 	struct psd_costs *own_costs;
+	/* psd_costed_model_compute_on() was called, with `has_own_memory` */
+	bool is_computing, has_own_memory;
 };
 
 /* Returns the layer times of the system, borrowed. The system must be one of the scenario's. Pure, any thread. */
@@ -37,6 +40,10 @@ struct psd_case {
 	const struct psd_costed_model *costed; /* model and layer times, borrowed as long as the case exists */
 	const struct psd_system *system;
 	struct psd_point point;
+	struct psd_kinds kinds; /* kinds of nodes, to which the plan points */
+	/* layer times for which the plan is made if there are kinds of nodes: those of the first kind, borrowed. There
+	 * is device memory if some kind has it. */
+	struct psd_costs first_costs;
 	struct psd_plan plan;
 	struct psd_program program;
 };
@@ -50,6 +57,12 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
  * rate of a node's link, if neither buckets nor methods of the system depend on it. Pure. */
 bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,
 		      const struct psd_system *system, struct psd_point point);
+/* Returns the number of samples of a micro-batch of a worker; psd_case_samples(): of all workers in an iteration. Pure,
+ * any thread. */
+uint32_t psd_case_batch(const struct psd_case *made, unsigned worker);
+uint64_t psd_case_samples(const struct psd_case *made);
+/* Returns the sum of psd_case_batch() over all workers with smaller numbers. Pure, any thread. */
+uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker);
 /* Moves the case to a point that it reaches. The program stays as it is, and so do estimators of it. */
 void psd_case_move(struct psd_case *made, struct psd_point point);
 void psd_case_release(struct psd_case *made);

@@ -356,8 +356,8 @@ bool psd_payload_may_be_busiest(const struct psd_payload *payload, const struct 
 {
 	const struct psd_collective *collective = payload->collective;
 
-	return collective->is_uneven || collective->is_timed_by_steps || payload->group.n > 0 || node < 2 ||
-	       node + 1 == layout->nodes || node + 1 == psd_layout_nodes(layout) ||
+	return collective->is_uneven || collective->is_timed_by_steps || payload->group.n > 0 || layout->n_kinds > 0 ||
+	       node < 2 || node + 1 == layout->nodes || node + 1 == psd_layout_nodes(layout) ||
 	       (collective->has_root && node == psd_layout_node(layout, payload->root));
 }
 

@@ -68,6 +68,33 @@ unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 	return left < layout->workers_per_node ? left : layout->workers_per_node;
 }
 
+/* ---- kinds of nodes ---- */
+
+unsigned psd_layout_kind(const struct psd_layout *layout, unsigned node)
+{
+	unsigned kind = 0;
+
+	while (kind < layout->n_kinds && node >= layout->kinds[kind].end_node)
+		kind++;
+	return kind;
+}
+
+double psd_layout_link_ratio(const struct psd_layout *layout, unsigned node)
+{
+	const unsigned kind = psd_layout_kind(layout, node);
+
+	return kind < layout->n_kinds ? layout->kinds[kind].link_ratio : 1.0;
+}
+
+double psd_layout_slowest_link_ratio(const struct psd_layout *layout)
+{
+	double slowest = layout->n_kinds > 0 ? layout->kinds[0].link_ratio : 1.0;
+
+	for (unsigned k = 1; k < layout->n_kinds; k++)
+		slowest = layout->kinds[k].link_ratio < slowest ? layout->kinds[k].link_ratio : slowest;
+	return slowest;
+}
+
 /* ---- racks ---- */
 
 unsigned psd_layout_worker_racks(const struct psd_layout *layout)
@@ -149,6 +176,11 @@ unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner)
 unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part)
 {
 	return owner == PSD_OWNER_SHARDS ? psd_layout_shard_host(layout, part) : part;
+}
+
+bool psd_layout_is_first_with_part(const struct psd_layout *layout, enum psd_owner owner, unsigned host)
+{
+	return owner != PSD_OWNER_MEMBERS || host < psd_layout_parts(layout, owner);
 }
 
 struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,

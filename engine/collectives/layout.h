@@ -8,6 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Kind of worker nodes: consecutive nodes with equal devices, batches and links. */
+struct psd_kind_of_nodes {
+	unsigned end_node; /* number after its last node */
+	double link_ratio; /* rate of the link of one of its nodes, divided by the rate of the cluster's links */
+};
+
 /* Numbers of hosts, nodes, shards and racks, from which the placement follows. */
 struct psd_layout {
 	unsigned workers; /* total number of workers, >= 1 */
@@ -23,6 +29,9 @@ struct psd_layout {
 	 * of workers. */
 	const uint64_t *servers_in;
 	unsigned n_servers_in; /* number of entries of servers_in */
+	/* kinds of worker nodes, in the order of the nodes, n_kinds entries; borrowed */
+	const struct psd_kind_of_nodes *kinds;
+	unsigned n_kinds; /* 0: all nodes are of one kind */
 };
 
 /* Distance from one host to another. */
@@ -59,6 +68,12 @@ unsigned psd_layout_nodes(const struct psd_layout *layout);
 /* Returns the number of workers on a node. It is workers_per_node, but may be less on the last worker node. It is 0 on
  * the node of a separate server. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
+/* Returns the number of a node's kind. n_kinds: the node is that of a separate server, or there are no kinds. */
+unsigned psd_layout_kind(const struct psd_layout *layout, unsigned node);
+/* Returns the rate of a node's link, divided by the rate of the cluster's links. */
+double psd_layout_link_ratio(const struct psd_layout *layout, unsigned node);
+/* Returns the smallest psd_layout_link_ratio() of a worker node. */
+double psd_layout_slowest_link_ratio(const struct psd_layout *layout);
 
 /* Returns the number of racks that have workers. Only for layouts with racks, as the next two functions. */
 unsigned psd_layout_worker_racks(const struct psd_layout *layout);
@@ -97,6 +112,8 @@ enum psd_owner {
 unsigned psd_layout_parts(const struct psd_layout *layout, enum psd_owner owner);
 /* Returns the first host that has part `part` < psd_layout_parts(). Only for owners with parts. */
 unsigned psd_layout_part_host(const struct psd_layout *layout, enum psd_owner owner, unsigned part);
+/* True unless an earlier host has the same part, as on each node by PSD_OWNER_MEMBERS. Only for owners with parts. */
+bool psd_layout_is_first_with_part(const struct psd_layout *layout, enum psd_owner owner, unsigned host);
 /* Returns the range that a host has of n values. root: number of the root. */
 struct psd_range psd_layout_owned(const struct psd_layout *layout, enum psd_owner owner, unsigned root, uint64_t n,
 				  unsigned host);

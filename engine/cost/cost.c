@@ -69,6 +69,11 @@ unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, do
 	return topology != PSD_TOPOLOGY_FAT_TREE || uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
 }
 
+double psd_cost_budget_bps(const struct psd_system *system, const struct psd_network *network)
+{
+	return system->budget_bps > 0.0 ? system->budget_bps * network->payload_ratio : INFINITY;
+}
+
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec)
 {
@@ -111,13 +116,23 @@ double psd_cost_traffic_sec(struct psd_traffic traffic, double out_bps, double i
 	return fmax(8.0 * (double)traffic.sent_bytes / out_bps, 8.0 * (double)traffic.received_bytes / in_bps);
 }
 
+/* Returns the bytes that take as long on one of the cluster's links as the traffic takes on a node's own link. */
+static struct psd_traffic on_cluster_link(struct psd_traffic traffic, double link_ratio)
+{
+	if (link_ratio == 1.0)
+		return traffic;
+	return (struct psd_traffic){(uint64_t)((double)traffic.sent_bytes / link_ratio),
+				    (uint64_t)((double)traffic.received_bytes / link_ratio)};
+}
+
 static struct psd_traffic busiest_node(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	struct psd_traffic most = {0, 0};
 
 	for (unsigned node = 0; node < psd_layout_nodes(layout); node++)
 		if (psd_payload_may_be_busiest(payload, layout, node))
-			take_larger(&most, psd_payload_node_traffic(payload, layout, node));
+			take_larger(&most, on_cluster_link(psd_payload_node_traffic(payload, layout, node),
+							   psd_layout_link_ratio(layout, node)));
 	return most;
 }
 
@@ -243,7 +258,8 @@ static struct psd_links links_of(const struct psd_payload *payload, const struct
 				 const struct psd_rates *rates)
 {
 	return (struct psd_links){
-		.far_bps = fmin(rates->send_bps, rates->receive_bps),
+		/* steps of an all-reduce follow the slowest link */
+		.far_bps = fmin(rates->send_bps, rates->receive_bps) * psd_layout_slowest_link_ratio(layout),
 		.near_bps = rates->local_bps,
 		.between_bps = rates->between_bps,
 		.latency_sec = rates->latency_sec,

@@ -39,7 +39,7 @@ struct psd_compression {
 };
 
 /* All compressions, ROW(identifier in C, name in scenarios). */
-#define PSD_COMPRESSIONS(ROW) ROW(one_bit, "one-bit") ROW(top_k, "top-k")
+#define PSD_COMPRESSIONS(ROW) ROW(one_bit, "one-bit") ROW(top_k, "top-k") ROW(int8, "int8")
 
 #define PSD_DECLARE_COMPRESSION(identifier, text) extern const struct psd_compression psd_compression_##identifier;
 PSD_COMPRESSIONS(PSD_DECLARE_COMPRESSION)

@@ -63,8 +63,10 @@ static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, un
 	const struct psd_layout *layout = layout_of(classes);
 	if (psd_layout_is_worker(layout, a) != psd_layout_is_worker(layout, b) ||
 	    psd_layout_is_leader(layout, a) != psd_layout_is_leader(layout, b) ||
-	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b) || classes->is_root[a] ||
-	    classes->is_root[b])
+	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b) ||
+	    psd_layout_kind(layout, psd_layout_node(layout, a)) !=
+		    psd_layout_kind(layout, psd_layout_node(layout, b)) ||
+	    classes->is_root[a] || classes->is_root[b])
 		return false;
 	for (unsigned g = 0; g < classes->n_groups; g++)
 		if (psd_group_has(classes->groups[g], a) != psd_group_has(classes->groups[g], b))

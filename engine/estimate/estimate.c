@@ -71,6 +71,9 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
+	for (unsigned c = 0; c < estimate->classes.n; c++)
+		psd_reads_add(&interpreter->reads, c, length.first_measured, estimate->classes.of[c].n_members,
+			      outcome->reads);
 }
 
 /* True if the node has the same traffic as the other nodes of its kind, or less, in all transfers. */

@@ -27,7 +27,10 @@ static void make_ports(struct psd_estimate *estimate)
 	const double down_bps = has_racks ? psd_cost_rack_bps(layout, rates, true) : PSD_UNLIMITED_BPS;
 	for (unsigned c = 0; c < estimate->classes.n; c++) {
 		struct psd_fluid_port *ports = &estimate->ports[PORTS_OF_CLASS * c];
-		make_pair(ports + PORTS_OF_NODE, rates->send_bps, rates->receive_bps);
+		const double link_ratio =
+			psd_layout_link_ratio(layout, psd_layout_node(layout, estimate->classes.of[c].representative));
+
+		make_pair(ports + PORTS_OF_NODE, link_ratio * rates->send_bps, link_ratio * rates->receive_bps);
 		make_pair(ports + PORTS_OF_SELF, local_bps, local_bps);
 		make_pair(ports + PORTS_OF_SWITCH, between_bps, between_bps);
 		make_pair(ports + PORTS_OF_RACK, up_bps, down_bps);

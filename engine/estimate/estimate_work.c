@@ -128,7 +128,8 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 {
 	struct psd_estimate *estimate = context;
 	const struct psd_program *program = estimate->program;
-	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
+	const unsigned of_layout = estimate->classes.of[host].representative;
+	const double cores = estimate->pools ? psd_program_host_cores(program, task.op, of_layout) : 0.0;
 	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_FINISHED, host, resource);
 
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)

@@ -6,7 +6,8 @@
  * take turns.
  * ZeRO-3 (FSDP): it keeps the parameters of its part alone, too. Whole parameters of a bucket are gathered before its
  * forward pass and before its backward pass, `prefetch` buckets ahead, into memory of `prefetch` + 1 buckets, which
- * take turns. Buckets with parameters that several layers share are gathered once in an iteration.
+ * take turns. A worker first writes its part to its position there, as FSDP2 does, where that is the input of the
+ * all-gather. Buckets with parameters that several layers share are gathered once in an iteration.
  *
  * Parts are of all workers, or of those of each node: then an all-reduce sums each part across nodes (hybrid sharding).
  *
@@ -62,24 +63,26 @@ struct gathering {
 	uint32_t first, last;
 };
 
-static struct gathering add_gather(struct psd_builder *b, const struct psd_stage *stage)
+/* first: operation that brings the worker's part into the memory of whole parameters; PSD_NO_OP: it is there. */
+static struct gathering add_gather(struct psd_builder *b, const struct psd_stage *stage, uint32_t first)
 {
 	const struct psd_route gather = route_of(stage, PSD_BUFFER_PARAMETER);
 	const uint64_t elements = stage->item->subject.elements;
-	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_of(b, stage), PSD_NO_OP, PSD_NO_OP);
+	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_of(b, stage), first, PSD_NO_OP);
 	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &gather, elements);
 	const uint32_t all = psd_builder_add_op(b, &op);
 
 	psd_builder_after(b, all, out);
-	return (struct gathering){out == PSD_NO_OP ? all : out,
-				  psd_builder_add_arrival(b, stage, &gather, elements, all, PSD_NO_OP)};
+	if (first == PSD_NO_OP)
+		first = out == PSD_NO_OP ? all : out;
+	return (struct gathering){first, psd_builder_add_arrival(b, stage, &gather, elements, all, PSD_NO_OP)};
 }
 
 /* Adds the update of a part, before the layers that are still to come, and the all-gather of the updated parameters. */
 static void add_update(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
 {
 	const uint32_t updated = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum);
-	const struct gathering all = add_gather(b, stage);
+	const struct gathering all = add_gather(b, stage, PSD_NO_OP);
 
 	if (!b->is_out_of_memory)
 		b->program.ops[updated].turn = PSD_TURN_BEFORE_LAYERS;
@@ -190,6 +193,18 @@ static void delay_use(struct psd_builder *b, unsigned position, uint32_t before)
 	}
 }
 
+/* Returns the operation that writes a worker's part to its position among whole parameters. */
+static uint32_t add_own(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_route own = {NULL,
+				      PSD_WHERE_WORKERS,
+				      PSD_WHERE_WORKERS,
+				      PSD_VIEW(OWN),
+				      {PSD_BUFFER_PARAMETER, stage->item->method->updates}};
+
+	return psd_builder_add_move(b, stage, &own, part_of(b, stage), PSD_NO_OP);
+}
+
 /* Before it, the use `prefetch` + 1 positions earlier must have ended, since it has the memory; and the update of the
  * iteration before. Gathers go before reduce-scatters: a layer waits for them. */
 static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage, unsigned position, uint32_t updated)
@@ -198,7 +213,7 @@ static void add_gather_for(struct psd_builder *b, const struct psd_stage *stage,
 	struct psd_stage early = *stage;
 
 	early.turn = (int64_t)position - n_uses;
-	const struct gathering all = add_gather(b, &early);
+	const struct gathering all = add_gather(b, &early, add_own(b, &early));
 	if (b->n_compute == 0) { /* an item alone: the next iteration gathers it */
 		psd_builder_after(b, all.first, updated);
 		return;
@@ -231,7 +246,8 @@ static void unroll_3(struct psd_builder *b, const struct psd_stage *stage)
 
 #define SHARDED(number, half, owner)                                                                                   \
 	.name = "zero-" #number, .collective = &(half), .updates = PSD_OWNER_##owner,                                  \
-	.keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_SUM] = (number) > 1}, .unroll = unroll_##number
+	.keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_SUM] = (number) > 1, [PSD_BUFFER_OWN] = (number) > 2},      \
+	.unroll = unroll_##number
 #define OF_ALL(number)	 SHARDED(number, psd_reduce_scatter, WORKERS)
 #define IN_NODES(number) SHARDED(number, psd_node_reduce_scatter, MEMBERS)
 #define TAKES_TURNS	 .gradient_slots = GRADIENT_SLOTS

@@ -18,7 +18,13 @@ enum psd_buffer {
 	PSD_BUFFER_HISTORY, /* momentum, if devices update the parameters */
 	PSD_BUFFER_SQUARES, /* AdamW: mean of squared gradients, if devices update the parameters */
 	PSD_BUFFER_SUM,	    /* sum of gradients over workers, of the elements that this worker updates */
-	PSD_BUFFER_START,   /* local SGD: the parameters as they were after the last exchange */
+	/* parameters that this worker updates, if it has whole ones only while layers use them */
+	PSD_BUFFER_OWN,
+	PSD_BUFFER_START,	 /* local SGD: the parameters as they were after the last exchange */
+	PSD_BUFFER_SENT,	 /* local SGD with a delay: the parameters at the begin of the exchange */
+	PSD_BUFFER_OUTER,	 /* local SGD: momentum of the outer optimiser, if devices update the parameters */
+	PSD_BUFFER_KEPT,	 /* stale reads: a worker's own gradient */
+	PSD_BUFFER_KEPT_HISTORY, /* stale reads: momentum with the worker's own gradients whose sum is missing */
 	/* factors of linear layers' gradients: those of all workers, one after the other */
 	PSD_BUFFER_FACTORS,
 	/* error feedback: residuals of gradients, which are added to gradients of later iterations */
@@ -31,6 +37,7 @@ enum psd_buffer {
 	PSD_BUFFER_PART,	  /* on a shard: the parameters that the shard updates */
 	PSD_BUFFER_PART_HISTORY,  /* on a shard: momentum of its updates */
 	PSD_BUFFER_PART_SQUARES,  /* on a shard: mean of squared gradients of its updates */
+	PSD_BUFFER_PART_OUTER,	  /* on a shard: momentum of the outer optimiser */
 	PSD_BUFFER_MEMBERS,	  /* on a node's leader (first worker): gradients of the node's other workers */
 	PSD_BUFFER_RECEIVED,	  /* on a shard: gradients of its part from each worker or leader; later their sum */
 	PSD_BUFFER_VELOCITY,	  /* momentum of a worker that is applied to its own gradient before compression */

@@ -17,7 +17,7 @@ static void count_members(struct psd_collective_order *order, unsigned n_hosts, 
 			continue;
 		order->has_groups = order->has_groups || order->program->ops[i].payload.group.n > 0;
 		for (unsigned h = 0; h < n_hosts; h++)
-			order->n_members[i] += psd_duties_have(duties[h], i);
+			order->n_members[i] += duties[h]->waits[i] != PSD_NOT_CARRIED;
 	}
 }
 

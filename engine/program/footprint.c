@@ -17,8 +17,8 @@ static bool is_kept(const struct psd_plan *plan, const struct psd_plan_item *ite
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
-	if (buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_GRADIENT || !psd_plan_keeps(plan, item, buffer) ||
-	    ((row->is_copy || row->is_encoded) && !plan->wire->is_lossy))
+	if (buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_OWN || buffer == PSD_BUFFER_GRADIENT ||
+	    !psd_plan_keeps(plan, item, buffer) || ((row->is_copy || row->is_encoded) && !plan->wire->is_lossy))
 		return false;
 	return !plan->costs->has_own_memory || row->is_on_device || row->is_encoded;
 }
@@ -138,6 +138,13 @@ static uint64_t parameters_bytes(const struct psd_plan *plan)
 	return of.whole * plan->value_bytes + (has_copies ? of.updated * sizeof(float) : 0);
 }
 
+static bool is_optimiser_state(enum psd_buffer buffer)
+{
+	return buffer == PSD_BUFFER_HISTORY || buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_OUTER ||
+	       buffer == PSD_BUFFER_PART_HISTORY || buffer == PSD_BUFFER_PART_SQUARES ||
+	       buffer == PSD_BUFFER_PART_OUTER;
+}
+
 struct psd_footprint psd_footprint_make(const struct psd_program *program, uint64_t batch)
 {
 	const struct psd_plan *plan = program->plan;
@@ -163,8 +170,7 @@ struct psd_footprint psd_footprint_make(const struct psd_program *program, uint6
 			const uint64_t bytes = psd_plan_values(plan, &plan->items[i], buffer, 0) * value_bytes *
 					       copies_of(buffer, n_under_way);
 
-			if (buffer == PSD_BUFFER_HISTORY || buffer == PSD_BUFFER_SQUARES ||
-			    buffer == PSD_BUFFER_PART_HISTORY || buffer == PSD_BUFFER_PART_SQUARES)
+			if (is_optimiser_state(buffer))
 				made.optimiser_bytes += bytes;
 			else
 				made.buffers_bytes += bytes;

@@ -79,7 +79,7 @@ static void note_next(struct psd_interpreter *in, unsigned h, struct psd_task ta
 
 static bool carries(const struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
-	return psd_duties_have(in->hosts[h].scheduler.duties, task.op);
+	return in->hosts[h].scheduler.duties->waits[task.op] != PSD_NOT_CARRIED;
 }
 
 static void join(struct psd_interpreter *in, unsigned h)
@@ -138,12 +138,22 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 	gather(in);
 }
 
+/* Returns the duration of an operation on a host if nothing slows it down, seconds. */
+static double work_sec_of(const struct psd_host_state *host, const struct psd_interpreter *in, uint32_t op)
+{
+	const double *work_sec = host->scheduler.duties->work_sec;
+
+	return work_sec ? work_sec[op] : in->program->ops[op].work_sec;
+}
+
 /* Starts a task; returns true if it has ended at once. */
 static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	const struct psd_op *op = op_of(in, task);
-	if (resource != PSD_RESOURCE_NIC && op->work_sec == 0.0 && !in->seam.does_real_work) {
+	const double work_sec = work_sec_of(host, in, task.op);
+	psd_reads_begin(&in->reads, h, op, task.iteration);
+	if (resource != PSD_RESOURCE_NIC && work_sec == 0.0 && !in->seam.does_real_work) {
 		psd_scheduler_finish(&host->scheduler, task);
 		return true;
 	}
@@ -151,7 +161,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	if (resource != PSD_RESOURCE_NIC) {
 		if (host->scheduler.streams & 1u << resource)
 			psd_scheduler_give(&host->scheduler, task);
-		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
+		in->seam.work(in->seam.context, h, resource, task, work_sec);
 		return false;
 	}
 	if (in->seam.send(in->seam.context, h, task))
@@ -207,10 +217,17 @@ static void settle_all(struct psd_interpreter *in)
  * resource r. */
 static unsigned find_free_resources(const struct psd_interpreter *in)
 {
+	const uint32_t n_ops = in->program->n_ops;
+	const unsigned n_kinds = in->program->kind_sec ? in->program->plan->layout.n_kinds : 0;
 	unsigned resources = in->seam.does_real_work ? 0 : ~(1u << PSD_RESOURCE_NIC);
-	for (uint32_t i = 0; i < in->program->n_ops; i++)
-		if (in->program->ops[i].work_sec > 0.0)
+	for (uint32_t i = 0; i < n_ops; i++) {
+		bool takes_time = in->program->ops[i].work_sec > 0.0;
+
+		for (unsigned k = 0; k < n_kinds; k++)
+			takes_time = takes_time || in->program->kind_sec[(size_t)k * n_ops + i] > 0.0;
+		if (takes_time)
 			resources &= ~(1u << in->program->ops[i].resource);
+	}
 	return resources;
 }
 
@@ -236,6 +253,8 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	}
 	if (psd_collective_order_init(&in->order, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
 		return err->status;
+	if (psd_reads_init(&in->reads, in->program, in->n_hosts, in->iterations, err))
+		return err->status;
 	return psd_account_init(&in->account, in->n_hosts, in->iterations.end, err);
 }
 
@@ -259,6 +278,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 	free(in->n_next_done);
 	psd_collective_order_release(&in->order);
 	psd_account_release(&in->account);
+	psd_reads_release(&in->reads);
 	*in = (struct psd_interpreter){0};
 }
 
@@ -384,6 +404,7 @@ void psd_interpreter_skip(struct psd_interpreter *in, uint32_t last, uint32_t un
 		}
 	}
 	psd_account_skip(&in->account, last, unit, n_units, sec);
+	psd_reads_skip(&in->reads, last, unit, n_units);
 }
 
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)
@@ -406,7 +427,7 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 			continue;
 		for (uint32_t i = 0; i < in->program->n_ops; i++) {
 			const uint32_t waiting = psd_scheduler_waiting(scheduler, i);
-			if (!psd_duties_have(scheduler->duties, i) || waiting == PSD_DONE)
+			if (scheduler->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
 				continue;
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u "

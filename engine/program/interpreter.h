@@ -12,6 +12,7 @@
 #include "engine/program/collective_order.h"
 #include "engine/program/outcome.h"
 #include "engine/program/program.h"
+#include "engine/program/reads.h"
 #include "engine/program/scheduler.h"
 
 /* Functions of an executor, which the interpreter calls. None of them may block. None may call a function of the
@@ -69,6 +70,7 @@ struct psd_interpreter {
 	/* Per iteration: number of workers on which next_op has ended. */
 	uint32_t *n_next_done;
 	struct psd_account account;
+	struct psd_read_counts reads; /* ages of stale reads */
 	struct psd_collective_order order;
 	/* Number of iterations that were left out because they repeat others (psd_interpreter_skip()), and their
 	 * duration, seconds. The interpreter's clock is ahead of the executor's clock by this duration. */

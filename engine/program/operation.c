@@ -36,4 +36,6 @@ const struct psd_op_row psd_ops[PSD_OP_KINDS] = {
 	ROW(MEASURE, "measure", DEVICE, AT(UPDATE)),
 	ROW(CLIP, "clip", DEVICE, AT(NONE)),
 	ROW(ACCUMULATE, "accumulate", DEVICE, AT(UPDATE)),
+	ROW(KEEP, "keep", DEVICE, AT(UPDATE)),
+	ROW(READ, "read", DEVICE, AT(UPDATE)),
 };

@@ -53,6 +53,10 @@ enum psd_op_kind {
 	/* Gradient clipping: computes the factor by which all gradients are multiplied, from all sums of squares. */
 	PSD_OP_CLIP,
 	PSD_OP_ACCUMULATE, /* the gradient of a micro-batch is added to those of the iteration's earlier ones */
+	PSD_OP_KEEP,	   /* stale reads: a worker keeps a copy of its own gradient, before the sum replaces it */
+	/* Stale reads: the parameters of the next forward pass are made from those with the sums that have arrived, and
+	 * from the worker's own gradients since. */
+	PSD_OP_READ,
 	PSD_OP_KINDS
 };
 

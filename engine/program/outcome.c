@@ -33,6 +33,8 @@ static uint32_t first_of(const struct psd_system *system)
 			      : system->is_sparse || system->is_managed ? 1
 									: 0;
 
+	if (system->is_local && system->local_sgd.delay > 0)
+		return full + system->local_sgd.delay + 1;
 	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/program/account.h"
+#include "engine/program/reads.h"
 
 /* Percentiles of the durations of measured iterations: 50 %, 95 % and 99 %. */
 enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
@@ -32,6 +33,8 @@ struct psd_outcome {
 	/* durations of iterations differ by random factors, so percentiles_sec is valid */
 	bool has_percentiles;
 	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of the durations of single iterations */
+	/* Stale reads: number of reads of each age (reads.h) in the measured iterations; zeros: there are none */
+	uint64_t reads[PSD_READ_AGES];
 	uint32_t n_iterations; /* number of executed iterations, including those that are not measured */
 	/* is_estimate: an estimate replaces a simulation of a sweep, which would have too many events. is_refused:
 	 * there is no result, because an estimate would ignore some keys of the scenario or have too many events, too;

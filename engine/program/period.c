@@ -2,7 +2,7 @@
 
 struct psd_period psd_period_make(uint32_t steps, uint32_t window, uint32_t end)
 {
-	return (struct psd_period){.end = end, .window = window, .steps = {steps, steps}};
+	return (struct psd_period){.end = end, .window = window, .steps = {steps, steps}, .fragments = 1};
 }
 
 void psd_period_set_steps(struct psd_period *period, uint32_t window_number, uint32_t steps)
@@ -37,4 +37,37 @@ uint32_t psd_period_next(const struct psd_period *period, uint32_t iteration)
 bool psd_period_exchanges(const struct psd_period *period, uint32_t iteration)
 {
 	return psd_period_next(period, iteration) == iteration;
+}
+
+/* True if fragments, or the end of the run, make a difference. */
+static bool takes_turns(const struct psd_period *period)
+{
+	return period->fragments > 1 || period->is_endless;
+}
+
+uint32_t psd_period_next_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration)
+{
+	const uint64_t steps = period->steps[0], position = (fragment + UINT64_C(1)) * steps / period->fragments;
+
+	if (!takes_turns(period))
+		return psd_period_next(period, iteration);
+	const uint64_t next = iteration + (position + steps - (iteration + UINT64_C(1)) % steps) % steps;
+
+	return !period->is_endless && next >= period->end ? period->end - 1 : (uint32_t)next;
+}
+
+bool psd_period_exchanges_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration)
+{
+	return psd_period_next_of(period, fragment, iteration) == iteration;
+}
+
+bool psd_period_is_last(const struct psd_period *period, uint32_t iteration)
+{
+	return !period->is_endless && iteration + UINT64_C(1) == period->end;
+}
+
+bool psd_period_begins(const struct psd_period *period, uint32_t fragment, uint32_t iteration)
+{
+	return iteration == period->first ||
+	       (iteration > period->first && psd_period_exchanges_of(period, fragment, iteration - 1));
 }

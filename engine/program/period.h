@@ -13,6 +13,13 @@ struct psd_period {
 	uint32_t window; /* number of iterations of a window; 0: one window for the whole run */
 	/* number of steps in the newest even-numbered window [0] and in the newest odd-numbered window [1] */
 	uint32_t steps[2];
+	/* Number of fragments that exchange in turn; 1: all parameters exchange together. With more there is one
+	 * window. */
+	uint32_t fragments;
+	/* The run is part of an endless one: its last iteration is like any other. Only with fragments. */
+	bool is_endless;
+	/* Iteration before which workers had equal parameters: the first of the run, or of the one that it resumes. */
+	uint32_t first;
 };
 
 /* Makes a schedule in which every window has the same `steps`. window: iterations of a window, 0 for one window; end:
@@ -27,5 +34,15 @@ uint32_t psd_period_next(const struct psd_period *period, uint32_t iteration);
 /* Returns the first iteration of the period that contains `iteration`: the one after the last exchange, or the first
  * of the run. */
 uint32_t psd_period_first(const struct psd_period *period, uint32_t iteration);
+
+/* The same functions for one fragment, whose number is less than period->fragments. In a period of H iterations
+ * fragment f of F exchanges at the end of iteration (f + 1) H / F - 1, rounded down, the last one at its end. All
+ * fragments exchange in the last iteration of a run that is not endless. */
+bool psd_period_exchanges_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
+uint32_t psd_period_next_of(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
+/* True for the last iteration of a run that is not endless. */
+bool psd_period_is_last(const struct psd_period *period, uint32_t iteration);
+/* True if the iteration is the first one after an exchange of the fragment, or period->first. */
+bool psd_period_begins(const struct psd_period *period, uint32_t fragment, uint32_t iteration);
 
 #endif

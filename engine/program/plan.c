@@ -164,15 +164,12 @@ static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_meth
 static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)
 {
 	const struct psd_system *system = input->system;
+	const double budget_bps = psd_cost_budget_bps(system, input->network);
 	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
 						input->costs->gemm_flops_per_sec);
 
-	if (system->budget_bps > 0.0) {
-		const double budget_bps = system->budget_bps * input->network->payload_ratio;
-
-		rates.send_bps = fmin(rates.send_bps, budget_bps);
-		rates.receive_bps = fmin(rates.receive_bps, budget_bps);
-	}
+	rates.send_bps = fmin(rates.send_bps, budget_bps);
+	rates.receive_bps = fmin(rates.receive_bps, budget_bps);
 	rates.agree_sec = system->schedule != PSD_SCHEDULE_SEQUENTIAL ? system->host.agree_sec : 0.0;
 	return rates;
 }
@@ -217,6 +214,22 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
 			     "system '%s' %s, 'clip' of the optimiser needs whole gradients at workers",
+			     plan->system->name, what);
+}
+
+/* A worker repeats updates with its own gradients alone. It has no norms of the gradients that are still missing. */
+static enum psd_status check_reads(const struct psd_plan *plan, const struct psd_plan_input *input,
+				   struct psd_error *err)
+{
+	const char *what = input->is_adaptive	? "'adamw'"
+			   : input->is_by_norms ? "'lars'"
+			   : plan->clips	? "'clip'"
+						: NULL;
+
+	if (!plan->reads_stale || !what)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' has 'reads: stale' and the optimiser %s, must be 'sgd' without 'clip'",
 			     plan->system->name, what);
 }
 
@@ -382,10 +395,6 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
-	if (plan->items[0].method->updates == PSD_OWNER_MEMBERS)
-		return psd_error_set(err, PSD_EINVAL, plan->system->at,
-				     "system '%s' has 'shard_over: node', '%s' of the optimiser needs 'cluster'",
-				     plan->system->name, plan->clips ? "clip" : "lars");
 	plan->sums_per_tensor = plan->clips ? 1 : 2;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =
@@ -407,6 +416,21 @@ static void set_compression(struct psd_plan *plan, const struct psd_compress *co
 	plan->block.kept = (uint32_t)ceil((double)compress->block_elements * compress->kept_ratio);
 }
 
+/* Gives each item the fragment in which its middle lies, if all elements are divided evenly. */
+static void divide_items(struct psd_plan *plan)
+{
+	uint64_t all = 0, before = 0;
+
+	for (unsigned i = 0; i < plan->n_items; i++)
+		all += plan->items[i].subject.elements;
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const double middle = (double)before + 0.5 * (double)plan->items[i].subject.elements;
+
+		plan->items[i].fragment = (uint32_t)(middle / (double)all * psd_plan_fragments(plan));
+		before += plan->items[i].subject.elements;
+	}
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_plan made = {
@@ -414,6 +438,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.costs = input->costs,
 		.system = input->system,
 		.layout = input->layout,
+		.kinds = input->kinds,
 		.fuse_bytes = input->fuse_bytes,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),
@@ -427,7 +452,12 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	if (made.local)
+		made.staleness = made.local->delay;
+	made.reads_stale = made.staleness > 0 && input->system->reads == PSD_READS_STALE;
+	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
+	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
 	enum psd_status status = input->system->is_managed && input->layout.workers > 1 ? manage(&made, err) : PSD_OK;
@@ -453,12 +483,15 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 				     input->graph->n_tensors);
 	}
 	cut_tensors(&made, input->batch * made.micro_batches);
+	divide_items(&made);
 	if (made.sparse)
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK)
 		status = check_clip(&made, err);
+	if (status == PSD_OK)
+		status = check_reads(&made, input, err);
 	if (status == PSD_OK)
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)
@@ -486,30 +519,55 @@ void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input
 	psd_prices_forget_sec(plan->prices);
 }
 
+/* Momentum of the outer optimiser is where an exchange updates parameters. */
+static bool keeps_outer(const struct psd_plan *plan, const struct psd_plan_item *item, bool is_on_device)
+{
+	const bool is_at_shards = item->method->keeps[PSD_BUFFER_PART_HISTORY] && !plan->workers_update;
+
+	return plan->outer && plan->outer->momentum > 0.0 && is_on_device == !is_at_shards;
+}
+
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
 	if (buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_PART_SQUARES)
 		return plan->is_adaptive &&
 		       psd_plan_keeps(plan, item,
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
-	if (buffer == PSD_BUFFER_SUM) /* a worker alone updates with its gradient */
+	if (buffer == PSD_BUFFER_OUTER || buffer == PSD_BUFFER_PART_OUTER)
+		return keeps_outer(plan, item, buffer == PSD_BUFFER_OUTER);
+	if (buffer == PSD_BUFFER_SENT)
+		return plan->local && plan->staleness > 0;
+	if (buffer == PSD_BUFFER_START)
+		return plan->local || (plan->reads_stale && item->n_tensors > 0);
+	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
+	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
+		return plan->reads_stale && item->n_tensors > 0;
 	if (plan->workers_update)
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
 	if (!plan->local)
 		return item->method->keeps[buffer];
-	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
-	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
+	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
 
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	return item->method->keeps[PSD_BUFFER_FACTORS] &&
 	       (plan->layout.workers > 1 || (item->method->has_root && plan->layout.has_separate_servers));
+}
+
+uint32_t psd_plan_fragments(const struct psd_plan *plan)
+{
+	return plan->local && plan->local->fragments > 1 ? plan->local->fragments : 1;
+}
+
+bool psd_plan_streams(const struct psd_plan *plan)
+{
+	return plan->local && (psd_plan_fragments(plan) > 1 || plan->staleness > 0);
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

@@ -40,6 +40,18 @@ struct psd_plan_item {
 	/* Low-rank compression: numbers of values in the left and in the right matrices of the item's (bucket's)
 	 * tensors; right is 0 if no tensor has low-rank factors. */
 	uint64_t left, right;
+	uint32_t fragment; /* local SGD: number of the item's (bucket's) fragment, less than psd_plan_fragments() */
+};
+
+/* Kind of worker nodes (struct psd_kind_of_nodes) in a plan: batch and speed of their workers. */
+struct psd_plan_kind {
+	uint32_t batch; /* number of samples of a micro-batch of each worker */
+	/* durations of the model's layers, and bytes per second of device and host, of these nodes' workers */
+	struct psd_costs costs;
+	struct psd_system system; /* the plan's system, with host costs that follow from the device */
+	/* factor by which all work of the device is faster than by `costs` */
+	double speed_ratio;
+	double bandwidth_bps; /* bandwidth of a node's link, each direction, bits per second */
 };
 
 struct psd_plan {
@@ -47,6 +59,8 @@ struct psd_plan {
 	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
 	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
+	/* kinds of worker nodes, layout.n_kinds entries, borrowed; NULL: all nodes are of one kind */
+	const struct psd_plan_kind *kinds;
 	/* methods that are compared for each item (bucket), n_candidates entries */
 	const struct psd_method *candidates[PSD_CANDIDATES];
 	unsigned n_candidates;
@@ -76,7 +90,16 @@ struct psd_plan {
 	/* Local SGD: hosts exchange the change of the parameters since the last exchange instead of gradients. NULL:
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
-	uint32_t staleness; /* number of iterations by which updates are late; always 0 with a single worker */
+	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
+	const struct psd_outer *outer;
+	/* Largest number of iterations by which updates may be late; always 0 with a single worker. With local SGD it is the
+	 * delay of an exchange. */
+	uint32_t staleness;
+	/* Number of iterations by which all updates are late: `staleness`, or 0 with stale reads. */
+	uint32_t lag;
+	/* Stale reads: a worker sees its own gradients at once, and sums of all workers' gradients as they arrive, at
+	 * most `staleness` iterations late. Workers' parameters then differ in training. */
+	bool reads_stale;
 	/* number of micro-batches that a worker computes in an iteration, before one exchange; 1: no accumulation */
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
@@ -109,6 +132,7 @@ struct psd_plan_input {
 	double link_bps; /* rate of a node's link, bits per second */
 	/* smallest size of a bucket, from psd_system_fuse_bytes() at the plan's point of the sweep */
 	uint64_t fuse_bytes;
+	const struct psd_plan_kind *kinds; /* kinds of nodes, layout.n_kinds entries; NULL: there are none */
 	uint32_t batch;	  /* number of samples of a micro-batch; without accumulation, of a worker in an iteration */
 	bool is_half;	  /* precision of 16 bits: values of the model are sent in 2 bytes */
 	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
@@ -163,6 +187,10 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 /* Returns the number of iterations from one exchange of all values to the next: 1 without local SGD and managed
  * communication. If the number changes with the loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
+/* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
+uint32_t psd_plan_fragments(const struct psd_plan *plan);
+/* True if local SGD lets workers have equal parameters only at the end of a run. Pure. */
+bool psd_plan_streams(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 

@@ -2,6 +2,7 @@
  * start in this order. */
 #include "engine/program/program_builder.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/base/grow.h"
@@ -60,7 +61,7 @@ static void add_done(struct psd_builder *b, const struct psd_stage *stage, uint3
 
 void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
 {
-	add_done(b, stage, op, 0);
+	add_done(b, stage, op, b->plan->reads_stale ? b->plan->staleness : 0);
 }
 
 void psd_builder_add_sent(struct psd_builder *b, const struct psd_stage *stage, uint32_t send)
@@ -226,6 +227,8 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[first_forward].layer))
 			psd_builder_after_iterations(b, next, done->op, done->lag);
 	}
+	if (b->plan->reads_stale)
+		psd_builder_add_reads(b, first_forward, barrier);
 	b->program.next_op = next;
 }
 
@@ -356,7 +359,7 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 	return status;
 }
 
-enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)
+static enum psd_status unroll(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)
 {
 	struct psd_builder b;
 	if (psd_builder_open(&b, plan, err))
@@ -369,11 +372,74 @@ enum psd_status psd_program_make(struct psd_program *program, const struct psd_p
 	return psd_builder_close(&b, program, err);
 }
 
+/* Fills the durations of all operations on nodes of a kind. The operations are those of the plan itself: devices with
+ * and without memory of their own have copies alike, which take no time on the latter. */
+static enum psd_status time_kind(double sec[], const struct psd_program *program, const struct psd_plan_kind *kind,
+				 struct psd_error *err)
+{
+	struct psd_costs costs = kind->costs;
+	struct psd_plan plan = *program->plan;
+	struct psd_program timed;
+
+	costs.has_own_memory = plan.costs->has_own_memory;
+	plan.costs = &costs;
+	plan.system = &kind->system;
+	plan.kinds = NULL;
+	PSD_TRY(unroll(&timed, &plan, err));
+	assert(timed.n_ops == program->n_ops);
+	for (uint32_t i = 0; i < timed.n_ops; i++) {
+		const struct psd_op *op = &timed.ops[i];
+
+		sec[i] = op->resource == PSD_RESOURCE_DEVICE ? op->work_sec / kind->speed_ratio : op->work_sec;
+		if (psd_ops[op->kind].rate == PSD_RATE_COPY && !kind->costs.has_own_memory)
+			sec[i] = 0.0;
+	}
+	psd_program_release(&timed);
+	return PSD_OK;
+}
+
+static enum psd_status time_kinds(struct psd_program *program, struct psd_error *err)
+{
+	const unsigned n_kinds = program->plan->kinds ? program->plan->layout.n_kinds : 0;
+
+	if (n_kinds == 0)
+		return PSD_OK;
+	program->kind_sec = calloc((size_t)n_kinds * program->n_ops, sizeof(*program->kind_sec));
+	if (!program->kind_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+	for (unsigned k = 0; k < n_kinds; k++)
+		PSD_TRY(time_kind(program->kind_sec + (size_t)k * program->n_ops, program, &program->plan->kinds[k],
+				  err));
+	return PSD_OK;
+}
+
+enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)
+{
+	struct psd_program made;
+
+	PSD_TRY(unroll(&made, plan, err));
+	if (time_kinds(&made, err)) {
+		psd_program_release(&made);
+		return err->status;
+	}
+	*program = made;
+	return PSD_OK;
+}
+
+const double *psd_program_host_sec(const struct psd_program *program, unsigned host)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	const unsigned kind = psd_layout_kind(layout, psd_layout_node(layout, host));
+
+	return program->kind_sec && kind < layout->n_kinds ? program->kind_sec + (size_t)kind * program->n_ops : NULL;
+}
+
 void psd_program_release(struct psd_program *program)
 {
 	free(program->ops);
 	free(program->dependencies);
 	free(program->dependents);
+	free(program->kind_sec);
 	*program = (struct psd_program){0};
 }
 
@@ -392,13 +458,15 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 
 bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration)
 {
-	return !(psd_period_exchanges(period, iteration) ? op->is_between : op->is_exchange);
+	if (op->is_exchange)
+		return psd_period_exchanges_of(period, op->fragment, iteration);
+	return !op->is_between || !psd_period_exchanges(period, iteration);
 }
 
 uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration)
 {
 	if (op->is_exchange)
-		return psd_period_next(period, iteration);
+		return psd_period_next_of(period, op->fragment, iteration);
 	return iteration + (op->is_between && psd_period_exchanges(period, iteration));
 }
 
@@ -454,4 +522,15 @@ double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
 	if (op->resource == PSD_RESOURCE_DEVICE && !psd_ops[op->kind].is_fixed)
 		return machine->threads;
 	return op->resource == PSD_RESOURCE_DEVICE || op->resource == PSD_RESOURCE_CPU ? 1.0 : 0.0;
+}
+
+double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host)
+{
+	const struct psd_plan *plan = program->plan;
+	const double cores = psd_op_cores(&program->ops[op], &plan->machine);
+	const unsigned kind = psd_layout_kind(&plan->layout, psd_layout_node(&plan->layout, host));
+
+	if (!plan->kinds || kind == plan->layout.n_kinds || program->ops[op].resource != PSD_RESOURCE_DEVICE)
+		return cores;
+	return plan->kinds[kind].speed_ratio < 1.0 ? cores * plan->kinds[kind].speed_ratio : cores;
 }

@@ -44,10 +44,13 @@ struct psd_op {
 	struct psd_view source, target;
 	uint32_t match; /* PSD_OP_RECEIVE: number of the send operation whose messages it receives */
 	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
-	 * does nothing in the first `lag` iterations, which have no such gradient. */
+	 * does nothing in the first `lag` iterations, which have no such gradient. If is_exchange, it is executed `lag`
+	 * iterations after an exchange, but not in the last iteration of a run. */
 	uint32_t lag;
-	bool is_exchange; /* executed only in iterations in which workers exchange (struct psd_period) */
-	bool is_between;  /* executed only in the other iterations */
+	bool is_exchange;  /* executed only in iterations in which workers exchange (struct psd_period) */
+	uint32_t fragment; /* if is_exchange: fragment that exchanges */
+	bool is_last;	   /* if is_exchange: executed only in the last iteration of a run */
+	bool is_between;   /* executed only in iterations in which workers do not exchange */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest
@@ -89,6 +92,9 @@ struct psd_program {
 	/* Number that is added to an operation's turn for each iteration, so that operations of older iterations start
 	 * first. It is not added for operations of the device. 0: turns are the same in all iterations. */
 	int64_t iteration_turns;
+	/* Durations of operations on nodes of each kind (psd_layout_kind()), in place of psd_op.work_sec; shape
+	 * (layout.n_kinds, n_ops). NULL: all nodes are of one kind. */
+	double *kind_sec;
 	bool has_groups; /* at least one collective has only some of the workers as members */
 };
 
@@ -125,6 +131,10 @@ static inline bool psd_op_is_compute(const struct psd_op *op)
 	return psd_ops[op->kind].is_forward || psd_ops[op->kind].is_backward;
 }
 
+/* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in psd_op.work_sec.
+ * Pure. */
+const double *psd_program_host_sec(const struct psd_program *program, unsigned host);
+
 /* Consecutive layers of the graph: numbers `first` to `end` - 1. */
 struct psd_layers {
 	unsigned first;
@@ -141,6 +151,10 @@ bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
  * transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
+/* Returns psd_op_cores() on a host of the program. A device that is slower than its layer times (speed_ratio of its
+ * kind) uses that share of its cores, for as much longer. Pure. */
+double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host);
+
 /* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn
  * starts first. Pure. */
 int64_t psd_program_turn(const struct psd_program *program, uint32_t op, uint32_t iteration);
@@ -153,7 +167,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
  * has to decide the order for all hosts. Pure. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
-/* True if the operation is executed in the iteration. Pure. */
+/* True if the operation is executed in the iteration, without regard to its lag and is_last. Pure. */
 bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
 /* Returns the first iteration, from `iteration` on, in which the operation is executed. Pure. */
 uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);

@@ -18,7 +18,7 @@ struct psd_builder_edge {
 	uint32_t before, waits, distance;
 };
 
-/* Operation that ends the synchronisation of an item (bucket). With lag > 0 it synchronises the gradient of `lag`
+/* Operation that ends the synchronisation of an item (bucket). With lag > 0 iterations wait for that of `lag`
  * iterations earlier. */
 struct psd_builder_done {
 	int item;
@@ -194,6 +194,15 @@ uint32_t psd_builder_add_gradient(struct psd_builder *builder, const struct psd_
 /* Returns the seconds in which the gradients of one more micro-batch are added to those of an item (bucket); 0 if its
  * method makes them from factors. Pure. */
 double psd_builder_accumulate_sec(const struct psd_builder *builder, const struct psd_plan_item *item);
+
+/* ---- stale_reads.c ---- */
+
+/* Appends the operation by which a worker keeps its own gradient of the item (bucket), and returns it. Copies
+ * out and sends wait for it. */
+uint32_t psd_builder_add_keep(struct psd_builder *builder, const struct psd_stage *stage);
+/* Appends the operations that make the parameters of each item (bucket) for the next forward pass, as late as possible.
+ * first_forward: result of psd_builder_add_compute(); barrier: operation at the end of an iteration. */
+void psd_builder_add_reads(struct psd_builder *builder, uint32_t first_forward, uint32_t barrier);
 
 /* ---- for program.c ---- */
 

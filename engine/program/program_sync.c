@@ -194,12 +194,23 @@ static void add_measure(struct psd_builder *b, const struct psd_stage *stage, en
 		return;
 	op.bytes = updated_bytes(b, stage) * (b->plan->sums_per_tensor > 1 ? b->plan->sums_per_tensor : 1);
 	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	op.lag = b->plan->staleness;
+	op.lag = b->plan->lag;
 	const uint32_t measure = psd_builder_add_op(b, &op);
 	psd_builder_after_iterations(b, measure, gradient, op.lag);
 	if (op.lag > 0) /* behind what the last iteration made of its squares */
 		psd_builder_after(b, measure, stage->gradient);
 	psd_builder_after(b, b->clip, measure);
+}
+
+/* Appends the update by an exchange with a delay in the last iteration of a run, which has no later one. */
+static void add_last_apply(struct psd_builder *b, const struct psd_stage *stage, struct psd_op op, uint32_t gradient)
+{
+	op.lag = 0;
+	op.is_last = true;
+	const uint32_t apply = psd_builder_add_op(b, &op);
+	psd_builder_after(b, apply, gradient);
+	psd_builder_after(b, apply, stage->gradient);
+	psd_builder_add_done(b, stage, apply);
 }
 
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
@@ -212,15 +223,21 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 	if (b->plan->layout.workers > 1)
 		op.work_sec += stage->item->n_tensors * host->tensor_sec;
 	add_measure(b, stage, where, gradient);
-	op.lag = b->plan->staleness;
+	op.lag = b->plan->lag;
+	if (b->plan->reads_stale)
+		op.turn = PSD_TURN_BEFORE_LAYERS;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after_iterations(b, apply, gradient, op.lag);
+	if (b->plan->reads_stale) /* sums count in the order of iterations */
+		psd_builder_after_iterations(b, apply, apply, 1);
 	psd_builder_after(b, apply, b->clip);
 	if (op.lag > 0) {
 		psd_builder_after(b, apply, stage->gradient);
 		/* follows from the update and the forward pass between the two; so many gradients are under way */
 		psd_builder_after_iterations(b, stage->gradient, gradient, op.lag + 1);
 	}
+	if (op.lag > 0 && b->plan->local)
+		add_last_apply(b, stage, op, gradient);
 	return apply;
 }
 
@@ -342,8 +359,10 @@ static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole
 	stage.gradient = psd_builder_add_step(b, whole);
 	const uint32_t first = b->program.n_ops;
 	whole->item->method->unroll(b, &stage);
-	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++)
+	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
 		b->program.ops[i].is_exchange = true;
+		b->program.ops[i].fragment = whole->item->fragment;
+	}
 }
 
 void psd_builder_add_synchronisation(struct psd_builder *b)
@@ -359,6 +378,8 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 		};
 
 		whole.gradient = psd_builder_add_gradient(b, &whole);
+		if (b->plan->reads_stale)
+			whole.gradient = psd_builder_add_keep(b, &whole);
 		if (b->plan->local)
 			unroll_exchange(b, &whole);
 		else

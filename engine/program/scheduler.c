@@ -9,52 +9,28 @@
 
 /* ---- duties ---- */
 
-/* True if a host executes the operation. is_local: in an iteration without an exchange. */
-static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
-{
-	return psd_op_runs_on(op, layout, host) && !(is_local ? op->is_exchange : op->is_between);
-}
-
-/* Fills `waits` (struct psd_duties), and returns the number of operations that the host executes. */
-static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, unsigned host, bool is_local,
-			    psd_arrivals_fn arrivals, const void *context)
-{
-	const struct psd_layout *layout = &program->plan->layout;
-	uint32_t n_carried = 0;
-
-	for (uint32_t i = 0; i < program->n_ops; i++) {
-		const struct psd_op *op = &program->ops[i];
-		if (!is_carried_out(op, layout, host, is_local)) {
-			waits[i] = PSD_NOT_CARRIED;
-			continue;
-		}
-		n_carried++;
-		waits[i] = psd_op_is_receive(op) ? arrivals(context, op, host) : 0;
-		for (uint32_t e = 0; e < op->n_dependencies; e++) {
-			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
-			const struct psd_op *before = &program->ops[edge.op];
-
-			/* an earlier iteration may be of the other kind: what is not carried out there is done */
-			waits[i] += edge.distance > 0 ? psd_op_runs_on(before, layout, host)
-						      : is_carried_out(before, layout, host, is_local);
-		}
-	}
-	return n_carried;
-}
-
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
 {
-	const bool is_local = psd_plan_steps(program->plan) > 1;
-	uint32_t *waits = malloc((is_local ? 2 : 1) * (program->n_ops + 1) * sizeof(*waits));
+	const struct psd_layout *layout = &program->plan->layout;
+	uint32_t *waits = malloc((program->n_ops + 1) * sizeof(*waits));
+
 	if (waits == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
 				     program->n_ops);
-	duties->waits = duties->local_waits = waits;
-	duties->n_carried = duties->n_local = count_waits(waits, program, host, false, arrivals, context);
-	if (is_local) {
-		duties->local_waits = waits + program->n_ops + 1;
-		duties->n_local = count_waits(duties->local_waits, program, host, true, arrivals, context);
+	*duties = (struct psd_duties){.waits = waits, .work_sec = psd_program_host_sec(program, host)};
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (!psd_op_runs_on(op, layout, host)) {
+			waits[i] = PSD_NOT_CARRIED;
+			continue;
+		}
+		duties->n_carried++;
+		waits[i] = psd_op_is_receive(op) ? arrivals(context, op, host) : 0;
+		for (uint32_t e = 0; e < op->n_dependencies; e++)
+			waits[i] += psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op],
+						   layout, host);
 	}
 	return PSD_OK;
 }
@@ -146,12 +122,6 @@ static uint32_t *row_of(const struct psd_scheduler *scheduler, uint32_t iteratio
 	return &scheduler->waiting[(size_t)(iteration % scheduler->program->window) * scheduler->program->n_ops];
 }
 
-/* True if this host executes the task's operation in the task's iteration, which is in the window. */
-static bool is_carried(const struct psd_scheduler *scheduler, struct psd_task task)
-{
-	return scheduler->row_waits[task.iteration % scheduler->program->window][task.op] != PSD_NOT_CARRIED;
-}
-
 /* True if the task has ended. An operation that is not executed here counts as ended. */
 static bool is_done(const struct psd_scheduler *scheduler, struct psd_task task)
 {
@@ -174,30 +144,62 @@ static bool is_released(const struct psd_scheduler *scheduler, uint32_t waits, s
 	       (row_of(scheduler, before.iteration)[before.op] == PSD_GIVEN && follows(scheduler, waits, before.op));
 }
 
-/* Sets up the counters of an iteration. Dependencies on earlier iterations that are done by now (or, before the first,
- * always) do not count. */
+static bool is_executed(const struct psd_scheduler *scheduler, const struct psd_op *op, uint32_t iteration)
+{
+	const struct psd_period *period = &scheduler->period;
+
+	if (!op->is_exchange)
+		return psd_op_is_due(op, period, iteration);
+	if (op->is_last)
+		return psd_period_is_last(period, iteration);
+	if (op->lag > 0 && (iteration < period->first + op->lag || psd_period_is_last(period, iteration)))
+		return false;
+	return psd_period_exchanges_of(period, op->fragment, iteration - op->lag);
+}
+
+/* Marks operations that the host does not execute in the iteration, and sets the number of the others. */
+static void leave_out(struct psd_scheduler *scheduler, uint32_t iteration, uint32_t *waiting)
+{
+	const struct psd_program *program = scheduler->program;
+	const bool has_kinds = program->plan->local || program->plan->managed; /* kinds of iterations */
+	uint32_t n_left = scheduler->duties->n_carried;
+
+	for (uint32_t i = 0; i < program->n_ops && has_kinds; i++)
+		if (waiting[i] != PSD_NOT_CARRIED && !is_executed(scheduler, &program->ops[i], iteration)) {
+			waiting[i] = PSD_NOT_CARRIED;
+			n_left--;
+		}
+	scheduler->n_left[iteration % program->window] = n_left;
+}
+
+/* True if an operation of the iteration need not wait for the one that the edge leads from. Before the first iteration
+ * everything is done. */
+static bool is_met(const struct psd_scheduler *scheduler, struct psd_task waits, struct psd_edge edge)
+{
+	if (scheduler->duties->waits[edge.op] == PSD_NOT_CARRIED)
+		return false; /* it does not count */
+	if (edge.distance == 0)
+		return is_done(scheduler, (struct psd_task){waits.iteration, edge.op}); /* it is left out */
+	return waits.iteration < scheduler->iterations.first + edge.distance ||
+	       is_released(scheduler, waits.op, (struct psd_task){waits.iteration - edge.distance, edge.op});
+}
+
+/* Sets up the counters of an iteration. Dependencies on earlier iterations that are done by now do not count, nor those
+ * on operations that it leaves out. */
 static void start_iteration(struct psd_scheduler *scheduler, uint32_t iteration)
 {
 	const struct psd_program *program = scheduler->program;
 	uint32_t *waiting = row_of(scheduler, iteration);
-	const bool is_exchange = psd_period_exchanges(&scheduler->period, iteration);
-	const uint32_t *waits = is_exchange ? scheduler->duties->waits : scheduler->duties->local_waits;
-	memcpy(waiting, waits, program->n_ops * sizeof(*waiting));
-	scheduler->row_waits[iteration % program->window] = waits;
-	scheduler->n_left[iteration % program->window] =
-		is_exchange ? scheduler->duties->n_carried : scheduler->duties->n_local;
+
+	memcpy(waiting, scheduler->duties->waits, program->n_ops * sizeof(*waiting));
+	leave_out(scheduler, iteration, waiting);
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 		if (waiting[i] == PSD_NOT_CARRIED)
 			continue;
-		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++) {
-			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
-			if (edge.distance == 0 || !psd_duties_have(scheduler->duties, edge.op))
-				continue;
-			if (iteration < scheduler->iterations.first + edge.distance ||
-			    is_released(scheduler, i, (struct psd_task){iteration - edge.distance, edge.op}))
-				waiting[i]--;
-		}
+		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++)
+			waiting[i] -= is_met(scheduler, (struct psd_task){iteration, i},
+					     program->dependencies[op->first_dependency + e]);
 		if (waiting[i] == 0)
 			add_ready(scheduler, (struct psd_task){iteration, i});
 	}
@@ -208,6 +210,9 @@ static struct psd_period period_of(const struct psd_plan *plan, struct psd_itera
 {
 	struct psd_period period = psd_period_make(psd_plan_steps(plan), 0, iterations.end);
 
+	period.fragments = psd_plan_fragments(plan);
+	period.is_endless = psd_plan_streams(plan) && !iterations.ends_equal;
+	period.first = iterations.equal;
 	if (iterations.steps[0] == 0)
 		return period;
 	period.window = plan->local ? (uint32_t)plan->local->window : 0;
@@ -237,8 +242,7 @@ enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct
 	scheduler->waiting =
 		malloc((size_t)n_rows(program, iterations) * (program->n_ops + 1) * sizeof(*scheduler->waiting));
 	scheduler->n_left = calloc(program->window, sizeof(*scheduler->n_left));
-	scheduler->row_waits = calloc(program->window, sizeof(*scheduler->row_waits));
-	if (scheduler->waiting == NULL || scheduler->n_left == NULL || scheduler->row_waits == NULL) {
+	if (scheduler->waiting == NULL || scheduler->n_left == NULL) {
 		psd_scheduler_release(scheduler);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
 				     program->n_ops);
@@ -254,7 +258,6 @@ void psd_scheduler_release(struct psd_scheduler *scheduler)
 {
 	free(scheduler->waiting);
 	free(scheduler->n_left);
-	free(scheduler->row_waits);
 	free(scheduler->instant.tasks);
 	free(scheduler->early.tasks);
 	free(scheduler->fenced.tasks);
@@ -272,8 +275,8 @@ static inline void release_one(struct psd_scheduler *scheduler, struct psd_task 
 	if (task.iteration >= scheduler->iteration + scheduler->program->window)
 		return;
 	uint32_t *waiting = &row_of(scheduler, task.iteration)[task.op];
-	if (!is_carried(scheduler, task))
-		return;
+	if (*waiting == PSD_DONE)
+		return; /* this host does not execute it in this iteration */
 	assert(*waiting > 0 && *waiting < PSD_GIVEN);
 	if (--*waiting == 0)
 		add_ready(scheduler, task);

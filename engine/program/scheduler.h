@@ -18,14 +18,12 @@ typedef uint32_t (*psd_arrivals_fn)(const void *context, const struct psd_op *re
 /* Duties of a host: the operations that it executes, and the number of operations and messages for which each waits.
  * Hosts with equal duties may share one struct. */
 struct psd_duties {
-	/* One entry per operation: number of operations of this host and of messages for which it waits.
-	 * PSD_NOT_CARRIED: this host does not execute the operation. `waits` is for iterations in which workers
-	 * exchange, local_waits for other iterations. Both point to the same array if workers exchange in every
-	 * iteration. */
-	uint32_t *waits, *local_waits;
-	/* number of operations that this host executes in an iteration with an exchange (n_carried) and in one without
-	 * (n_local) */
-	uint32_t n_carried, n_local;
+	/* One entry per operation: number of operations of this host and of messages for which it waits, in an
+	 * iteration that executes all of them. PSD_NOT_CARRIED: this host does not execute the operation. */
+	uint32_t *waits;
+	uint32_t n_carried; /* number of operations that this host executes in such an iteration */
+	/* duration of each operation on this host, borrowed from the program; NULL: psd_op.work_sec */
+	const double *work_sec;
 };
 #define PSD_NOT_CARRIED UINT32_MAX /* in psd_duties: this host does not execute the operation */
 #define PSD_DONE	UINT32_MAX /* in psd_scheduler.waiting: the operation has ended */
@@ -38,11 +36,6 @@ struct psd_duties {
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
-/* True if the host executes the operation in some iterations. Pure. */
-static inline bool psd_duties_have(const struct psd_duties *duties, uint32_t op)
-{
-	return duties->waits[op] != PSD_NOT_CARRIED || duties->local_waits[op] != PSD_NOT_CARRIED;
-}
 
 /* Iterations of a run: `first` to `end` - 1. `first` is above 0 if a run resumes from a checkpoint; earlier iterations
  * count as completed. */
@@ -51,6 +44,10 @@ struct psd_iterations {
 	/* Local SGD whose number of steps changes with the loss: number of steps in the last even-numbered window
 	 * [0] and in the last odd-numbered window [1], see struct psd_period. 0: the plan's number of steps. */
 	uint32_t steps[2];
+	/* Local SGD with fragments: all exchange in the last iteration, too, so that workers end with equal parameters.
+	 * Other exchanges always do. */
+	bool ends_equal;
+	uint32_t equal; /* Iteration before which workers had equal parameters, see psd_period.first. */
 };
 
 /* Task: one operation in one iteration. */
@@ -76,13 +73,11 @@ struct psd_scheduler {
 	const struct psd_duties *duties;
 	struct psd_iterations iterations;
 	struct psd_period period;
-	/* Number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN. Shape
-	 * (program->window, n_ops); iteration i uses row i % window. */
+	/* Number of operations and messages for which each operation still waits, or PSD_DONE or PSD_GIVEN. An
+	 * operation that this host does not execute in the iteration counts as done. Shape (program->window, n_ops);
+	 * iteration i uses row i % window. */
 	uint32_t *waiting;
 	uint32_t *n_left; /* number of operations of an iteration that have not ended; one entry per row of `waiting` */
-	/* duties->waits or duties->local_waits, depending on whether workers exchange in the iteration; one entry per
-	 * row of `waiting` */
-	const uint32_t **row_waits;
 	uint32_t iteration; /* oldest iteration that is not completed */
 	/* Bit r set: operations of resource r take no time. They start as soon as they are ready, without waiting for
 	 * the resource. */

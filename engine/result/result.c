@@ -76,7 +76,9 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.fuse_bytes = {fuse_bytes > 0, (double)fuse_bytes},
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
-		.images_per_sec = psd_result_images_per_sec(&point, samples, outcome->iteration_sec),
+		.images_per_sec =
+			(double)psd_scenario_all_samples(basis->scenario, system, point.nodes, point.workers) /
+			outcome->iteration_sec,
 	};
 
 	result.swept = basis->scenario->n_swept ? basis->scenario : NULL;
@@ -137,6 +139,41 @@ static void add_note(struct psd_text *text, const struct psd_system *system)
 	psd_text_add_plain(text, system->name);
 }
 
+void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
+			  const uint64_t reads[PSD_READ_AGES])
+{
+	uint64_t n = 0;
+
+	for (unsigned age = 0; age < PSD_READ_AGES; age++)
+		n += reads[age];
+	if (n == 0)
+		return;
+	add_note(text, system);
+	psd_text_add(text, "%s read parameters that lacked the sums of", where);
+	for (unsigned age = 0; age <= system->staleness; age++)
+		psd_text_add(text, "%s %u iteration%s (%.3g %%)", age ? "," : "", age, age == 1 ? "" : "s",
+			     100.0 * (double)reads[age] / (double)n);
+	psd_text_add(text, "\n");
+}
+
+/* One step without an outer optimiser is training without this. */
+static void add_local_note(struct psd_text *text, const struct psd_system *system)
+{
+	const struct psd_local_sgd *local = &system->local_sgd;
+
+	if (local->steps == 1 && !local->has_outer)
+		return;
+	add_note(text, system);
+	psd_text_add(text, "' lets workers train by themselves and %s every %" PRIu64 " iterations%s",
+		     local->has_outer ? "updates their parameters by their mean change" : "averages their parameters",
+		     local->steps, local->window ? " in the beginning" : "");
+	if (local->fragments > 1)
+		psd_text_add(text, " in %u parts one after the other", local->fragments);
+	if (local->delay > 0)
+		psd_text_add(text, ", joined %u iteration%s late", local->delay, local->delay > 1 ? "s" : "");
+	psd_text_add(text, ", so that its training differs from training without this\n");
+}
+
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system)
 {
 	if (system->sync < PSD_SYNC_LIBRARY)
@@ -172,14 +209,16 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     "the errors to later ones, so that its training differs from training without this\n",
 			     system->low_rank.rank);
 	}
-	if (system->is_local && system->local_sgd.steps > 1) {
+	if (system->is_local)
+		add_local_note(text, system);
+	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' lets workers train by themselves and averages their parameters every %" PRIu64
-			     " iterations%s, so that its training differs from training without this\n",
-			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
-	}
-	if (system->staleness > 0) {
+			     "' reads its own gradients at once and those of other workers at most %u iteration%s "
+			     "late: workers' parameters differ while they train, and are equal in tests, checkpoints "
+			     "and at the end; its training differs from training without this\n",
+			     system->staleness, system->staleness > 1 ? "s" : "");
+	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' applies gradients %u iteration%s late, so that its training differs from training "

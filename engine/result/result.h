@@ -105,6 +105,10 @@ const char *psd_result_beyond(const struct psd_calibrated *calibration, const st
 /* Appends a note for each setting of the system by which it trains with other values than the exact mean of
  * gradients. */
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system);
+/* Appends a note about the ages of a system's stale reads (psd_read_counts), if there are any. where: text behind the
+ * system's name, with a quote in front. */
+void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
+			  const uint64_t reads[PSD_READ_AGES]);
 /* If a library executes the system's all-reduces, appends a note about the steps that predictions assume. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 

@@ -32,6 +32,7 @@ enum {
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
 	PSD_MAX_LOCAL_STEPS = 10000,
+	PSD_MAX_GROUPS = 16,
 	PSD_MOST_PREFETCH = 64,
 };
 
@@ -59,6 +60,9 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
+/* With staleness: gradients that an iteration sees. LATE: all workers', always of the same number of iterations ago.
+ * STALE: the worker's own at once, those of others as they arrive. */
+enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
 /* Amount that is added to the next gradient for a gradient that was not sent (error feedback): the momentum times that
@@ -220,6 +224,20 @@ enum psd_importance {
 	PSD_IMPORTANCE_FORWARD
 };
 
+/* Group of consecutive worker nodes, which differ from other groups in their devices, batches or links. */
+struct psd_node_group {
+	unsigned nodes;
+	/* batch and compute speed of the group's workers; 0 and NULL: the scenario's or the system's value holds */
+	struct psd_workload own;
+	double speed_ratio;   /* factor by which devices of the group are faster than their layer times; > 0 */
+	double bandwidth_bps; /* bandwidth of a node's link, each direction; 0: the cluster's */
+};
+
+/* Division of the samples of an iteration among groups of nodes. EVEN: each worker has the batch of its group, or the
+ * same number; SPEED: by predicted seconds, so that the slowest worker is as fast as possible; MEASURED: by the seconds
+ * that psd-run measures before it trains, and predicted ones elsewhere. */
+enum psd_split { PSD_SPLIT_EVEN, PSD_SPLIT_SPEED, PSD_SPLIT_MEASURED };
+
 /* Sparse communication of chunks (coarse-grained): in each iteration workers exchange only the chunks of gradients
  * with the largest norms. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. Managed communication is the
  * same with clocks. Source: Wei et al. 2015 (Managed Communication and Consistency for Fast Data-Parallel
@@ -237,6 +255,14 @@ struct psd_sparse {
 	enum psd_importance importance; /* managed communication: chunks that are sent early */
 };
 
+/* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of the
+ * last exchange are updated. Source: Douillard et al. 2023, DiLoCo (arXiv 2311.08105). */
+struct psd_outer {
+	double rate;	 /* 1 without momentum: parameters become the average */
+	double momentum; /* 0: no state is kept */
+	bool is_nesterov;
+};
+
 /* Local SGD: each worker updates its own parameters, and after every few iterations workers average their parameters.
  * `window` is for a number of iterations that adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
@@ -248,6 +274,14 @@ struct psd_local_sgd {
 	/* Allowed rise of a window's mean loss above the lowest mean loss of earlier windows: 0.1 allows 1.1 times the
 	 * lowest. After a larger rise workers exchange in each iteration. 0: no limit. */
 	double gap_ratio;
+	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
+	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
+	unsigned fragments;
+	/* Number of iterations from an exchange's begin to the one in which workers join its result. Local steps between
+	 * them are kept. */
+	unsigned delay;
+	bool has_outer;
+	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */
 };
 
 enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };
@@ -300,8 +334,10 @@ struct psd_system {
 	uint64_t slice_bytes;
 	/* Number of iterations by which the update with a gradient may be late: 0 to PSD_MOST_STALENESS. */
 	unsigned staleness;
+	enum psd_reads reads;
 	/* number of micro-batches in an iteration, see psd_system_micro_batches(); 0: not given */
 	unsigned accumulate;
+	enum psd_split split;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
 	/* largest rate at which each node sends, and at which it receives, packet headers included, bits per second; 0:
 	 * no limit but the links' */
@@ -396,6 +432,8 @@ struct psd_scenario {
 	struct psd_replay replay;
 	unsigned nodes;
 	unsigned workers_per_node;
+	struct psd_node_group groups[PSD_MAX_GROUPS]; /* groups of nodes, in the order of the nodes */
+	unsigned n_groups;			      /* 0: all nodes are alike */
 	struct psd_network network;
 	struct psd_machine machine;
 	const char *stack_name; /* software stack of the systems that name none; NULL: each system's default */
@@ -492,12 +530,26 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
  * scenario's. If the system names a device or profile, samples_per_sec and mfu of the scenario are ignored. Pure, any
  * thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
+/* Returns the batch and compute speed of workers in a group of nodes: for each key the group's value, or else that of
+ * psd_scenario_workload(). The split of the system may divide the sum of all batches anew. Pure, any thread. */
+struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scenario, const struct psd_system *system,
+						const struct psd_node_group *group);
+/* Returns the number of the group to which a node belongs; n_groups: to none. Pure. */
+unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
+/* Returns a system whose host has the costs that follow from a group's device, where the scenario gives none. It
+ * borrows from both. Pure, any thread. */
+struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
+					    const struct psd_node_group *group);
 /* Returns the number of batches that a worker of the system computes before one exchange; 1 without accumulation. Pure,
  * any thread. */
 uint32_t psd_system_micro_batches(const struct psd_system *system);
 /* Returns the number of samples that a worker of the system computes in an iteration: batch_per_worker times the number
  * of micro-batches. Pure, any thread. */
 uint32_t psd_scenario_samples(const struct psd_scenario *scenario, const struct psd_system *system);
+/* Returns the number of samples that the first n_nodes nodes compute in an iteration; workers: number of workers on
+ * them. Pure, any thread. */
+uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const struct psd_system *system,
+				  unsigned n_nodes, unsigned workers);
 /* Returns the precision that workload->precision_name names. workload: a result of psd_scenario_workload(). */
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 /* True if gradients are sent as values of 16 bits because of the workload's precision. */
@@ -520,6 +572,8 @@ struct psd_point {
  * point to point, then bandwidths, then sizes of buckets; each in the order of the file. */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
+/* Returns the compute speed of a node, divided by its normal speed, while all its slowdowns last. Pure. */
+double psd_scenario_compute_ratio(const struct psd_scenario *scenario, unsigned node);
 /* Returns the smallest size of the system's buckets at the point. 0: the system fuses no tensors, or the plan finds
  * the size. Pure, any thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
@@ -528,8 +582,10 @@ extern const char *const psd_schedule_names[]; /* values "sequential", "wait-fre
 /* names of enum psd_sync in its order, libraries included; NULL ends the array */
 extern const char *const psd_sync_names[];
 extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
+extern const char *const psd_reads_names[];    /* values "late", "stale", NULL */
 extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */
+extern const char *const psd_split_names[];    /* values "even", "speed", "measured", NULL */
 extern const char *const psd_fidelity_names[]; /* values "flow", "message", NULL */
 extern const char *const psd_topology_names[]; /* "star", "racks", "fat-tree", "platform", NULL */
 

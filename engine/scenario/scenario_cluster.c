@@ -262,14 +262,18 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast"},
-	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
+	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. A "
+		 "training "
+		 "processor pauses after each operation, so that it must be at most 1"},
+	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .uses = PSD_BY_SIMULATION,
+	 .is_refused = true,
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
 		 "as fast"},
-	{SLOW("from", SECONDS, from_sec), .fallback = "0s",
+	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "time at which the node's speed changes, counted from the start of the run"},
-	{SLOW("until", SECONDS, until_sec), .help = "time at which the node has its normal speed again, counted from "
-						    "the start of the run. Default: never"},
+	{SLOW("until", SECONDS, until_sec), .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "time at which the node has its normal speed again, counted from "
+		 "the start of the run. Default: never"},
 	{.name = NULL},
 };
 
@@ -286,6 +290,16 @@ static enum psd_status check_slow(const struct psd_schema_reader *reader, void *
 		return psd_error_set(reader->err, PSD_EINVAL, until->at,
 				     "'until' is '%.80s', must be later than 'from'", until->text);
 	return PSD_OK;
+}
+
+double psd_scenario_compute_ratio(const struct psd_scenario *scenario, unsigned node)
+{
+	double ratio = 1.0;
+
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+		if (scenario->slowdowns[i].node == node)
+			ratio *= scenario->slowdowns[i].compute_ratio;
+	return ratio;
 }
 
 static const struct psd_section slow_section = {.tables = {slow_keys}, .check = check_slow};
@@ -325,13 +339,61 @@ static enum psd_status check_background(const struct psd_schema_reader *reader, 
 
 static const struct psd_section background_section = {.tables = {background_keys}, .check = check_background};
 
+/* ---- groups of nodes ---- */
+
+#define GROUP(text, kind, member) KEY(psd_node_group, text, kind, member)
+
+static const struct psd_key group_network_keys[] = {
+	{GROUP("bandwidth", RATE, bandwidth_bps),
+	 .help = "bandwidth of the link of each node of the group, each direction. Default: "
+		 "`cluster.network.bandwidth`"},
+	{.name = NULL},
+};
+static const struct psd_section group_network = {.tables = {group_network_keys}};
+
+static const struct psd_key group_keys[] = {
+	{GROUP("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES, .is_required = true,
+	 .help = "number of nodes in the group. Nodes are numbered through all groups, in their order"},
+	{GROUP("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
+	 .help = "number of samples that each worker of the group processes at a time, unless `systems.split` divides "
+		 "the sum of all batches anew. Default: `model.batch_per_worker`"},
+	{GROUP("profile", PATH, own.profile_path), .rival = "device", .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "CSV file with the measured seconds of each layer on one worker of the group. Default: "
+		 "`compute.profile`"},
+	{GROUP("device", NAME, own.device_name), .names = psd_device_names, .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "device for which layer times are modelled. Default: `compute.device`. A group with its own device "
+		 "or profile does not use `compute.samples_per_sec` and `compute.mfu`"},
+	{GROUP("samples_per_sec", NUMBER, own.samples_per_sec), .lowest = 0.001, .highest = 1e9,
+	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "measured throughput of one worker of the group, in samples per second; layer times are scaled to "
+		 "it. Default: `compute.samples_per_sec`"},
+	{GROUP("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
+	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "model FLOPs utilisation of one worker of the group; layer times are scaled to it. Default: "
+		 "`compute.mfu`"},
+	{GROUP("speed", RATIO, speed_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
+	 .help = "factor on the speed of the group's devices: 0.25 or 25% is a quarter of the speed that layer times "
+		 "have otherwise"},
+	{.name = "network", .type = PSD_KEY_SECTION, .section = &group_network, .help = "links of the group's nodes"},
+	{.name = NULL},
+};
+
+static const struct psd_section group_section = {.tables = {group_keys}};
+
 static const struct psd_key cluster_keys[] = {
 	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "number of nodes with workers. Required unless `sweep.nodes` or `sweep.workers` replaces it. With "
+	 .help = "number of nodes with workers. Required unless `sweep.nodes` or `sweep.workers` replaces it, or "
+		 "`cluster.groups` have them. With "
 		 "psd-run --hosts the hosts file determines the number"},
 	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
 	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "number of workers on each node; they share the node's link"},
+	{CLUSTER("groups", SECTION, groups), .section = &group_section, .most_entries = PSD_MAX_GROUPS,
+	 .n_entries_offset = offsetof(struct psd_scenario, n_groups), .entry_bytes = sizeof(struct psd_node_group),
+	 .uses = PSD_BY_SIM, .is_refused = true,
+	 .help = "groups of nodes with other devices, batches or links than the rest of the cluster. Together they "
+		 "have `cluster.nodes` nodes; each node has `cluster.workers_per_node` workers. Default: all nodes are "
+		 "alike"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "network between the nodes"},
 	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
@@ -356,7 +418,7 @@ static const struct psd_key cluster_keys[] = {
 		 "messages need no processor time"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .uses = PSD_BY_SIMULATION | PSD_BY_PSD_RUN, .is_refused = true,
 	 .help = "nodes with another speed than normal, during a part of the run or all of it. Default: all nodes have "
 		 "their normal speed"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
@@ -371,6 +433,72 @@ const struct psd_section psd_scenario_cluster = {.tables = {cluster_keys}};
 
 /* ---- together with the sweep ---- */
 
+/* The groups have all nodes, and a division among groups needs them. */
+static enum psd_status settle_groups(const struct psd_schema_reader *reader, const struct psd_node *root,
+				     const struct psd_node *cluster)
+{
+	struct psd_scenario *scenario = reader->base;
+	const struct psd_node *groups = psd_node_child(cluster, "groups"), *nodes = psd_node_child(cluster, "nodes");
+	const struct psd_node *sweep = psd_node_child(root, "sweep");
+	bool sweeps_size = scenario->n_sweep_workers > 0;
+	uint64_t n_nodes = 0;
+
+	if (scenario->n_groups == 0)
+		return PSD_OK;
+	for (unsigned g = 0; g < scenario->n_groups; g++)
+		n_nodes += scenario->groups[g].nodes;
+	if (n_nodes > PSD_MAX_NODES)
+		return psd_error_set(reader->err, PSD_EINVAL, groups->at,
+				     "'groups' have %llu nodes together, at most %d are possible",
+				     (unsigned long long)n_nodes, PSD_MAX_NODES);
+	for (unsigned i = 0; i < scenario->n_sweep_nodes; i++)
+		sweeps_size = sweeps_size || scenario->sweep_nodes[i] != n_nodes;
+	if (sweeps_size)
+		return psd_error_set(reader->err, PSD_EINVAL, sweep ? sweep->at : groups->at,
+				     "'sweep.%s' cannot be swept with 'cluster.groups', which have %u nodes",
+				     scenario->n_sweep_nodes > 0 ? "nodes" : "workers", (unsigned)n_nodes);
+	if (nodes && scenario->nodes != n_nodes)
+		return psd_error_set(reader->err, PSD_EINVAL, nodes->at,
+				     "'nodes' is %u, must be %u, the sum of 'groups', or left out", scenario->nodes,
+				     (unsigned)n_nodes);
+	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(reader->err, PSD_EINVAL, groups->key_at,
+				     "'groups' cannot be used with 'platform', whose file defines the links");
+	scenario->nodes = (unsigned)n_nodes;
+	return PSD_OK;
+}
+
+static enum psd_status check_group_system(const struct psd_schema_reader *reader, const struct psd_system *system)
+{
+	const struct psd_workload *own = &system->own;
+
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0)
+		return psd_error_set(reader->err, PSD_EINVAL, system->at,
+				     "system '%s' has 'compute', which 'cluster.groups' give", system->name);
+	if (system->is_local)
+		return psd_error_set(reader->err, PSD_EINVAL, system->at,
+				     "system '%s' has 'local_sgd', which 'cluster.groups' do not support",
+				     system->name);
+	return PSD_OK;
+}
+
+static enum psd_status check_group_systems(const struct psd_schema_reader *reader)
+{
+	const struct psd_scenario *scenario = reader->base;
+
+	for (unsigned s = 0; s < scenario->n_systems; s++) {
+		const struct psd_system *system = &scenario->systems[s];
+
+		if (scenario->n_groups > 0)
+			PSD_TRY(check_group_system(reader, system));
+		else if (system->split != PSD_SPLIT_EVEN)
+			return psd_error_set(reader->err, PSD_EINVAL, system->at,
+					     "'split' of system '%s' is '%s', must be 'even' without 'cluster.groups'",
+					     system->name, psd_split_names[system->split]);
+	}
+	return PSD_OK;
+}
+
 /* 'nodes' and the sweep say the same thing; the sweep wins in a file, but a setting must not vanish. */
 static enum psd_status settle_nodes(const struct psd_schema_reader *reader, const struct psd_node *cluster)
 {
@@ -378,6 +506,8 @@ static enum psd_status settle_nodes(const struct psd_schema_reader *reader, cons
 	const struct psd_node *nodes = psd_node_child(cluster, "nodes");
 	const bool has_sweep = scenario->n_sweep_nodes || scenario->n_sweep_workers;
 
+	if (scenario->n_groups > 0)
+		return PSD_OK;
 	if (!nodes && !has_sweep)
 		return psd_error_set(reader->err, PSD_EINVAL, cluster->at,
 				     "'cluster' needs 'nodes', or 'sweep' must name them");
@@ -517,7 +647,9 @@ enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reade
 {
 	const struct psd_node *cluster = psd_node_child(root, "cluster");
 
+	PSD_TRY(settle_groups(reader, root, cluster));
 	PSD_TRY(settle_nodes(reader, cluster));
+	PSD_TRY(check_group_systems(reader));
 	PSD_TRY(check_swept(reader, root, cluster));
 	PSD_TRY(check_switches(reader, cluster));
 	PSD_TRY(check_servers_in(reader, cluster));

@@ -39,6 +39,9 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
  * software stack. entry: node of the system in the file. */
 void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_system *system,
 			       const struct psd_node *entry);
+/* The same for a system whose device has changed, and whose stack stays. */
+void psd_scenario_settle_device(const struct psd_scenario *scenario, struct psd_system *system,
+				const struct psd_node *entry);
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,
 					   const struct psd_node *root) PSD_MUST_CHECK;
 enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reader,

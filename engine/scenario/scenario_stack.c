@@ -77,9 +77,16 @@ static void leave_out(struct psd_host_costs *host, const struct psd_scenario *sc
 void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_system *system,
 			       const struct psd_node *entry)
 {
+	system->stack = stack_of(scenario, system);
+	psd_scenario_settle_device(scenario, system, entry);
+}
+
+void psd_scenario_settle_device(const struct psd_scenario *scenario, struct psd_system *system,
+				const struct psd_node *entry)
+{
 	const struct psd_node *const cluster = psd_node_child(scenario->root, "cluster");
 	const struct psd_node *const said[] = {psd_node_child(entry, "host"), psd_node_child(cluster, "host")};
-	const struct psd_stack_row *stack = stack_of(scenario, system);
+	const struct psd_stack_row *stack = system->stack;
 	const struct psd_workload workload = psd_scenario_workload(scenario, system);
 	struct psd_host_costs host = stack->host;
 
@@ -87,7 +94,5 @@ void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_s
 		   workload.samples_per_sec > 0.0 || workload.mfu_ratio > 0.0);
 	leave_out(&host, scenario);
 	psd_schema_fill(&system->host, &host, &psd_scenario_host, said, 2);
-	if (has_launches(scenario, stack, device_of(scenario, system)))
-		system->host.launch_sec = launch_sec;
-	system->stack = stack;
+	system->host.launch_sec = has_launches(scenario, stack, device_of(scenario, system)) ? launch_sec : 0.0;
 }

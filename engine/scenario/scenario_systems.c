@@ -34,6 +34,8 @@ const char *const psd_sync_names[] = {"ps",
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
+const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
+const char *const psd_reads_names[] = {"late", "stale", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const importance_names[] = {"magnitude", "random", "generation", "forward", NULL};
@@ -127,7 +129,8 @@ static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
 	 .help = "compression of a block of values: the data that are sent for it. one-bit: the sign of each value, "
 		 "the mean of the negative values and the mean of the others; top-k: the values of largest magnitude "
-		 "and their positions"},
+		 "and their positions; int8: a whole number of 8 bits for each value, and the step between two of "
+		 "them, the largest magnitude divided by 127"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
 	 .help = "number of values that are compressed together, a multiple of 1024. The last block of a tensor may "
@@ -171,6 +174,20 @@ static enum psd_status check_compress(const struct psd_schema_reader *reader, vo
 
 static const struct psd_section compress = {.tables = {compress_keys}, .check = check_compress};
 
+#define OUTER(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_outer, member)
+
+static const struct psd_key outer_keys[] = {
+	{OUTER("rate", NUMBER, rate), .lowest = 1e-6, .highest = 100, .fallback = "0.7",
+	 .help = "learning rate of the outer optimiser. With 1, and without momentum, parameters become the average of "
+		 "all workers'"},
+	{OUTER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0.9",
+	 .help = "coefficient of momentum of the outer optimiser. With 0 it keeps no state"},
+	{OUTER("nesterov", FLAG, is_nesterov), .fallback = "true",
+	 .help = "use Nesterov momentum; no effect if `systems.local_sgd.outer.momentum` is 0"},
+	{.name = NULL},
+};
+static const struct psd_section outer = {.tables = {outer_keys}};
+
 #define LOCAL(text, kind, member)                                                                                      \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
 
@@ -189,6 +206,21 @@ static const struct psd_key local_keys[] = {
 		 "loss of earlier windows by this share. 0.1 or 10% allows 1.1 times the lowest. After a larger rise "
 		 "workers average their parameters in each iteration. Needs `systems.local_sgd.window`. Default: no "
 		 "limit"},
+	{LOCAL("fragments", UNSIGNED, fragments), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .fallback = "1",
+	 .help = "number of fragments: groups of consecutive tensors or buckets of about equal size, which exchange in "
+		 "turn, evenly spread over a period, so that at most one of them is sent at a time. At most "
+		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
+		 "equal "
+		 "only then. Default: all tensors are exchanged together"},
+	{LOCAL("delay", UNSIGNED, delay), .highest = PSD_MOST_STALENESS, .fallback = "0",
+	 .help = "number of iterations that an exchange may take beside local steps. Its result is joined to the "
+		 "parameters this number of iterations later, and steps since its begin are kept. Less than "
+		 "`systems.local_sgd.steps`. Memory has this number of further gradients. Not with `systems.low_rank`, "
+		 "nor with all-reduces of a library"},
+	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
+	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
+		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
+		 "average of all workers'"},
 	{.name = NULL},
 };
 
@@ -203,6 +235,17 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 				     local->steps);
 	if (gap && !window)
 		return psd_error_set(reader->err, PSD_EINVAL, gap->key_at, "'gap' has no effect without 'window'");
+	if (local->fragments > local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "fragments")->at,
+				     "'fragments' is %u, must be at most 'steps', %" PRIu64, local->fragments,
+				     local->steps);
+	if (local->delay >= local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(node, "delay")->at,
+				     "'delay' is %u, must be less than 'steps', %" PRIu64, local->delay, local->steps);
+	if ((local->fragments > 1 || local->delay > 0) && window)
+		return psd_error_set(reader->err, PSD_EINVAL, window->key_at,
+				     "'window' cannot be used together with '%s', which needs constant 'steps'",
+				     local->delay > 0 ? "delay" : "fragments");
 	return PSD_OK;
 }
 
@@ -225,8 +268,8 @@ static const struct psd_key keys[] = {
 		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
 		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
 		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
-		 "before each use (psd-run replays it); mpi: all-reduce of MPI, predicted as a "
-		 "ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees over "
+		 "before each use; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, predicted as "
+		 "a ring or, where they are faster, as double trees over "
 		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
 		 "name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
@@ -243,6 +286,18 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
 		 "this number of earlier iterations are still being summed"},
+	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even", .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
+		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
+		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
+		 "psd-run "
+		 "measures before it trains. Gradients are weighted by samples"},
+	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
+	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
+		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
+		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
+		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -437,16 +492,20 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 
 enum treatment {
 	LOCAL,
+	DELAYED,
 	SPARSE,
 	MANAGED,
 	COMPRESS,
 	MOMENTUM_BEFORE,
 	LOW_RANK,
 	STALE,
+	STALE_READS,
+	BY_FACTORS,
 	HYBRID_BY_BYTES,
 	SCALED_WIRE,
 	ACCUMULATE,
 	IN_TURNS,
+	BY_LIBRARY,
 	TREATMENTS
 };
 
@@ -454,16 +513,20 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 {
 	switch (treatment) {
 	case LOCAL: return system->is_local;
+	case DELAYED: return system->is_local && system->local_sgd.delay > 0;
 	case SPARSE: return system->is_sparse;
 	case MANAGED: return system->is_managed;
 	case COMPRESS: return system->is_compressed;
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
+	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case BY_FACTORS: return system->sync == PSD_SYNC_SFB || system->sync == PSD_SYNC_HYBRID;
 	case HYBRID_BY_BYTES: return system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS;
 	case SCALED_WIRE: return psd_encodings[system->wire]->is_scaled;
 	case ACCUMULATE: return psd_system_micro_batches(system) > 1;
 	case IN_TURNS: return takes_turns(system);
+	case BY_LIBRARY: return system->sync >= PSD_SYNC_LIBRARY;
 	case TREATMENTS: break;
 	}
 	return false;
@@ -474,12 +537,14 @@ static const struct {
 	const char *name, *key, *key_inside;
 } treatments[TREATMENTS] = {
 	[LOCAL] = {"local_sgd", "local_sgd", NULL},
+	[DELAYED] = {"delay", "local_sgd", "delay"},
 	[SPARSE] = {"sparse", "sparse", NULL},
 	[MANAGED] = {"managed", "managed", NULL},
 	[COMPRESS] = {"compress", "compress", NULL},
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
+	[STALE_READS] = {"reads: stale", "reads", NULL},
 	[ACCUMULATE] = {"accumulate", "accumulate", NULL},
 };
 
@@ -490,6 +555,8 @@ static const struct exclusion {
 	const char *why; /* follows the name of the other */
 } exclusions[] = {
 	{LOCAL, HYBRID_BY_BYTES, ", which sends the factors of one iteration: must be 'rule: seconds'"},
+	{DELAYED, LOW_RANK, ": each exchange begins with the factors of the last one"},
+	{DELAYED, BY_LIBRARY, ": workers wait for a library's all-reduce"},
 	{LOCAL, SPARSE, ": it holds back gradients of single iterations"},
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
@@ -499,6 +566,7 @@ static const struct exclusion {
 	{MANAGED, LOCAL, ", whose workers send no gradients"},
 	{MANAGED, LOW_RANK, ": each selects the part of a gradient that travels"},
 	{MANAGED, SCALED_WIRE, "an overflow of a sum would lose the gradients of several iterations"},
+	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{STALE, SPARSE, ""},
 	{STALE, MANAGED, ""},
 	{STALE, COMPRESS, ""},
@@ -513,7 +581,7 @@ static void describe_other(char text[OTHER_TEXT_MAX], const struct psd_system *s
 		snprintf(text, OTHER_TEXT_MAX, "'wire: %s', must be fp32 or bf16: ", psd_encodings[system->wire]->name);
 	else if (other == HYBRID_BY_BYTES)
 		snprintf(text, OTHER_TEXT_MAX, "a hybrid by bytes");
-	else if (other == IN_TURNS)
+	else if (other == IN_TURNS || other == BY_FACTORS || other == BY_LIBRARY)
 		snprintf(text, OTHER_TEXT_MAX, "'sync: %s'", psd_sync_names[system->sync]);
 	else
 		snprintf(text, OTHER_TEXT_MAX, "'%s'", treatments[other].name);
@@ -635,6 +703,23 @@ bool psd_system_has_workload(const struct psd_system *system)
 	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
+/* A device or profile of its own makes throughputs of another one void. */
+static void override(struct psd_workload *workload, const struct psd_workload *own)
+{
+	if (own->batch_per_worker)
+		workload->batch_per_worker = own->batch_per_worker;
+	if (own->precision_name)
+		workload->precision_name = own->precision_name;
+	if (own->profile_path || own->device_name) {
+		workload->profile_path = own->profile_path;
+		workload->device_name = own->device_name;
+	}
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
+		workload->samples_per_sec = own->samples_per_sec;
+		workload->mfu_ratio = own->mfu_ratio;
+	}
+}
+
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
@@ -647,19 +732,61 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		.mfu_ratio = scenario->mfu_ratio,
 	};
 
-	if (own->batch_per_worker)
-		workload.batch_per_worker = own->batch_per_worker;
-	if (own->precision_name)
-		workload.precision_name = own->precision_name;
-	if (own->profile_path || own->device_name) {
-		workload.profile_path = own->profile_path;
-		workload.device_name = own->device_name;
-	}
-	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
-		workload.samples_per_sec = own->samples_per_sec;
-		workload.mfu_ratio = own->mfu_ratio;
-	}
+	override(&workload, own);
 	return workload;
+}
+
+struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scenario, const struct psd_system *system,
+						const struct psd_node_group *group)
+{
+	struct psd_workload workload = psd_scenario_workload(scenario, system);
+
+	override(&workload, &group->own);
+	return workload;
+}
+
+unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
+{
+	unsigned group = 0;
+
+	for (unsigned end = 0; group < scenario->n_groups; group++) {
+		end += scenario->groups[group].nodes;
+		if (node < end)
+			break;
+	}
+	return group;
+}
+
+struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,
+					    const struct psd_node_group *group)
+{
+	const struct psd_node *entry = psd_node_child(scenario->root, "systems");
+	struct psd_system of_group = *system;
+
+	entry = entry ? entry->first : NULL;
+	for (unsigned s = 0; s < system->number && entry; s++)
+		entry = entry->next;
+	override(&of_group.own, &group->own);
+	psd_scenario_settle_device(scenario, &of_group, entry);
+	return of_group;
+}
+
+uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const struct psd_system *system,
+				  unsigned n_nodes, unsigned workers)
+{
+	uint64_t samples = 0;
+	unsigned left = n_nodes;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const struct psd_node_group *group = &scenario->groups[g];
+		const unsigned n = group->nodes < left ? group->nodes : left;
+
+		left -= n;
+		samples += (uint64_t)n * (workers / n_nodes) *
+			   psd_scenario_group_workload(scenario, system, group).batch_per_worker;
+	}
+	return samples > 0 ? samples * psd_system_micro_batches(system)
+			   : (uint64_t)workers * psd_scenario_samples(scenario, system);
 }
 
 uint32_t psd_system_micro_batches(const struct psd_system *system)

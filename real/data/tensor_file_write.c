@@ -71,7 +71,7 @@ static enum psd_status lay_out(struct psd_tensor_writer *writer, const struct ps
 				continue;
 			if (part->n_bytes > INT64_MAX / 2 - writer->n_data_bytes)
 				return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = writer->path},
-						     "the tensors are too large for a file");
+						     "the tensors have more bytes together than a file can have");
 			part->offset = writer->n_data_bytes;
 			writer->n_data_bytes += part->n_bytes;
 		}

@@ -135,11 +135,21 @@ static void subtract(float *restrict difference, const float *restrict from, con
 		difference[e] = from[e] - ratio * what[e];
 }
 
+static void part(const struct psd_drift *drift)
+{
+	for (uint64_t e = 0; e < drift->elements; e++)
+		drift->start[e] = drift->weight[e] - drift->start[e];
+}
+
 void psd_drift_take_step(const struct psd_drift *drift)
 {
 	switch (drift->step) {
 	case PSD_DRIFT_BEGINS: memcpy(drift->start, drift->weight, drift->elements * sizeof(*drift->start)); break;
 	case PSD_DRIFT_ENDS: subtract(drift->gradient, drift->start, drift->weight, 1.0f, drift->elements); break;
-	case PSD_DRIFT_JOINS: subtract(drift->weight, drift->start, drift->gradient, drift->ratio, drift->elements);
+	case PSD_DRIFT_JOINS:
+		subtract(drift->weight, drift->start, drift->gradient, drift->ratio, drift->elements);
+		break;
+	case PSD_DRIFT_PARTS: part(drift); break;
+	case PSD_DRIFT_RETURNS: memcpy(drift->weight, drift->start, drift->elements * sizeof(*drift->start)); break;
 	}
 }

@@ -91,6 +91,10 @@ enum psd_drift_step {
 	PSD_DRIFT_BEGINS, /* before the first local step: start = weight */
 	PSD_DRIFT_ENDS,	  /* after the local steps: gradient = start - weight, which is then summed over workers */
 	PSD_DRIFT_JOINS,  /* after that sum: weight = start - ratio * gradient */
+	/* with a delay, before the sum is joined: start = weight - start, the steps since the exchange began */
+	PSD_DRIFT_PARTS,
+	/* after that sum, with an outer optimiser: weight = start, which an update then changes */
+	PSD_DRIFT_RETURNS,
 };
 
 /* Arguments of a step of local SGD, for a tensor or a part of one. The three arrays have `elements` values each and do

@@ -145,8 +145,13 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 		hash = psd_hash_number(hash, program->plan->block.elements);
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
-	if (program->plan->staleness) /* this many sums are in a checkpoint */
-		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->staleness);
+	if (program->plan->lag) /* this many sums are in a checkpoint */
+		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->lag);
+	if (program->plan->outer && program->plan->outer->momentum > 0.0) /* which a checkpoint has */
+		hash = psd_hash_bytes(hash, "outer", strlen("outer"));
+	if (psd_plan_streams(program->plan))
+		hash = psd_hash_number(psd_hash_bytes(hash, "fragments", strlen("fragments")),
+				       psd_plan_fragments(program->plan));
 	if (program->plan->low_rank)
 		hash = psd_hash_number(psd_hash_bytes(hash, "low rank", strlen("low rank")), program->plan->low_rank);
 	if (program->plan->is_adaptive) /* moments depend on the mean over workers */

@@ -37,19 +37,23 @@ uint64_t psd_host_samples(const struct psd_host *host, uint64_t iteration)
 
 /* ---- parameters ---- */
 
-/* Copies all parameters between the memories of host and device. */
+/* Copies all parameters that this host keeps between the memories of host and device. */
 static enum psd_status copy_parameters(struct psd_host *host, enum psd_stream stream, struct psd_error *err)
 {
 	const bool is_out = stream == PSD_STREAM_COPY_OUT;
-	float *const *here = host->memory.parameters, *const *there = host->apart.parameters;
 	enum psd_status status = PSD_OK;
 
 	if (host->on_device == &host->memory)
 		return PSD_OK;
-	for (unsigned t = 0; t < host->graph->n_tensors && !status; t++)
-		status =
-			host->kind->copy(host->device, stream, is_out ? here[t] : there[t], is_out ? there[t] : here[t],
-					 host->graph->tensors[t].elements * sizeof(float), err);
+	for (unsigned t = 0; t < host->graph->n_tensors && !status; t++) {
+		const struct psd_held here = psd_memory_held(&host->memory, t);
+		const struct psd_held there = psd_memory_held(&host->apart, t);
+
+		if (here.piece.elements > 0)
+			status = host->kind->copy(host->device, stream, is_out ? here.values : there.values,
+						  is_out ? there.values : here.values,
+						  here.piece.elements * sizeof(float), err);
+	}
 	if (!status && host->kind->is_asynchronous)
 		status = host->kind->wait(host->device, stream, host->kind->mark(host->device, stream), err);
 	return status;

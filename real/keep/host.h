@@ -25,7 +25,7 @@ struct psd_keeper {
 	void (*begin)(void *context);
 	void *context;
 };
-enum { PSD_MOST_KEEPERS = 4 };
+enum { PSD_MOST_KEEPERS = 5 };
 
 /* Progress of work that is not an operation: tests, checkpoints and the start of a host. It is counted in pieces. A
  * piece is a batch of a test, or a tensor of a checkpoint. The thread that executes the device's operations writes
@@ -36,6 +36,12 @@ struct psd_parts_done {
 	_Atomic double longest_test_sec;
 	/* Longest duration of a checkpoint's tensor so far, seconds; 0: no checkpoint so far. */
 	_Atomic double longest_save_sec;
+};
+
+/* Parameters of all workers, see whole.h. */
+struct psd_whole {
+	float *values; /* NULL: they are not gathered */
+	uint64_t bytes;
 };
 
 struct psd_host {
@@ -56,6 +62,7 @@ struct psd_host {
 	struct psd_memory apart;
 	/* Memory in which the device computes: &memory or &apart. */
 	const struct psd_memory *on_device;
+	struct psd_whole whole;
 	/* Host memory through which tensors are copied from the device to the file of a checkpoint; NULL: not allocated
 	 * yet. */
 	void *staging;

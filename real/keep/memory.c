@@ -185,36 +185,47 @@ static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *it
 	return psd_layout_hosts(&plan->layout) > 1 && is_beyond_pieces(item);
 }
 
-/* Lays out an item's gradients, or parameters. */
+/* Lays out an item's gradients, or parameters; has_gaps: each tensor is aligned. */
 static void cut_tensors(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
-			float **tensors)
+			bool has_gaps, float **tensors)
 {
-	float *next = is_whole(plan, item) ? take(cutter, item->subject.elements) : NULL;
+	float *next = has_gaps ? NULL : take(cutter, item->subject.elements);
 
 	for (unsigned i = 0; i < item->n_tensors; i++) {
 		const unsigned t = psd_plan_tensor(plan, item, i);
 		const uint64_t elements = plan->graph->tensors[t].elements;
 
-		tensors[t] = is_whole(plan, item) ? next : take(cutter, elements);
+		tensors[t] = has_gaps ? take(cutter, elements) : next;
 		next = next ? next + elements : NULL;
 	}
 }
 
-/* Lays out the gradients of items that take turns: item i has that memory of `gradient_slots` in which i leaves the
- * same rest. */
-static void cut_turns(const struct psd_plan *plan, struct cutter *cutter, float **gradients)
+static void cut_gradients(const struct psd_memory *memory, struct cutter *cutter, const struct psd_plan_item *item,
+			  float **tensors)
 {
-	const unsigned n_slots = plan->n_items > 0 ? plan->items[0].method->gradient_slots : 0;
+	cut_tensors(memory->plan, cutter, item, !is_whole(memory->plan, item), tensors);
+}
+
+typedef bool takes_turns_fn(const struct psd_plan *plan, const struct psd_plan_item *item);
+typedef void cut_fn(const struct psd_memory *memory, struct cutter *cutter, const struct psd_plan_item *item,
+		    float **tensors);
+
+/* Lays out the gradients, or parameters, of items that take turns: item i has that memory of n_slots in which i leaves
+ * the same rest. */
+static void cut_turns(const struct psd_memory *memory, struct cutter *cutter, unsigned n_slots,
+		      takes_turns_fn *takes_turns, cut_fn *cut_of_item, float **tensors)
+{
+	const struct psd_plan *plan = memory->plan;
 
 	for (unsigned slot = 0; slot < n_slots; slot++) {
 		const size_t begin = cutter->used_bytes;
 		size_t end = begin;
 
 		for (unsigned i = slot; i < plan->n_items; i += n_slots) {
-			if (!psd_plan_shares_gradients(plan, &plan->items[i]))
+			if (!takes_turns(plan, &plan->items[i]))
 				continue;
 			cutter->used_bytes = begin;
-			cut_tensors(plan, cutter, &plan->items[i], gradients);
+			cut_of_item(memory, cutter, &plan->items[i], tensors);
 			end = cutter->used_bytes > end ? cutter->used_bytes : end;
 		}
 		cutter->used_bytes = end;
@@ -237,33 +248,47 @@ static bool moves_whole(const struct psd_memory *memory, const struct psd_plan_i
 	       is_whole(memory->plan, item);
 }
 
-static bool is_moved_whole(const struct psd_memory *memory, unsigned tensor)
+static void cut_item_parameters(const struct psd_memory *memory, struct cutter *cutter,
+				const struct psd_plan_item *item, float **tensors)
+{
+	cut_tensors(memory->plan, cutter, item, !moves_whole(memory, item), tensors);
+}
+
+/* True if the tensor's parameters are laid out with those of its item, not in the order of the graph. */
+static bool is_with_item(const struct psd_memory *memory, unsigned tensor)
 {
 	const struct psd_plan *plan = memory->plan;
 	bool is = false;
 
-	for (unsigned i = 0; i < plan->n_items && !is; i++)
-		for (unsigned n = 0; n < plan->items[i].n_tensors && moves_whole(memory, &plan->items[i]); n++)
-			is = is || psd_plan_tensor(plan, &plan->items[i], n) == tensor;
+	for (unsigned i = 0; i < plan->n_items && !is; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const bool is_apart = moves_whole(memory, item) || psd_plan_shares_parameters(plan, item);
+
+		for (unsigned n = 0; n < item->n_tensors && is_apart; n++)
+			is = is || psd_plan_tensor(plan, item, n) == tensor;
+	}
 	return is;
 }
 
-/* Lays out parameters in the order of the graph, then those that travel without gaps. */
+/* Lays out parameters in the order of the graph, then those that travel without gaps, then those that take turns. */
 static void cut_parameters(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
-		if (!is_moved_whole(memory, t))
+		if (!is_with_item(memory, t))
 			memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (moves_whole(memory, &plan->items[i]))
-			cut_tensors(plan, cutter, &plan->items[i], memory->parameters);
+		if (moves_whole(memory, &plan->items[i]) && !psd_plan_shares_parameters(plan, &plan->items[i]))
+			cut_item_parameters(memory, cutter, &plan->items[i], memory->parameters);
+	cut_turns(memory, cutter, plan->system->prefetch + 1, psd_plan_shares_parameters, cut_item_parameters,
+		  memory->parameters);
 }
 
 static void cut(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
+	const unsigned n_slots = plan->n_items > 0 ? plan->items[0].method->gradient_slots : 0;
 	uint64_t largest = 0;
 
 	cut_parameters(memory, cutter);
@@ -272,8 +297,8 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 
 		for (unsigned i = 0; i < plan->n_items; i++)
 			if (!psd_plan_shares_gradients(plan, &plan->items[i]))
-				cut_tensors(plan, cutter, &plan->items[i], gradients);
-		cut_turns(plan, cutter, gradients);
+				cut_gradients(memory, cutter, &plan->items[i], gradients);
+		cut_turns(memory, cutter, n_slots, psd_plan_shares_gradients, cut_gradients, gradients);
 		cut_unread(plan->graph, cutter, gradients);
 	}
 	for (unsigned i = 0; i < plan->n_items; i++)
@@ -469,11 +494,48 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 	return psd_moments_from(whole, part_offset(memory, item, slice));
 }
 
+float *psd_memory_outer(const struct psd_memory *memory, unsigned item)
+{
+	return memory->items[item].buffers[PSD_BUFFER_OUTER].base;
+}
+
+float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	float *base = memory->items[item].buffers[PSD_BUFFER_PART_OUTER].base;
+
+	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
+}
+
 float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration)
 {
 	return memory->items[item].buffers[PSD_BUFFER_SUM].base
 		       ? psd_memory_buffer(memory, PSD_BUFFER_SUM, item, iteration)
 		       : NULL;
+}
+
+float *psd_memory_own(const struct psd_memory *memory, unsigned item)
+{
+	return memory->items[item].buffers[PSD_BUFFER_OWN].base;
+}
+
+struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor)
+{
+	const struct psd_plan *plan = memory->plan;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const struct psd_range updated = psd_plan_updated(plan, item, memory->host);
+		uint64_t before = 0;
+
+		for (unsigned n = 0; n < item->n_tensors && psd_plan_keeps(plan, item, PSD_BUFFER_OWN); n++) {
+			const struct psd_piece piece = psd_plan_piece(plan, item, updated, n);
+
+			if (psd_plan_tensor(plan, item, n) == tensor)
+				return (struct psd_held){piece, psd_memory_own(memory, i) + before, true};
+			before += piece.elements;
+		}
+	}
+	return (struct psd_held){{0, plan->graph->tensors[tensor].elements}, memory->parameters[tensor], false};
 }
 
 /* The segments of top and bottom factors. */
@@ -559,6 +621,14 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	assert(row->on_wire < PSD_BUFFERS);
 	if (row->content == PSD_CONTENT_FACTORS)
 		return find_factors(memory, buffer, item, iteration, sender, segments);
+	if (row->is_of_updates) {
+		const uint64_t before =
+			of_item.first - psd_plan_updated(memory->plan, &memory->plan->items[item], memory->host).first;
+
+		segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, before),
+					     range.elements * value_bytes(memory, buffer)};
+		return 1;
+	}
 	if (row->content == PSD_CONTENT_ELEMENTS && row->times == PSD_TIMES_ONCE)
 		return row->owner == PSD_OWNER_SHARDS
 			       ? find_part(memory, item, op->slice, of_item, segments)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/program/program.h"
+#include "engine/program/view.h"
 #include "real/device/device.h"
 #include "real/net/segments.h"
 
@@ -133,9 +134,23 @@ float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned 
  * that this shard has of one of the item's slices. */
 struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item);
 struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* Return the momentum of local SGD's outer optimiser, in the same way; NULL: there is none. */
+float *psd_memory_outer(const struct psd_memory *memory, unsigned item);
+float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Returns the sums of an item's (bucket's) gradients that this host's device updates, without gaps between tensors.
  * NULL: the gradient itself has them. */
 float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration);
+/* Returns the parameters of an item (bucket) that this host's device updates, without gaps between tensors, if the host
+ * has whole ones only while layers use them (PSD_BUFFER_OWN). NULL: the parameters with which it computes are
+ * updated. */
+float *psd_memory_own(const struct psd_memory *memory, unsigned item);
+/* Elements of a tensor's parameters that a host keeps between two iterations. */
+struct psd_held {
+	struct psd_piece piece;
+	float *values;
+	bool is_own; /* they are in PSD_BUFFER_OWN; false: they are all elements, with which the host computes */
+};
+struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor);
 /* Returns the factors (two small matrices whose product is the gradient) that a worker has sent for an item (bucket) in
  * this iteration. */
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,

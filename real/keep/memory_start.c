@@ -66,9 +66,10 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const struct psd_tensor *tensor = &graph->tensors[t];
 		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
+		const struct psd_held held = psd_memory_held(memory, t);
 
-		for (uint64_t e = 0; e < tensor->elements; e++)
-			memory->parameters[t][e] = start_value(tensor, key, e);
+		for (uint64_t e = 0; e < held.piece.elements; e++)
+			held.values[e] = start_value(tensor, key, held.piece.first + e);
 	}
 }
 

@@ -2,6 +2,7 @@
  *
  *   parameters     all hosts get the exact ones, from the hosts that keep exact copies, else from worker 0
  *   moments        an element's go from its old updater to its new one; with local steps, the mean over all workers
+ *   outer momentum an element's goes to its new updater
  *   residuals      worker w's, velocities included, go to worker w modulo the new number of workers, so the total is
  *                  the same; servers' go to servers, if there are any
  *   statistics     worker w takes those of worker w modulo the old number; so worker 0, which tests, keeps its own
@@ -79,9 +80,14 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_PART, 0, tensor, range, to, err);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_OWN, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_OWN, 0, tensor, range, to, err);
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_MASTER, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_MASTER, psd_old_checkpoint_root(old, tensor), tensor,
 					       range, to, err);
+	/* within a period the parameters of the last exchange are those that all workers had */
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_START, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_START, 0, tensor, range, to, err);
 	return read_plain(of, tensor, range, to, err);
 }
 
@@ -152,6 +158,20 @@ static enum psd_status read_squares(struct reshaping *of, unsigned tensor, struc
 
 	multiply(to, range.elements, adaptive_ratio(of, 2));
 	return status;
+}
+
+/* Outer momentum is of the mean change, and equal on all workers. */
+static enum psd_status read_outer(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				  struct psd_error *err)
+{
+	struct psd_old_checkpoint *old = &of->old;
+
+	clear(to, range.elements);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART_OUTER, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_PART_OUTER, 0, tensor, range, to, err);
+	return psd_old_checkpoint_keeps(old, PSD_BUFFER_OUTER, tensor)
+		       ? psd_old_checkpoint_read(old, PSD_BUFFER_OUTER, 0, tensor, range, to, err)
+		       : PSD_OK;
 }
 
 /* ---- residuals ---- */
@@ -306,15 +326,21 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_PART_HISTORY: return read_history;
 	case PSD_BUFFER_SQUARES:
 	case PSD_BUFFER_PART_SQUARES: return read_squares;
+	case PSD_BUFFER_OUTER:
+	case PSD_BUFFER_PART_OUTER: return read_outer;
 	case PSD_BUFFER_RESIDUAL: return read_residual;
 	case PSD_BUFFER_PART_RESIDUAL: return read_part_residual;
 	case PSD_BUFFER_VELOCITY: return read_velocity;
 	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_OWN:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
-	case PSD_BUFFER_START: /* the others live in one iteration */
+	case PSD_BUFFER_SENT:
+	case PSD_BUFFER_START:
+	case PSD_BUFFER_KEPT_HISTORY: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:
+	case PSD_BUFFER_KEPT:
 	case PSD_BUFFER_SUM:
 	case PSD_BUFFER_FACTORS:
 	case PSD_BUFFER_CHOSEN:
@@ -408,6 +434,17 @@ static bool loses_momentum(struct reshaping *of)
 	return loses && of->host->options->train->optimiser.momentum > 0.0;
 }
 
+static bool loses_outer(struct reshaping *of)
+{
+	bool loses = false;
+
+	for (unsigned t = 0; t < of->host->graph->n_tensors && !loses; t++)
+		loses = (psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_OUTER, t) ||
+			 psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_PART_OUTER, t)) &&
+			!keeps(of, PSD_BUFFER_OUTER, t) && !keeps(of, PSD_BUFFER_PART_OUTER, t);
+	return loses;
+}
+
 /* True for an iteration that this system has already applied. */
 static bool loses_late(const struct reshaping *of)
 {
@@ -416,7 +453,7 @@ static bool loses_late(const struct reshaping *of)
 	bool loses = false;
 
 	for (unsigned t = 0; t < host->graph->n_tensors && !loses; t++) {
-		psd_state_name_late(&name, &host->graph->tensors[t], host->plan->staleness + 1);
+		psd_state_name_late(&name, &host->graph->tensors[t], host->plan->lag + 1);
 		loses = name.bytes && psd_tensor_file_find(of->old.files[0], name.bytes);
 		psd_text_release(&name);
 	}
@@ -443,6 +480,7 @@ static void remark_losses(struct reshaping *of)
 	if (host->self != 0 || !host->options->remark)
 		return;
 	add_loss(&text, loses_momentum(of), "momentum");
+	add_loss(&text, loses_outer(of), "outer momentum");
 	add_loss(&text, loses_held(of), "residuals of gradients");
 	add_loss(&text, loses_late(of), "sums that 'staleness' had not applied");
 	for (unsigned k = 0; k < host->n_keepers; k++)

@@ -7,6 +7,7 @@
 
 #include "engine/case/case.h"
 #include "engine/program/account.h"
+#include "engine/program/reads.h"
 #include "engine/program/scheduler.h"
 #include "engine/result/trace.h"
 #include "engine/scenario/scenario_keys.h"
@@ -128,6 +129,8 @@ struct psd_worker_result {
 	 * and share of these among all values that worker 0 has sent; otherwise 0. */
 	uint32_t n_chunks, early_chunks;
 	double early_ratio;
+	/* Stale reads: number of all workers' reads of each age in the measured iterations, see psd_read_counts. */
+	uint64_t reads[PSD_READ_AGES];
 	/* In training: processor time that this host's threads use per iteration in addition to its operations, for
 	 * example for messages; median over the measured iterations, seconds. */
 	double beside_cpu_sec;

@@ -49,33 +49,45 @@ static uint64_t hash_run(const struct psd_host *host)
 
 /* ---- writing ---- */
 
-static enum psd_status write_parts(const struct psd_state *state, unsigned n_parts, struct psd_tensor_writer *writer,
+/* A checkpoint has the buffer of which a divided parameter is a view. */
+static bool is_written(const struct psd_state_part *part, bool is_checkpoint)
+{
+	return !is_checkpoint || !part->is_divided;
+}
+
+static enum psd_status write_parts(const struct psd_state *state, bool is_checkpoint, struct psd_tensor_writer *writer,
 				   struct psd_error *err)
 {
+	const unsigned n_parts = is_checkpoint ? state->n_parts : state->n_plain;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned p = 0; p < n_parts && !status; p++) {
+		if (!is_written(&state->parts[p], is_checkpoint))
+			continue;
 		status = psd_state_write(state, &state->parts[p], writer, err);
 		psd_host_moved_save(state->host);
 	}
 	return status ? status : psd_tensor_writer_finish(writer, err);
 }
 
-/* Writes the first n_parts parts. */
-static enum psd_status write_file(const struct psd_state *state, unsigned n_parts, struct psd_checkpoint_path path,
+/* Writes a checkpoint, or the plain parts. */
+static enum psd_status write_file(const struct psd_state *state, bool is_checkpoint, struct psd_checkpoint_path path,
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
+	const unsigned n_parts = is_checkpoint ? state->n_parts : state->n_plain;
 	struct psd_file_tensor *tensors = calloc(n_parts + 1u, sizeof(*tensors));
 	struct psd_tensor_writer *writer = NULL;
 	enum psd_status status;
+	unsigned n = 0;
 
 	if (!tensors)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < n_parts; p++)
-		tensors[p] = state->parts[p].tensor;
-	status = psd_tensor_writer_open(&writer, path.text, tensors, n_parts, notes, n_notes, err);
+		if (is_written(&state->parts[p], is_checkpoint))
+			tensors[n++] = state->parts[p].tensor;
+	status = psd_tensor_writer_open(&writer, path.text, tensors, n, notes, n_notes, err);
 	if (!status)
-		status = write_parts(state, n_parts, writer, err);
+		status = write_parts(state, is_checkpoint, writer, err);
 	psd_tensor_writer_close(writer);
 	free(tensors);
 	return status;
@@ -146,11 +158,11 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 
 	/* parameters first: a run whose last checkpoint is complete is not repeated, so they must be there */
 	if (!status && host->self == 0)
-		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
-				    N_PLAIN_NOTES, err);
+		status = write_file(state, false, psd_checkpoint_parameters_path(checkpoints), notes, N_PLAIN_NOTES,
+				    err);
 	if (!status)
-		status = write_file(state, state->n_parts, psd_checkpoint_path(checkpoints, host_of(host), iterations),
-				    notes, N_NOTES, err);
+		status = write_file(state, true, psd_checkpoint_path(checkpoints, host_of(host), iterations), notes,
+				    N_NOTES, err);
 	if (!status)
 		psd_checkpoint_prune(checkpoints, host_of(host), iterations,
 				     host->layout->has_separate_servers ? PSD_CHECKPOINTS_KEPT_WITH_SERVERS
@@ -237,6 +249,8 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 	for (unsigned p = 0; p < state->n_parts && !status; p++) {
 		bool is_found = false;
 
+		if (state->parts[p].is_divided)
+			continue;
 		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
 		psd_host_moved(state->host);
 		if (!status && !is_found)

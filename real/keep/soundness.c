@@ -16,21 +16,42 @@ enum { MOST_NAMED = 8 };
 
 /* ---- the last good checkpoint ---- */
 
-/* True if the file has all of the model's parameters and each value is a number. */
+/* True if each value of the tensor is a number. */
+static bool is_finite(struct psd_tensor_file *file, const struct psd_file_tensor *tensor)
+{
+	struct psd_error ignored;
+	bool is_odd = true;
+	uint64_t element;
+
+	return !psd_tensor_file_find_odd(file, tensor, &is_odd, &element, &ignored) && !is_odd;
+}
+
+/* True for a host's part of an item's (bucket's) parameters. */
+static bool is_own(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return end && !strcmp(end + 1, psd_buffers[PSD_BUFFER_OWN].name);
+}
+
+/* True if the file has all of the model's parameters, or a host's parts of them, and each value is a number. */
 static bool has_finite_parameters(const struct psd_host *host, const char *path)
 {
 	struct psd_tensor_file *file;
 	struct psd_error ignored;
-	bool is_good = !psd_tensor_file_open(&file, path, &ignored);
+	bool is_good = !psd_tensor_file_open(&file, path, &ignored), has_parts = false;
 
 	if (!is_good)
 		return false;
+	for (unsigned n = 0; psd_tensor_file_at(file, n) && is_good; n++)
+		if (is_own(psd_tensor_file_at(file, n)->name)) {
+			is_good = is_finite(file, psd_tensor_file_at(file, n));
+			has_parts = true;
+		}
 	for (unsigned t = 0; t < host->graph->n_tensors && is_good; t++) {
 		const struct psd_file_tensor *tensor = psd_tensor_file_find(file, host->graph->tensors[t].name);
-		bool is_odd = true;
-		uint64_t element;
 
-		is_good = tensor && !psd_tensor_file_find_odd(file, tensor, &is_odd, &element, &ignored) && !is_odd;
+		is_good = tensor ? is_finite(file, tensor) : has_parts;
 	}
 	psd_tensor_file_close(file);
 	return is_good;
@@ -99,10 +120,12 @@ enum psd_status psd_host_check_loss(const struct psd_host *host, uint32_t iterat
 	return end_run(&text, err);
 }
 
-static bool compares(const struct psd_host *host)
+/* True if workers must have equal parameters after so many iterations. */
+static bool compares(const struct psd_host *host, uint32_t iterations)
 {
 	return !host->options->replay && host->options->train->compare_every > 0 &&
-	       psd_layout_is_worker(host->layout, host->self);
+	       psd_layout_is_worker(host->layout, host->self) &&
+	       (!psd_plan_streams(host->plan) || iterations == 0 || iterations == host->options->n_iterations);
 }
 
 enum psd_status psd_host_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
@@ -115,7 +138,7 @@ enum psd_status psd_host_check_state(const struct psd_state *state, unsigned n_p
 
 	if (status)
 		return status;
-	if (compares(host)) {
+	if (compares(host, iterations) && look.is_whole) {
 		host->look_iterations = iterations;
 		host->look = (struct psd_wire_parameters){1, look.sum, look.weighted, host->arithmetic};
 	}
@@ -148,7 +171,7 @@ enum psd_status psd_host_look(struct psd_host *host, uint32_t iterations, struct
 	struct psd_state state;
 	enum psd_status status;
 
-	if (!compares(host))
+	if (!compares(host, iterations))
 		return PSD_OK;
 	status = psd_state_open(&state, host, iterations, err);
 	if (status)

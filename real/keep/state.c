@@ -8,6 +8,7 @@
 
 #include "engine/base/grow.h"
 #include "engine/base/xxh64.h"
+#include "real/keep/whole.h"
 
 enum { STAGING_BYTES = 16 << 20, PIECE_BYTES = 256 << 10, SHAPE_TEXT_MAX = 80 };
 
@@ -47,11 +48,17 @@ static void add_plain(struct psd_state *state)
 	const struct psd_graph *graph = host->graph;
 	const bool has_states = psd_layout_is_worker(host->layout, host->self);
 
-	for (unsigned t = 0; t < graph->n_tensors; t++)
-		add_part(state, (struct psd_state_part){
-					.tensor = tensor_of(&graph->tensors[t]),
-					.here = host->memory.parameters[t],
-					.there = host->on_device == &host->memory ? NULL : host->apart.parameters[t]});
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		const struct psd_held held = psd_memory_held(&host->memory, t);
+
+		add_part(state, (struct psd_state_part){.tensor = tensor_of(&graph->tensors[t]),
+							.here = held.values,
+							.there = host->on_device == &host->memory
+									 ? NULL
+									 : psd_memory_held(&host->apart, t).values,
+							.held = held.piece,
+							.is_divided = held.is_own});
+	}
 	for (unsigned s = 0; s < graph->n_states && has_states; s++)
 		add_part(state,
 			 (struct psd_state_part){.tensor = tensor_of(&graph->states[s]), .state = &graph->states[s]});
@@ -98,13 +105,20 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 	add_part(state, part);
 }
 
-/* Adds the item's buffers. No start of local steps is written: between exchanges it equals the parameters. */
+/* True for copies of parameters and momentum, which equal those at a checkpoint, or are not in use. A start of local
+ * steps is one only if a checkpoint waits for an exchange. */
+static bool is_copy(const struct psd_plan *plan, enum psd_buffer buffer)
+{
+	return buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_KEPT_HISTORY ||
+	       (buffer == PSD_BUFFER_START && !psd_plan_streams(plan));
+}
+
+/* Adds the item's buffers. */
 static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->host->plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
-			if (psd_buffers[b].life == PSD_LIFETIME_RUN && b != PSD_BUFFER_PARAMETER &&
-			    b != PSD_BUFFER_START)
+			if (psd_buffers[b].life == PSD_LIFETIME_RUN && !is_copy(state->host->plan, (enum psd_buffer)b))
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 
@@ -113,25 +127,33 @@ void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor,
 	psd_text_add(name, "%s.%s.%" PRIu32, tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, age);
 }
 
-/* Adds gradients of an iteration, `late` iterations before the state's. */
-static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
+/* Adds one tensor's gradient of an iteration, `age` iterations before the state's. */
+static void add_gradient(struct psd_state *state, unsigned t, uint32_t iteration, uint32_t age)
 {
 	const struct psd_host *host = state->host;
+	struct psd_state_part part = {.here = psd_memory_gradients(&host->memory, iteration)[t], .is_late = true};
+	struct psd_text name = {.bytes = NULL};
 
-	for (unsigned i = 0; i < host->plan->n_tensors; i++) {
-		const unsigned t = host->plan->tensors[i];
-		const struct psd_tensor *tensor = &host->graph->tensors[t];
-		struct psd_state_part part = {.here = psd_memory_gradients(&host->memory, iteration)[t],
-					      .is_late = true};
-		struct psd_text name = {.bytes = NULL};
+	psd_state_name_late(&name, &host->graph->tensors[t], age);
+	part.tensor = tensor_of(&host->graph->tensors[t]);
+	part.tensor.name = keep_name(state, &name);
+	if (host->on_device != &host->memory)
+		part.there = psd_memory_gradients(host->on_device, iteration)[t];
+	add_part(state, part);
+}
 
-		psd_state_name_late(&name, tensor, age);
-		part.tensor = tensor_of(tensor);
-		part.tensor.name = keep_name(state, &name);
-		if (host->on_device != &host->memory)
-			part.there = psd_memory_gradients(host->on_device, iteration)[t];
-		add_part(state, part);
-	}
+/* Adds the sums of an iteration: with local steps, of those items that exchanged. At the end of a run nothing is late,
+ * and the values have no effect. */
+static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
+{
+	const struct psd_plan *plan = state->host->plan;
+	struct psd_period period = psd_period_make(psd_plan_steps(plan), 0, UINT32_MAX);
+
+	period.fragments = psd_plan_fragments(plan);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		for (unsigned n = 0; n < plan->items[i].n_tensors; n++)
+			if (psd_period_exchanges_of(&period, plan->items[i].fragment, iteration))
+				add_gradient(state, psd_plan_tensor(plan, &plan->items[i], n), iteration, age);
 }
 
 /* Adds complete sums that are applied later. */
@@ -139,7 +161,7 @@ static void add_late(struct psd_state *state, uint32_t iteration)
 {
 	if (!psd_layout_is_worker(state->host->layout, state->host->self))
 		return;
-	for (uint32_t age = 1; age <= state->host->plan->staleness && age <= iteration; age++)
+	for (uint32_t age = 1; age <= state->host->plan->lag && age <= iteration; age++)
 		add_gradients(state, iteration - age, age);
 }
 
@@ -191,6 +213,17 @@ static uint64_t bytes_of(const struct psd_state_part *part)
 	return psd_file_tensor_bytes(&part->tensor, &n_bytes) ? n_bytes : 0;
 }
 
+/* Bytes that this host has of a part. */
+static uint64_t held_bytes(const struct psd_state_part *part)
+{
+	return part->is_divided ? part->held.elements * sizeof(float) : bytes_of(part);
+}
+
+static uint64_t first_byte_of(const struct psd_state_part *part)
+{
+	return part->is_divided ? part->held.first * sizeof(float) : 0;
+}
+
 static enum psd_status copy(struct psd_host *host, enum psd_stream stream, void *to, const void *from, uint64_t n_bytes,
 			    struct psd_error *err)
 {
@@ -235,7 +268,7 @@ enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_
 				psd_state_take_fn *take, void *context, struct psd_error *err)
 {
 	struct psd_host *host = state->host;
-	const uint64_t n_bytes = bytes_of(part);
+	const uint64_t n_bytes = held_bytes(part);
 	enum psd_status status = PSD_OK;
 
 	if (part->state)
@@ -260,6 +293,9 @@ static enum psd_status write_values(void *context, const void *values, uint64_t 
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err)
 {
+	if (part->is_divided)
+		return write_values(writer, psd_whole_tensor(state->host, (unsigned)(part - state->parts)),
+				    bytes_of(part), err);
 	return psd_state_visit(state, part, write_values, writer, err);
 }
 
@@ -282,17 +318,17 @@ static enum psd_status read_state(struct psd_host *host, const struct psd_state_
 static enum psd_status read_part(struct psd_host *host, const struct psd_state_part *part, struct psd_tensor_file *file,
 				 const struct psd_file_tensor *tensor, struct psd_error *err)
 {
-	const uint64_t n_bytes = bytes_of(part);
+	const uint64_t n_bytes = held_bytes(part), begin = first_byte_of(part);
 	enum psd_status status = PSD_OK;
 
 	if (part->state)
 		return read_state(host, part, file, tensor, err);
 	if (part->here)
-		status = psd_tensor_file_read(file, tensor, 0, n_bytes, part->here, err);
+		status = psd_tensor_file_read(file, tensor, begin, n_bytes, part->here, err);
 	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
-		status = psd_tensor_file_read(file, tensor, first, n, host->staging, err);
+		status = psd_tensor_file_read(file, tensor, begin + first, n, host->staging, err);
 		if (!status)
 			status = copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first, host->staging, n, err);
 	}
@@ -344,8 +380,16 @@ enum psd_status psd_state_put(const struct psd_state *state, const struct psd_st
 			      const void *values, uint64_t n_bytes, struct psd_error *err)
 {
 	struct psd_host *host = state->host;
+	const uint64_t begin = first_byte_of(part), end = begin + held_bytes(part);
+	const uint64_t from = first_byte > begin ? first_byte : begin;
+	const uint64_t until = first_byte + n_bytes < end ? first_byte + n_bytes : end;
 	enum psd_status status = PSD_OK;
 
+	if (from >= until)
+		return PSD_OK;
+	values = (const char *)values + (from - first_byte);
+	n_bytes = until - from;
+	first_byte = from - begin;
 	if (part->here)
 		memcpy((char *)part->here + first_byte, values, n_bytes);
 	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
@@ -398,16 +442,18 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 	const bool may_skip = state->host->plan->wire->is_scaled;
 	enum psd_status status = PSD_OK;
 
-	*look = (struct psd_state_look){.is_odd = false};
+	*look = (struct psd_state_look){.is_whole = true};
 	for (unsigned p = 0; p < n_parts && !status; p++) {
 		const struct psd_state_part *part = &state->parts[p];
 		struct looking looking = {
 			.type = part->tensor.type,
 			.looks = !look->is_odd && part->tensor.type == PSD_TENSOR_F32 && !(part->is_late && may_skip),
-			.sums = p < state->host->graph->n_tensors,
+			.sums = p < state->host->graph->n_tensors && !part->is_divided,
+			.n_elements = part->is_divided ? part->held.first : 0,
 			.sum = psd_xxh64_begin(),
 		};
 
+		look->is_whole = look->is_whole && !part->is_divided;
 		if (looking.looks || looking.sums)
 			status = psd_state_visit(state, part, look_at_values, &looking, err);
 		if (looking.sums) {

@@ -16,6 +16,11 @@ struct psd_state_part {
 	/* Address of the tensor's values in the device's own memory; NULL: the device's memory does not have them. If
 	 * both addresses are set, the values on the device are the current ones. */
 	void *there;
+	/* Elements of the tensor that have these addresses; all of them unless is_divided. */
+	struct psd_piece held;
+	/* The tensor is a parameter of which this host keeps a part (PSD_BUFFER_OWN). Checkpoints have that buffer in
+	 * place of the tensor. */
+	bool is_divided;
 	/* Entry of graph->states, such as a running mean, whose values only the device has; NULL: the tensor is not
 	 * such a state. */
 	const struct psd_tensor *state;
@@ -55,11 +60,12 @@ void psd_state_add_vector(struct psd_state *state, const char *name, enum psd_te
 			  void *values);
 /* Function that receives n_bytes bytes of a part's values; never a fraction of a value. */
 typedef enum psd_status psd_state_take_fn(void *context, const void *values, uint64_t n_bytes, struct psd_error *err);
-/* Calls take(context, ...) with all values of a part, in several pieces, in order. PSD_ENOMEM; PSD_ERUN: the device
- * failed; statuses of take(). */
+/* Calls take(context, ...) with all values that this host has of a part, in several pieces, in order. PSD_ENOMEM;
+ * PSD_ERUN: the device failed; statuses of take(). */
 enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_state_part *part,
 				psd_state_take_fn *take, void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes the values of a part to the file as its next tensor. PSD_ENOMEM; PSD_ERUN: the device failed; statuses of
+/* Writes the values of a part to the file as its next tensor. If this host keeps only a part of a parameter, all of its
+ * values must have been gathered (whole.h). PSD_ENOMEM; PSD_ERUN: the device failed; statuses of
  * psd_tensor_writer_add(). */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
@@ -73,6 +79,7 @@ enum psd_status psd_state_read(const struct psd_state *state, const struct psd_s
 /* Digest of all parameters, and the position of the first value that is infinite or not a number (NaN). */
 struct psd_state_look {
 	uint64_t sum, weighted; /* digest of the parameters, see struct psd_wire_parameters */
+	bool is_whole;		/* this host keeps all parameters; false: there is no digest */
 	bool is_odd;
 	unsigned part; /* if is_odd: number of the part that has the value */
 	uint64_t element;
@@ -84,7 +91,7 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* Replaces n_bytes bytes of a part's values, beginning with byte first_byte. The part must not be one of graph->states.
- * PSD_ERUN: the device failed. */
+ * Values that this host does not keep are left out. PSD_ERUN: the device failed. */
 enum psd_status psd_state_put(const struct psd_state *state, const struct psd_state_part *part, uint64_t first_byte,
 			      const void *values, uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -124,11 +124,15 @@ struct psd_wire_rates {
 	double bps[PSD_WIRE_TRIALS]; /* measured rates over 1, 2 and 4 connections, bits per second */
 };
 
+#define PSD_WIRE_AGES 17
+
 struct psd_wire_bye {
 	/* Payload bytes that the sender sent to hosts on other nodes: mean per measured iteration. */
 	uint64_t sent_bytes;
 	uint64_t received_bytes;
 	struct psd_wire_parameters parameters; /* digest of the sender's parameters after the last iteration */
+	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
+	uint64_t reads[PSD_WIRE_AGES];
 };
 
 #define PSD_WIRE_WORDS_MAX 496
@@ -158,7 +162,7 @@ union psd_wire_payload {
 #define PSD_WIRE_INVITATION_BYTES 128
 #define PSD_WIRE_REPORT_BYTES	  48
 #define PSD_WIRE_RATES_BYTES	  32
-#define PSD_WIRE_BYE_BYTES	  48
+#define PSD_WIRE_BYE_BYTES	  (48 + 8 * PSD_WIRE_AGES)
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Returns the number of chunks of a message of length_bytes, at least 1. Pure. */

@@ -10,6 +10,7 @@
 
 #include "real/keep/save.h"
 #include "real/keep/soundness.h"
+#include "real/keep/whole.h"
 #include "real/session/worker_parts.h"
 #include "real/work/sums.h"
 
@@ -83,7 +84,9 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 	const struct psd_duties *const duties[] = {&worker->duties};
 	const struct psd_iterations iterations = {.first = worker->host.options->first_iteration,
 						  .end = worker->host.options->n_iterations,
-						  .steps = {worker->quality.steps[0], worker->quality.steps[1]}};
+						  .steps = {worker->quality.steps[0], worker->quality.steps[1]},
+						  .ends_equal = !worker->host.options->replay,
+						  .equal = worker->equal_iteration};
 	enum psd_status status = psd_duties_make(&worker->duties, worker->host.program, worker->host.self,
 						 psd_worker_arrivals, worker, err);
 
@@ -154,6 +157,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_work_close(&worker->work);
 	if (worker->host.has_device)
 		worker->host.kind->close(worker->host.device);
+	psd_whole_close(&worker->host);
 	psd_memory_release(&worker->host.memory);
 	psd_memory_release(&worker->host.apart);
 	psd_repeated_memory_close(&worker->repeated);
@@ -257,9 +261,14 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
  * heard from all learns it from any other. */
 static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_error *err)
 {
-	const struct psd_wire_bye bye = {worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node,
-					 psd_host_digest(&worker->host, worker->host.options->n_iterations)};
+	struct psd_wire_bye bye = {
+		.sent_bytes = worker->result.sent_bytes_per_node,
+		.received_bytes = worker->result.received_bytes_per_node,
+		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
+	};
 
+	_Static_assert(PSD_WIRE_AGES == PSD_READ_AGES, "a message has the reads of each age");
+	memcpy(bye.reads, worker->result.reads, sizeof(bye.reads));
 	worker->phase = PSD_PHASE_LEAVING;
 	psd_worker_send_bye(worker, &bye);
 	return psd_connections_flush(worker->connections, err);

@@ -27,6 +27,22 @@ enum psd_use psd_worker_use(const struct psd_scenario *scenario)
 	return scenario->replay.real_workers > 0 ? PSD_BY_PSD_RUN : PSD_BY_REPLAY;
 }
 
+/* Only a processor can be made to pause. */
+static enum psd_status check_slow(const struct psd_scenario *scenario, struct psd_error *err)
+{
+	const struct psd_place at = {scenario->path, 0, 0};
+
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+		if (scenario->slowdowns[i].compute_ratio > 1.0)
+			return psd_error_set(err, PSD_EINVAL, at,
+					     "'compute' of 'slow' is '%g', must be at most 1 in training",
+					     scenario->slowdowns[i].compute_ratio);
+	if (scenario->n_slowdowns > 0 && scenario->train.device != PSD_CHOOSE_CPU)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'device' of 'train' is not 'cpu', must be 'cpu' with 'slow' of 'cluster'");
+	return PSD_OK;
+}
+
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err)
 {
 	const enum psd_use use = psd_worker_use(scenario);
@@ -35,7 +51,8 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which %s; psd-sim predicts without it",
 				     use == PSD_BY_RUN ? "psd-run needs" : "'real_workers' need");
-	return psd_scenario_check_heeded(scenario, use, err);
+	PSD_TRY(psd_scenario_check_heeded(scenario, use, err));
+	return use == PSD_BY_REPLAY ? PSD_OK : check_slow(scenario, err);
 }
 
 enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err)
@@ -46,12 +63,6 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 
 	if (psd_worker_use(scenario) == PSD_BY_REPLAY)
 		return PSD_OK;
-	for (unsigned i = 0; i < made->plan.n_items; i++)
-		if (made->plan.items[i].method->gathers)
-			return psd_error_set(err, PSD_EINVAL, made->system->at,
-					     "system '%s' has 'sync: %s', which psd-run replays but does not train by: "
-					     "it trains by zero-1 and zero-2",
-					     made->system->name, psd_sync_names[made->system->sync]);
 	if (kind == PSD_OPTIMISER_SGD)
 		return PSD_OK;
 	if (made->plan.sparse)

@@ -52,11 +52,19 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 	return psd_interpreter_period(&worker->interpreter, 0);
 }
 
+/* First iteration from this one on in which the operation is executed. */
+static uint32_t next_of(const struct psd_worker *worker, uint32_t op, uint32_t iteration)
+{
+	return psd_op_next(&worker->host.program->ops[op], period_of(worker), iteration);
+}
+
 /* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
  * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
  * holds for exchanges. */
-static bool is_out_of_turn(const struct psd_worker *worker, const struct psd_op *op, uint32_t iteration, uint32_t next)
+static bool is_out_of_turn(const struct psd_worker *worker, uint32_t o, uint32_t iteration, uint32_t next)
 {
+	const struct psd_op *op = &worker->host.program->ops[o];
+
 	return iteration < next ||
 	       iteration >= next + 2 * (worker->host.program->window - 1) * psd_plan_steps(worker->host.plan) ||
 	       iteration >= worker->host.options->n_iterations ||
@@ -77,8 +85,7 @@ static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned pee
 		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
 		return PSD_ACCEPT_LATER;
-	if (head->iteration != psd_op_next(&worker->host.program->ops[head->op], period_of(worker),
-					   worker->peers[peer].ops[head->op].next_signal))
+	if (head->iteration != next_of(worker, head->op, worker->peers[peer].ops[head->op].next_signal))
 		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->host.self].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "a start of an operation that is not ready", err);
@@ -90,12 +97,11 @@ static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer,
 				       struct psd_error *err)
 {
 	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
-	const struct psd_op *op = &worker->host.program->ops[head->op];
 
-	if (is_out_of_turn(worker, op, head->iteration, next))
+	if (is_out_of_turn(worker, head->op, head->iteration, next))
 		return refuse(worker, peer, head, "a message of an unexpected iteration", err);
 	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
-	return !is_in_window(worker, head->iteration) || head->iteration > psd_op_next(op, period_of(worker), next)
+	return !is_in_window(worker, head->iteration) || head->iteration > next_of(worker, head->op, next)
 		       ? PSD_ACCEPT_LATER
 		       : PSD_ACCEPT_NOW;
 }
@@ -165,11 +171,22 @@ static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer,
 	return PSD_ACCEPT_NOW;
 }
 
+/* The peer may be in the pause already. */
+static enum psd_acceptance expect_part(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_destination *destination, struct psd_error *err)
+{
+	if (!psd_worker_expects_part(worker, peer, head))
+		return refuse(worker, peer, head, "unexpected parameters", err);
+	return psd_worker_takes_part(worker, peer, head, destination) ? PSD_ACCEPT_NOW : PSD_ACCEPT_LATER;
+}
+
 static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				       struct psd_destination *destination, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->host.program->ops[head->op];
 
+	if (psd_worker_is_of_gathering(worker, head))
+		return expect_part(worker, peer, head, destination, err);
 	if (head->op < worker->host.program->n_ops && psd_op_is_send(op))
 		return expect_message(worker, peer, head, destination, err);
 	if (head->op < worker->host.program->n_ops && psd_op_is_collective(op))
@@ -233,6 +250,10 @@ static void arrived_message(struct psd_worker *worker, struct psd_peer *from, un
 static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			 const struct psd_wire_head *head)
 {
+	if (psd_worker_is_of_gathering(worker, head)) {
+		psd_worker_part_arrived(worker, peer);
+		return;
+	}
 	if (psd_worker_is_counted(worker, peer, head->iteration))
 		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->host.self);
 	if (psd_op_is_collective(&worker->host.program->ops[head->op]))
@@ -293,6 +314,11 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
+	if (worker->gathering.is_sending) { /* in a pause nothing else is sent */
+		worker->transfer.has_left = true;
+		psd_worker_part_left(worker);
+		return;
+	}
 	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was being sent */
 		worker->transfer.is_sending = false;
 		worker->transfer.has_left = true;

@@ -1,7 +1,9 @@
 /* Lanes: threads that execute operations in place of the event loop's, or at once if that is faster than handing them
  * over. */
+#define _GNU_SOURCE 1 /* nanosleep */
 #include <assert.h>
 #include <math.h>
+#include <time.h>
 
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
@@ -53,6 +55,27 @@ static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct 
 	job->is_marked = !job->status && is_marked;
 }
 
+double psd_worker_speed_ratio(const struct psd_worker *worker)
+{
+	const unsigned node = psd_layout_node(worker->host.layout, worker->host.self);
+
+	return psd_scenario_compute_ratio(worker->host.options->made->costed->scenario, node);
+}
+
+/* Pauses after the job of a slow node's processor, so that both together take as long as the job would there. */
+static void slow_down(struct psd_job *job)
+{
+	const double ratio = psd_worker_speed_ratio(job->worker), pause_sec = job->busy_sec * (1.0 / ratio - 1.0);
+	struct timespec pause = {.tv_sec = (time_t)pause_sec};
+
+	if (pause_sec <= 0.0)
+		return;
+	pause.tv_nsec = (long)((pause_sec - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+	job->busy_sec += pause_sec;
+	job->sec = psd_worker_now(job->worker) - job->start_sec;
+}
+
 /* The whole job, or with an asynchronous device the part that begins it. */
 static void task_job(void *context)
 {
@@ -66,6 +89,8 @@ static void task_job(void *context)
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 	job->busy_sec = worker->host.options->train->threads > 1 ? job->sec : job->cpu_sec;
+	if (lane == PSD_RESOURCE_DEVICE)
+		slow_down(job);
 }
 
 /* Time of an asynchronous job: a device without work waits, so it began when the one before was over. Every job is

@@ -106,9 +106,18 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	};
 	psd_work_count_updates(&worker->work, result);
 	psd_work_count_early(&worker->work, result);
+	psd_reads_add(&worker->interpreter.reads, 0, first, 1, result->reads);
 	psd_worker_measure_load(worker, result);
 	free(iterations);
 	return PSD_OK;
+}
+
+/* Adds the reads of the other hosts. */
+static void gather_reads(const struct psd_worker *worker, struct psd_worker_result *result)
+{
+	for (unsigned h = 0; h < worker->host.n_hosts; h++)
+		for (unsigned age = 0; age < PSD_READ_AGES && h != worker->host.self; age++)
+			result->reads[age] += worker->peers[h].bye.reads[age];
 }
 
 /* Takes the node with most, summed over its hosts. */
@@ -133,4 +142,5 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 		if (received_bytes > result->received_bytes_per_node)
 			result->received_bytes_per_node = received_bytes;
 	}
+	gather_reads(worker, result);
 }

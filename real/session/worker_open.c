@@ -37,6 +37,8 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		status = psd_work_open(&worker->work, err);
 	if (!status)
 		status = psd_worker_open_quality(worker, err);
+	if (!status)
+		status = psd_worker_open_streams(worker, err);
 	psd_host_moved(host);
 	if (!status)
 		status = read_values(host, err);
@@ -58,6 +60,7 @@ enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_e
 	struct psd_job *job = &worker->opening;
 
 	PSD_TRY(psd_worker_open_lanes(worker, err));
+	PSD_TRY(psd_worker_open_gathering(worker, err));
 	*job = (struct psd_job){.worker = worker};
 	psd_host_moved(&worker->host);
 	psd_lane_start(&worker->jobs[PSD_RESOURCE_DEVICE].lane, open_job, job);

@@ -110,7 +110,10 @@ uint32_t psd_worker_unit(const struct psd_worker *worker)
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
 	const uint32_t begin = worker->host.options->first_iteration, end = worker->host.options->n_iterations;
-	const uint32_t unit = psd_worker_unit(worker), whole_end = end / unit * unit;
+	const uint32_t unit = psd_worker_unit(worker);
+	/* fragments exchange together in the last iteration, which no other one does */
+	const bool has_end = psd_plan_streams(worker->host.plan) && !worker->host.options->replay;
+	const uint32_t whole_end = (end - has_end) / unit * unit;
 	const uint32_t warm = (begin + PSD_WARMUP_ITERATIONS + unit - 1) / unit * unit;
 
 	if (warm < whole_end)

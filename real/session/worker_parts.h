@@ -44,6 +44,8 @@ struct psd_job {
 	/* The job of a pause executes a test; false: it writes a checkpoint, or computes digests to compare the
 	 * parameters of workers. */
 	bool is_test;
+	/* The job of a pause begins to gather parameters, see worker_parameters.c; then is_test has no meaning. */
+	bool is_gathering;
 	uint64_t test_labels;  /* number of labels that were tested; 0: the job is not a test */
 	uint64_t test_correct; /* number of these labels that were predicted correctly */
 };
@@ -73,6 +75,23 @@ struct psd_pauses {
 	/* time at which the parameters were complete that the test uses (psd_socket_now_sec()) */
 	double start_sec;
 	uint64_t labels, correct;
+};
+
+enum psd_gathering_state {
+	PSD_GATHERING_NONE,
+	PSD_GATHERING_BEGINS,  /* the lane of the device copies this host's part */
+	PSD_GATHERING_GOES_ON, /* messages may arrive, or leave */
+};
+
+/* Gathering of all parameters on worker 0, in a pause. See worker_parameters.c. */
+struct psd_gathering {
+	enum psd_gathering_state state;
+	uint32_t iteration; /* iteration before which the pause is */
+	bool is_sending;    /* a message has not left completely */
+	/* On worker 0, for each other worker: next item (bucket) whose part it sends. On another worker, for itself:
+	 * the next one that it sends. The number of items: none is left. Shape (n_hosts). */
+	unsigned *next;
+	double begun_sec; /* time of the beginning (psd_worker_now()) */
 };
 
 /* Local SGD in which the number of steps (iterations between two exchanges of parameters) depends on the loss. It is
@@ -234,8 +253,12 @@ struct psd_worker {
 
 	struct psd_losses losses;
 	struct psd_quality quality;
+	/* Iteration before which workers had equal parameters, see struct psd_period; and its value in a checkpoint. */
+	uint32_t equal_iteration;
+	double *saved_equal;
 	struct psd_worker_result result; /* measurements of this host; complete when this host has finished */
 	struct psd_pauses pauses;
+	struct psd_gathering gathering;
 
 	enum psd_status status; /* first error in a callback that cannot return a status; PSD_OK: no error */
 	struct psd_error *err;
@@ -322,6 +345,8 @@ enum psd_status psd_worker_open_sums(struct psd_worker *worker, const union psd_
 /* Returns the lane that executes operation number `op`. It is the lane of the operation's resource, unless the device
  * executes it all the same (psd_work_row.follows_device). */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op);
+/* Returns the compute speed of this host's node, divided by its normal speed (key `cluster.slow.compute`). */
+double psd_worker_speed_ratio(const struct psd_worker *worker);
 /* Returns the oldest job of a lane that has not ended. If all have ended, returns the next entry of the ring, which is
  * free. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
@@ -393,6 +418,11 @@ void psd_worker_collective(void *context, struct psd_task task);
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
 void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
 
+/* ---- worker_streams.c: local SGD in which fragments take turns ---- */
+
+/* Prepares worker->equal_iteration, which checkpoints then store. PSD_ENOMEM. */
+enum psd_status psd_worker_open_streams(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+
 /* ---- worker_quality.c: local SGD in which the number of steps depends on the loss; replays have none ---- */
 
 enum psd_status psd_worker_open_quality(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
@@ -413,6 +443,28 @@ void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
 /* If the number of steps of the next window must be decided before this iteration: makes the received number valid.
  * Called in the pause before the iteration, when no loss or number is missing. */
 void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
+
+/* ---- worker_parameters.c: parameters of all workers, where each keeps a part ---- */
+
+enum psd_status psd_worker_open_gathering(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* In the pause before `iteration`: begins to gather parameters on worker 0. Returns false if it has begun already. */
+bool psd_worker_gather_parameters(struct psd_worker *worker, uint32_t iteration);
+/* Continues after the job of psd_worker_gather_parameters(). */
+void psd_worker_begin_gathering(struct psd_worker *worker);
+/* True if worker 0 has all parameters as they are before `iteration`, or if another worker has sent its part. */
+bool psd_worker_has_gathered(const struct psd_worker *worker, uint32_t iteration);
+/* Frees the gathered parameters, at the end of the pause. Does nothing if there are none. */
+void psd_worker_end_gathering(struct psd_worker *worker);
+/* True for a message with a part of the parameters. */
+bool psd_worker_is_of_gathering(const struct psd_worker *worker, const struct psd_wire_head *head);
+/* True if the peer may send this part, now or later. */
+bool psd_worker_expects_part(const struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
+/* True if the part may be received now; sets *destination. */
+bool psd_worker_takes_part(const struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+			   struct psd_destination *destination);
+/* Record that a part has arrived from a peer, or has left this host. */
+void psd_worker_part_arrived(struct psd_worker *worker, unsigned peer);
+void psd_worker_part_left(struct psd_worker *worker);
 
 /* ---- worker_pause.c ---- */
 

@@ -5,25 +5,30 @@
 #include "real/keep/checkpoint.h"
 #include "real/keep/save.h"
 #include "real/keep/soundness.h"
+#include "real/keep/whole.h"
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
 /* ---- schedule ---- */
 
-/* A pause waits until all workers have the same parameters: right after an exchange, or at the end. */
+/* A pause waits until all workers have the same parameters: right after an exchange, or at the end. Where fragments
+ * take turns it does not, since workers have them only in the end. */
 static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iteration)
 {
 	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
 
-	return iteration < worker->host.options->n_iterations
-		       ? psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1)
-		       : worker->host.options->n_iterations;
+	if (iteration >= worker->host.options->n_iterations)
+		return worker->host.options->n_iterations;
+	return psd_plan_streams(worker->host.plan) ? iteration
+						   : psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1);
 }
 
 /* The exchange that has served everything due up to here. */
 static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iteration)
 {
-	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
+	return psd_plan_streams(worker->host.plan)
+		       ? iteration
+		       : psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
 /* First iteration, from 1 on, with at least that many samples before it. */
@@ -37,13 +42,13 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 	return first > (begun - samples) / batch + 1 ? first - (begun - samples) / batch : 1;
 }
 
-/* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. */
-static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
+/* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. Every worker knows. */
+static uint64_t next_test_of_run(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint32_t batch = worker->host.options->made->costed->scenario->batch_per_worker;
 	uint64_t samples, times;
 
-	if (worker->host.self != 0 || !worker->host.options->is_tested ||
+	if (!worker->host.options->is_tested || !psd_work_feed(&worker->work) ||
 	    psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TEST) < batch)
 		return UINT64_MAX;
 	samples = worker->host.options->train->test_every_epochs *
@@ -52,6 +57,12 @@ static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 		return worker->host.options->n_iterations;
 	times = psd_host_samples(&worker->host, last_exchanged(worker, iteration)) / samples + 1;
 	return once_exchanged(worker, iteration_behind(worker, times * samples));
+}
+
+/* The same on this host. */
+static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
+{
+	return worker->host.self == 0 ? next_test_of_run(worker, iteration) : UINT64_MAX;
 }
 
 /* The same for checkpoints, which every host writes. */
@@ -73,7 +84,22 @@ static uint64_t next_look(const struct psd_worker *worker, uint32_t iteration)
 
 	if (every == 0 || !psd_layout_is_worker(worker->host.layout, worker->host.self))
 		return UINT64_MAX;
+	if (psd_plan_streams(worker->host.plan))
+		return worker->host.options->n_iterations;
 	return once_exchanged(worker, (last_exchanged(worker, iteration) / every + 1) * every);
+}
+
+static uint64_t earlier(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
+/* The same for parameters that worker 0 gathers, for a test or a checkpoint. */
+static uint64_t next_gathering(const struct psd_worker *worker, uint32_t iteration)
+{
+	if (worker->host.options->replay || !psd_host_keeps_parts(&worker->host))
+		return UINT64_MAX;
+	return earlier(next_test_of_run(worker, iteration), next_checkpoint(worker, iteration));
 }
 
 /* Right after `iteration`. */
@@ -98,15 +124,16 @@ static bool is_state_due(const struct psd_worker *worker, uint32_t iteration)
 	return is_checkpoint_due(worker, iteration) || is_look_due(worker, iteration);
 }
 
-static uint64_t earlier(uint64_t one, uint64_t other)
+static bool is_gathering_due(const struct psd_worker *worker, uint32_t iteration)
 {
-	return one < other ? one : other;
+	return next_gathering(worker, iteration) == iteration + UINT64_C(1);
 }
 
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint64_t state = earlier(next_checkpoint(worker, iteration), next_look(worker, iteration));
-	const uint64_t next = earlier(earlier(next_test(worker, iteration), state), psd_worker_next_steps(worker));
+	const uint64_t test = earlier(next_test(worker, iteration), next_gathering(worker, iteration));
+	const uint64_t next = earlier(earlier(test, state), psd_worker_next_steps(worker));
 
 	return iteration < worker->host.options->n_iterations && next <= worker->host.options->n_iterations
 		       ? (uint32_t)next
@@ -120,6 +147,23 @@ static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_er
 	const uint64_t mark = worker->host.kind->mark(worker->host.device, PSD_STREAM_COMPUTE);
 
 	return worker->host.kind->wait(worker->host.device, PSD_STREAM_COMPUTE, mark, err);
+}
+
+/* Passes a batch. Gathered parameters take turns in the device's memory. */
+static enum psd_status pass_forward(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_host *host = &worker->host;
+	struct psd_layers layers = {0, host->graph->n_layers};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned l = 0; l < host->graph->n_layers && !status; l = layers.end) {
+		if (host->whole.values) {
+			layers = psd_program_layers(host->graph, l);
+			PSD_TRY(psd_whole_use(host, layers, err));
+		}
+		status = psd_work_pass(&worker->work, (struct psd_pass){layers.first, layers.end, false}, err);
+	}
+	return status;
 }
 
 /* Runs all test samples that fill batches. */
@@ -140,8 +184,7 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 		batch.labels = samples.labels;
 		status = worker->host.kind->begin(worker->host.device, &batch, err);
 		if (!status)
-			status = psd_work_pass(&worker->work, (struct psd_pass){0, worker->host.graph->n_layers, false},
-					       err);
+			status = pass_forward(worker, err);
 		if (!status && worker->host.kind->is_asynchronous)
 			status = wait_for_compute(worker, err);
 		job->test_correct += worker->host.kind->correct(worker->host.device);
@@ -176,6 +219,20 @@ static struct psd_jobs *lane_of(struct psd_worker *worker)
 	return &worker->jobs[PSD_RESOURCE_DEVICE];
 }
 
+/* Once, when all parameters have been gathered. */
+static void count_gathering(struct psd_worker *worker, uint32_t iteration)
+{
+	if (worker->gathering.begun_sec > 0.0)
+		worker->pauses.sec[iteration] += psd_worker_now(worker) - worker->gathering.begun_sec;
+	worker->gathering.begun_sec = 0.0;
+}
+
+static void end_pause(struct psd_worker *worker, uint32_t iteration)
+{
+	psd_worker_end_gathering(worker);
+	psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+}
+
 /* The test is first: a run that resumes from the checkpoint must not repeat it. */
 bool psd_worker_pause(struct psd_worker *worker)
 {
@@ -187,8 +244,15 @@ bool psd_worker_pause(struct psd_worker *worker)
 	    psd_worker_awaits_steps(worker, iteration))
 		return false;
 	psd_worker_take_steps(worker, iteration);
+	if (is_gathering_due(worker, iteration - 1) && !psd_worker_has_gathered(worker, iteration)) {
+		const bool begins = psd_worker_gather_parameters(worker, iteration);
+
+		worker->pauses.is_under_way = worker->pauses.is_under_way || begins;
+		return begins;
+	}
+	count_gathering(worker, iteration);
 	if (!is_test_due(worker, iteration - 1) && !is_state_due(worker, iteration - 1)) {
-		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+		end_pause(worker, iteration);
 		return true;
 	}
 	worker->pauses.is_under_way = true;
@@ -251,11 +315,15 @@ void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
 	const uint32_t iteration = job->task.iteration;
 
 	worker->pauses.is_under_way = false;
+	if (job->is_gathering) {
+		psd_worker_begin_gathering(worker);
+		return;
+	}
 	worker->pauses.sec[iteration] += job->sec;
 	worker->load.jobs_cpu_sec += job->cpu_sec;
 	if (job->is_test)
 		tell_test(worker, job);
 	worker->pauses.is_test_over = job->is_test && is_state_due(worker, iteration - 1);
 	if (!worker->pauses.is_test_over)
-		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+		end_pause(worker, iteration);
 }

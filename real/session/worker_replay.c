@@ -33,6 +33,8 @@ void psd_worker_replay(void *context, unsigned host, enum psd_resource resource,
 	(void)host; /* the interpreter has one host only */
 	psd_worker_watch_load(worker, task.iteration);
 	sec = psd_jittered_sec(scenario, worker->host.self, &worker->host.program->ops[task.op], resource, task, sec);
+	if (resource == PSD_RESOURCE_DEVICE)
+		sec /= psd_worker_speed_ratio(worker);
 	psd_timers_set(&worker->timers, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, sec);

@@ -1,6 +1,7 @@
 /* Gradient clipping by the norm of all tensors together: a square for each updated tensor, and the common factor,
  * computed on the device. Skipped updates count as zeros. Where workers update parts of tensors, the squares of all
- * parts are added up between workers; so are those of parameters and gradients for LARS. */
+ * parts are added up between workers; so are those of parameters and gradients for LARS. Of workers with the same part,
+ * as each node has one, the first alone counts. */
 #include "real/work/work.h"
 
 struct clipping {
@@ -80,15 +81,18 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration - op->lag);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	const float *sum = psd_memory_sum(host->on_device, (unsigned)op->item, task.iteration - op->lag);
+	const float *own = psd_memory_own(host->on_device, (unsigned)op->item);
 	const unsigned each = host->plan->sums_per_tensor > 1 ? host->plan->sums_per_tensor : 1;
-	const bool is_nothing = task.iteration < op->lag || psd_work_skips(work, op);
+	const bool counts = host->plan->sums_per_tensor == 0 ||
+			    psd_layout_is_first_with_part(host->layout, item->method->updates, host->self);
+	const bool is_nothing = !counts || task.iteration < op->lag || psd_work_skips(work, op);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
 		double *squares = clipping->squares + (size_t)each * (item->first + n);
-		const struct psd_measure of_weight = {host->on_device->parameters[t] + piece.first, piece.elements,
-						      squares};
+		const struct psd_measure of_weight = {own ? own : host->on_device->parameters[t] + piece.first,
+						      counts ? piece.elements : 0, squares};
 		const struct psd_measure run = {sum ? sum : gradients[t] + piece.first, is_nothing ? 0 : piece.elements,
 						squares + each - 1};
 
@@ -96,6 +100,7 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 			PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &of_weight, err));
 		PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &run, err));
 		sum = sum ? sum + piece.elements : NULL;
+		own = own ? own + piece.elements : NULL;
 	}
 	return host->plan->sums_per_tensor > 0 ? convert(work, task.iteration, item->first, item->n_tensors, false, err)
 					       : PSD_OK;

@@ -194,24 +194,48 @@ static enum psd_status decode(const struct psd_work *work, struct psd_task task,
 
 /* ---- within a memory ---- */
 
-/* Writes values to a buffer that has them without gaps. */
+/* Arrays of tensors; NULL for a buffer that has the values of its owner without gaps. */
+static float *const *tensors_of(const struct psd_memory *memory, enum psd_buffer buffer, uint32_t iteration)
+{
+	if (buffer == PSD_BUFFER_PARAMETER)
+		return memory->parameters;
+	return buffer == PSD_BUFFER_GRADIENT ? psd_memory_gradients(memory, iteration) : NULL;
+}
+
+static enum psd_status move_piece(const struct psd_work *work, const struct psd_op *op, float *to, const float *from,
+				  uint64_t elements, struct psd_error *err)
+{
+	const struct psd_host *host = work->host;
+
+	if (host->kind->copy && works_on_device(op))
+		return host->kind->copy(host->device, PSD_STREAM_COMPUTE, to, from, elements * sizeof(*to), err);
+	memcpy(to, from, elements * sizeof(*to));
+	return PSD_OK;
+}
+
+/* Moves values between tensors and a buffer that has them without gaps. */
 static enum psd_status move(const struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
 	const struct psd_op *op = &host->program->ops[task.op];
+	const struct psd_plan_item *item = &host->plan->items[op->item];
 	const struct psd_memory *memory = works_on_device(op) ? host->on_device : &host->memory;
-	char *to = (char *)psd_memory_buffer(memory, op->target.buffer, (unsigned)op->item, task.iteration);
-	struct iovec from[PSD_SEGMENTS_MAX];
-	const unsigned n =
-		psd_memory_find(memory, op->source.buffer, op, task.iteration, range_of(work, op), host->self, from);
+	float *const *from = tensors_of(memory, op->source.buffer, task.iteration);
+	float *const *tensors = from ? from : tensors_of(memory, op->target.buffer, task.iteration);
+	float *packed = psd_memory_buffer(memory, from ? op->target.buffer : op->source.buffer, (unsigned)op->item,
+					  task.iteration);
+	const struct psd_range of_slice = range_of(work, op);
+	const struct psd_range range = {psd_plan_slice(item, op->slice).first + of_slice.first, of_slice.elements};
 
-	for (unsigned i = 0; i < n; i++) {
-		if (host->kind->copy && works_on_device(op))
-			PSD_TRY(host->kind->copy(host->device, PSD_STREAM_COMPUTE, to, from[i].iov_base,
-						 from[i].iov_len, err));
-		else
-			memcpy(to, from[i].iov_base, from[i].iov_len);
-		to += from[i].iov_len;
+	assert(tensors);
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const struct psd_piece piece = psd_plan_piece(host->plan, item, range, n);
+		float *values = tensors[psd_plan_tensor(host->plan, item, n)] + piece.first;
+
+		if (piece.elements > 0)
+			PSD_TRY(move_piece(work, op, from ? packed : values, from ? values : packed, piece.elements,
+					   err));
+		packed += piece.elements;
 	}
 	return PSD_OK;
 }

@@ -122,12 +122,24 @@ static const float *own_start(const struct psd_work *work, struct psd_task task)
 	       psd_memory_own_part(memory, item, op->slice).first;
 }
 
+/* Updates the parameters of the last exchange by the mean drift. */
 static void join_piece(const struct psd_work *work, struct psd_task task, const struct piece *piece, float ratio)
 {
-	const float *start = own_start(work, task);
+	const struct psd_op *op = &work->host->program->ops[task.op];
+	const float *own = own_start(work, task), *start = own ? own + piece->first : piece->weight;
+	const struct psd_update update = psd_solver_outer_update(work->host->plan->outer);
+	const float mean_ratio = ratio / (float)work->host->layout->workers;
+	float *outer = psd_memory_part_outer(&work->host->memory, (unsigned)op->item, op->slice);
 
-	psd_shard_join(piece->parts, piece->n_parts, ratio / (float)work->host->layout->workers,
-		       start ? start + piece->first : piece->weight, piece->weight, piece->elements);
+	if (!outer) {
+		psd_shard_join(piece->parts, piece->n_parts, update.rate * mean_ratio, start, piece->weight,
+			       piece->elements);
+		return;
+	}
+	if (own)
+		memcpy(piece->weight, start, piece->elements * sizeof(*start));
+	psd_shard_reduce(&update, piece->parts, piece->n_parts, mean_ratio, piece->weight,
+			 (struct psd_moments){.history = outer + piece->first}, piece->elements);
 }
 
 /* Sums and applies this shard's part, tensor by tensor. */

@@ -123,3 +123,11 @@ struct psd_update psd_solver_update_of(struct psd_update update, const struct ps
 	update.weight_decay *= tensor->decay_ratio;
 	return update;
 }
+
+struct psd_update psd_solver_outer_update(const struct psd_outer *outer)
+{
+	return outer ? (struct psd_update){.rate = (float)outer->rate,
+					   .momentum = (float)outer->momentum,
+					   .is_nesterov = outer->is_nesterov}
+		     : (struct psd_update){.rate = 1.0f};
+}

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/model/graph.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/train.h"
 #include "real/device/update.h"
 
@@ -29,5 +30,9 @@ struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned 
 
 /* Returns the update rule for one tensor: learning rate and weight decay are multiplied by the tensor's own factors. */
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
+
+/* Returns the update rule of local SGD's outer optimiser. Its gradient is the mean of all workers' drifts: the
+ * parameters after the last exchange minus those of now. outer NULL: a rate of 1, without momentum. Pure, any thread. */
+struct psd_update psd_solver_outer_update(const struct psd_outer *outer);
 
 #endif

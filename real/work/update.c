@@ -38,7 +38,8 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	const struct psd_update whole = update_of(host, item, made);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	struct psd_moments moments = psd_memory_moments(host->on_device, i);
-	float *master = psd_memory_master(host->on_device, i);
+	float *own = psd_memory_own(host->on_device, i);
+	float *master = own ? own : psd_memory_master(host->on_device, i);
 	float *sum = psd_memory_sum(host->on_device, i, made);
 
 	const double *squares;
@@ -53,7 +54,7 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 		const struct psd_shrink shrink = {gradient, piece.elements, ratio};
 		const struct psd_apply run = {
 			.update = psd_solver_update_of(whole, &host->graph->tensors[t]),
-			.weight = (master ? master : host->on_device->parameters[t]) + piece.first,
+			.weight = master ? master : host->on_device->parameters[t] + piece.first,
 			.gradient = gradient,
 			.moments = moments,
 			.elements = piece.elements,

@@ -47,7 +47,8 @@ struct psd_family {
 	ROW(scales)                                                                                                    \
 	ROW(sparse)                                                                                                    \
 	ROW(packed)                                                                                                    \
-	ROW(low_rank) ROW(clip) ROW(local) ROW(accumulate) ROW(layers) ROW(update) ROW(moves) ROW(reduce) ROW(sums)
+	ROW(low_rank)                                                                                                  \
+	ROW(clip) ROW(local) ROW(stale) ROW(accumulate) ROW(layers) ROW(update) ROW(moves) ROW(reduce) ROW(sums)
 
 #define PSD_DECLARE_FAMILY(name) extern const struct psd_family psd_family_##name;
 PSD_FAMILIES(PSD_DECLARE_FAMILY)

@@ -60,7 +60,8 @@ static uint64_t kind_by_itself(const struct work *work, unsigned host)
 	const struct psd_layout *layout = work->layout;
 
 	return mixed(psd_layout_is_worker(layout, host) + 2U * psd_layout_is_leader(layout, host) +
-		     4U * psd_layout_is_shard(layout, host) + 8U * psd_layout_n_led(layout, host)) ^
+		     4U * psd_layout_is_shard(layout, host) + 8U * psd_layout_n_led(layout, host) +
+		     1024U * psd_layout_kind(layout, psd_layout_node(layout, host))) ^
 	       kind_of_slowdowns(work->simulated->costed->scenario, psd_layout_node(layout, host));
 }
 

@@ -21,7 +21,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const unsigned of_layout = psd_sim_host(sim, host);
-	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
+	const double cores =
+		psd_sim_has_processors(sim) ? psd_program_host_cores(sim->program, task.op, of_layout) : 0.0;
 	sec = psd_jittered_sec(sim->scenario, of_layout, op, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, of_layout), sec);
@@ -136,6 +137,8 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.servers_in = scenario->network.servers_in,
 		.n_servers_in = scenario->network.n_servers_in,
 		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,
+		.kinds = plan->layout.kinds,
+		.n_kinds = plan->layout.n_kinds,
 		.path = scenario->network.platform_path,
 	};
 }
@@ -187,9 +190,12 @@ static unsigned role_of(const struct psd_simulation *sim, unsigned host)
 	       4U * psd_layout_is_shard(sim->layout, h);
 }
 
-/* True if hosts of one role have equal duties: no messages are awaited, and no operation is of a group or a root. */
+/* True if hosts of one role have equal duties: no messages are awaited, no operation is of a group or a root, and all
+ * nodes are of one kind. */
 static bool do_roles_decide(const struct psd_program *program)
 {
+	if (program->kind_sec)
+		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (psd_op_is_receive(&program->ops[i]) || program->ops[i].where == PSD_WHERE_ROOT ||
 		    program->ops[i].where == PSD_WHERE_GROUP)
@@ -205,7 +211,8 @@ static enum psd_status add_duties(struct psd_simulation *sim, unsigned host, uns
 
 	PSD_TRY(psd_duties_make(&mine, sim->program, psd_sim_host(sim, host), psd_sim_arrivals, sim, err));
 	*d = 0;
-	while (*d < sim->n_duties && memcmp(sim->duties[*d].waits, mine.waits, waits_size) != 0)
+	while (*d < sim->n_duties && (sim->duties[*d].work_sec != mine.work_sec ||
+				      memcmp(sim->duties[*d].waits, mine.waits, waits_size) != 0))
 		++*d;
 	struct psd_duties *grown =
 		*d < sim->n_duties ? NULL : realloc(sim->duties, (sim->n_duties + 1) * sizeof(*grown));
@@ -284,6 +291,36 @@ static void release(struct psd_simulation *sim)
 	free(sim->received_bytes);
 }
 
+/* ---- reads of stale parameters ---- */
+
+static double compute_ratio(const struct psd_simulation *sim, unsigned host)
+{
+	return psd_scenario_compute_ratio(sim->scenario, psd_layout_node(sim->layout, host));
+}
+
+/* Returns the simulated host that stands for a host: itself, or one that is as slow. */
+static unsigned stand_in(const struct psd_simulation *sim, unsigned host)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < sim->n_hosts; i++) {
+		const unsigned other = psd_sim_host(sim, i);
+
+		if (other == host)
+			return i;
+		if (compute_ratio(sim, other) == compute_ratio(sim, host) && psd_layout_is_worker(sim->layout, other))
+			found = i;
+	}
+	return found;
+}
+
+static void count_reads(const struct psd_simulation *sim, uint32_t first, struct psd_outcome *outcome)
+{
+	for (unsigned h = 0; h < psd_layout_hosts(sim->layout) && sim->program->plan->reads_stale; h++)
+		if (psd_layout_is_worker(sim->layout, h))
+			psd_reads_add(&sim->interpreter.reads, stand_in(sim, h), first, 1, outcome->reads);
+}
+
 /* False: out of memory. */
 static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length length, struct psd_outcome *outcome)
 {
@@ -296,6 +333,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
+	count_reads(sim, length.first_measured, outcome);
 	if (sim->alone.is_on) {
 		const struct psd_traffic traffic = psd_sim_alone_traffic(sim, length.n_iterations);
 

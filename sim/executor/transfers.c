@@ -13,7 +13,7 @@ enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSA
 static bool is_alike_everywhere(const struct psd_scenario *scenario)
 {
 	return scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 &&
-	       scenario->n_backgrounds == 0;
+	       scenario->n_backgrounds == 0 && scenario->n_groups == 0;
 }
 
 unsigned psd_sim_shift_flows(const struct psd_case *simulated)
@@ -26,12 +26,13 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 	return is_alike_everywhere(scenario) ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
 }
 
-/* Flows carry several messages only where every host is worker and shard, and has more peers than flows. */
+/* Flows carry several messages only where every host is worker and shard, and has more peers than flows. Hosts with
+ * neighbouring numbers are of one kind, so that few flows would leave out the others. */
 bool psd_sim_is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
-	return !sim->is_message_fidelity && !payload->collective->has_root && !layout->has_separate_servers &&
-	       layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
+	return !sim->is_message_fidelity && sim->scenario->n_groups == 0 && !payload->collective->has_root &&
+	       !layout->has_separate_servers && layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
 	       layout->workers - 1 > sim->n_shift_flows;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
+#include "engine/collectives/layout.h"
 
 /* Platform to generate: a cluster. Worker w is host w, on node w / workers_per_node. Separate server s is host
  * `workers` + s, on node `nodes` + s, which has no other host. */
@@ -52,7 +53,9 @@ struct psd_platform {
 	double link_bps;
 	/* transfers that end within a nanosecond end one by one; false: they end together, with the first of them */
 	bool ends_apart;
-	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
+	const struct psd_kind_of_nodes *kinds; /* kinds of worker nodes, as in struct psd_layout; borrowed */
+	unsigned n_kinds;		       /* number of entries of kinds; 0: all nodes are of one kind */
+	const char *path;		       /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
 /* Function that the network calls when a transfer or timer has ended. tag: number that was given when it was

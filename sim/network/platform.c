@@ -113,10 +113,17 @@ unsigned psd_platform_links(const struct psd_platform *platform)
 	return platform->topology == PSD_TOPOLOGY_STAR ? first_uplink(platform) : uplink(platform, leaves(platform), 0);
 }
 
+static double node_link_ratio(const struct psd_platform *platform, unsigned node)
+{
+	const struct psd_layout nodes = {.kinds = platform->kinds, .n_kinds = platform->n_kinds};
+
+	return psd_layout_link_ratio(&nodes, node);
+}
+
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 {
 	if (link < first_local(platform))
-		return link % 2 ? platform->receive_bps : platform->send_bps;
+		return node_link_ratio(platform, link / 2) * (link % 2 ? platform->receive_bps : platform->send_bps);
 	if (link < first_switch(platform))
 		return platform->local_bps > 0 ? platform->local_bps : UNLIMITED_BPS;
 	if (link < first_uplink(platform))

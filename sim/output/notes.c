@@ -48,6 +48,22 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
+/* Ages of a system's reads at the last point that has them. */
+static void add_reads(struct psd_text *text, const struct psd_report *report, unsigned s)
+{
+	char where[64] = "' at ";
+
+	for (unsigned p = report->n_points; p-- > 0;) {
+		const struct psd_result *result = &report->results[s * report->n_points + p];
+
+		if (result->is_refused)
+			continue;
+		psd_result_point_name(&result->point, where + strlen("' at "), sizeof(where) - strlen("' at "));
+		psd_result_add_reads(text, result->system, where, result->outcome.reads);
+		return;
+	}
+}
+
 static void write_system_notes(FILE *out, const struct psd_report *report)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -56,6 +72,8 @@ static void write_system_notes(FILE *out, const struct psd_report *report)
 		psd_result_add_lossy(&text, &report->systems[s]);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		psd_result_add_assumed(&text, &report->systems[s]);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		add_reads(&text, report, s);
 	if (text.bytes)
 		fputs(text.bytes, out);
 	psd_text_release(&text);

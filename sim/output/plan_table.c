@@ -247,6 +247,16 @@ static enum psd_status weigh(struct weighed *weighed, const struct psd_plan *pla
 	return PSD_OK;
 }
 
+static void write_local_steps(FILE *out, const struct psd_plan *plan)
+{
+	fprintf(out, "local_sgd: an exchange every %u iterations", (unsigned)psd_plan_steps(plan));
+	if (psd_plan_fragments(plan) > 1)
+		fprintf(out, ", in %u parts one after the other", (unsigned)psd_plan_fragments(plan));
+	if (plan->staleness > 0)
+		fprintf(out, ", joined %u iteration%s late", (unsigned)plan->staleness, plan->staleness > 1 ? "s" : "");
+	fputs("\n\n", out);
+}
+
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err)
 {
@@ -268,8 +278,7 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 		"chosen\n\n",
 		planned->plan.local ? "an exchange" : "an iteration");
 	if (planned->plan.local)
-		fprintf(out, "local_sgd: an exchange every %u iterations\n\n",
-			(unsigned)psd_plan_steps(&planned->plan));
+		write_local_steps(out, &planned->plan);
 	if (planned->plan.managed)
 		fprintf(out, "managed: %" PRIu64 " of %u chunks an iteration, all of them in every %" PRIu64 "th\n\n",
 			psd_chunks_kept(planned->plan.managed, planned->plan.n_chunks, 1), planned->plan.n_chunks,

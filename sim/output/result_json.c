@@ -35,6 +35,17 @@ static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)
 	psd_json_end(json, '}');
 }
 
+/* Stale reads: number of reads of each age, the youngest first. */
+static void write_reads(struct psd_json *json, const struct psd_result *result)
+{
+	if (result->system->staleness == 0 || result->system->reads != PSD_READS_STALE)
+		return;
+	psd_json_begin(json, "reads", '[');
+	for (unsigned age = 0; age <= result->system->staleness; age++)
+		psd_json_count(json, NULL, result->outcome.reads[age]);
+	psd_json_end(json, ']');
+}
+
 static void write_alternatives(struct psd_json *json, const struct psd_plan *plan,
 			       const struct psd_alternative alternatives[PSD_CANDIDATES])
 {
@@ -107,6 +118,7 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);
 		write_busy(json, &result->outcome);
+		write_reads(json, result);
 		if (has_plan)
 			status = write_plan(json, psd_report_costed(report, result), result, err);
 		psd_json_end(json, '}');

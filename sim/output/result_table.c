@@ -216,6 +216,50 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
+static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps)
+{
+	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
+
+	for (unsigned k = 0, first = 0; k < kinds->n; first = kinds->nodes[k++].end_node) {
+		const struct psd_plan_kind *kind = &kinds->plan[k];
+		const struct psd_workload *own = &kind->system.own;
+		const unsigned n = kinds->nodes[k].end_node - first;
+
+		psd_text_add(sentence, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		if (own->profile_path || own->device_name)
+			psd_text_add(sentence, " (%s)",
+				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);
+		if (kind->bandwidth_bps != bandwidth_bps)
+			psd_text_add(sentence, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
+		psd_text_add(sentence, ": batch %u, %s", kind->batch,
+			     psd_units_write_seconds(kind->costs.compute_sec / kind->speed_ratio, sec));
+	}
+}
+
+/* Tells how the samples of an iteration are divided among groups, for each way that a system divides them. */
+static void write_groups(FILE *out, const struct psd_report *report)
+{
+	const struct psd_costed_model *costed = report->costed;
+	const struct psd_point point = psd_scenario_point(costed->scenario, 0);
+
+	for (unsigned split = 0; psd_split_names[split] && costed->scenario->n_groups > 0; split++) {
+		struct psd_text sentence = {.bytes = NULL};
+		struct psd_kinds kinds;
+		struct psd_error err;
+		unsigned s = 0;
+
+		while (s < report->n_systems && (unsigned)report->systems[s].split != split)
+			s++;
+		if (s == report->n_systems ||
+		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, &err))
+			continue;
+		psd_text_add(&sentence, "groups    split %s: ", psd_split_names[split]);
+		add_kinds(&sentence, &kinds, point.bandwidth_bps);
+		psd_kinds_release(&kinds);
+		psd_sentence_write(out, &sentence, 10);
+	}
+}
+
 static bool has_several_stacks(const struct psd_report *report)
 {
 	for (unsigned s = 1; s < report->n_systems; s++)
@@ -336,6 +380,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	write_compute(out, report);
 	write_own_workloads(out, report);
 	write_cluster(out, report);
+	write_groups(out, report);
 	write_stacks(out, report);
 	write_executor(out, report);
 	if (!report->is_estimate)

@@ -74,8 +74,12 @@ static void discard(struct prepared *prepared)
 
 static uint64_t memory_of(const struct psd_case *made)
 {
-	const struct psd_workload workload = psd_scenario_workload(made->costed->scenario, made->system);
-	const struct psd_footprint footprint = psd_footprint_make(&made->program, workload.batch_per_worker);
+	const unsigned workers = made->plan.layout.workers, per_node = made->plan.layout.workers_per_node;
+	uint32_t batch = 0; /* largest batch of a worker */
+
+	for (unsigned w = 0; w < workers; w += per_node)
+		batch = psd_case_batch(made, w) > batch ? psd_case_batch(made, w) : batch;
+	const struct psd_footprint footprint = psd_footprint_make(&made->program, batch);
 
 	return psd_footprint_bytes(&footprint);
 }

@@ -37,6 +37,7 @@ Test(cuda_checkpoint, local_steps_go_on)
 {
 	check("sync: ps, local_sgd: {steps: 3}", GOING_ON_SGD);
 	check("sync: ring, barrier: layer, local_sgd: {steps: 3}", GOING_ON_SGD);
+	check("sync: ring, local_sgd: {steps: 3, outer: {}}", GOING_ON_SGD);
 }
 
 /* The residuals and the momentum of gradients are on the device; the residuals of sums are not. */

@@ -14,9 +14,11 @@ static const char *const systems[] = {"sync: ps",
 				      "sync: ps, compress: {by: one-bit}",
 				      "sync: ring, low_rank: {rank: 4}",
 				      "sync: ring, local_sgd: {steps: 4}",
+				      "sync: ring, local_sgd: {steps: 4, outer: {}}",
 				      "sync: ring, accumulate: 4",
 				      "sync: zero-1",
-				      "sync: zero-2, fuse: 1MiB"};
+				      "sync: zero-2, fuse: 1MiB",
+				      "sync: zero-3, fuse: 1MiB"};
 
 /* Addresses that nothing uses: parameters and buffers are only counted. */
 static enum psd_status take_unused(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)

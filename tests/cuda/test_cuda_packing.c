@@ -152,10 +152,12 @@ static void check_values(struct sides *sides, const float *own, float *host, uin
 	free(got);
 }
 
-/* Floats at the beginning of a block: its means, or the values that are kept. */
+/* Floats at the beginning of a block: its means, its step, or the values that are kept. */
 static uint32_t packed_floats(const struct sides *sides)
 {
-	return sides->host.compression == &psd_compression_top_k ? sides->host.block.kept : 2;
+	return sides->host.compression == &psd_compression_top_k  ? sides->host.block.kept
+	       : sides->host.compression == &psd_compression_int8 ? 1
+								  : 2;
 }
 
 static float *packed_block(const struct sides *sides, void *packed, uint64_t block)
@@ -267,12 +269,20 @@ Test(cuda_packing, top_k_is_the_hosts)
 	check_around(&psd_compression_top_k, (struct psd_block){32768, 32768});
 }
 
+Test(cuda_packing, int8_is_the_hosts)
+{
+	check_around(&psd_compression_int8, (struct psd_block){1024, 1});
+	check_around(&psd_compression_int8, (struct psd_block){3072, 1});
+	check_around(&psd_compression_int8, (struct psd_block){32768, 1});
+}
+
 /* ---- more than one launch takes ---- */
 
 static void check_launches(const uint64_t sizes[], unsigned n_tensors)
 {
 	check_blocks(&psd_compression_one_bit, (struct psd_block){1024, 1}, sizes, n_tensors, DRAWS_FINITE, 1);
 	check_blocks(&psd_compression_top_k, (struct psd_block){1024, 5}, sizes, n_tensors, DRAWS_FINITE, 1);
+	check_blocks(&psd_compression_int8, (struct psd_block){1024, 1}, sizes, n_tensors, DRAWS_FINITE, 1);
 }
 
 /* A launch has 4096 blocks, or what 40 tensors have. */
@@ -342,6 +352,7 @@ Test(cuda_packing, any_bytes_are_unpacked_as_on_the_host)
 {
 	check_drawn(&psd_compression_one_bit, (struct psd_block){1024, 1});
 	check_drawn(&psd_compression_one_bit, (struct psd_block){32768, 1});
+	check_drawn(&psd_compression_int8, (struct psd_block){2048, 1});
 	check_drawn(&psd_compression_top_k, (struct psd_block){1024, 1001});
 	check_drawn(&psd_compression_top_k, (struct psd_block){32768, 30000});
 }

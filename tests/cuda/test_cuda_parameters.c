@@ -189,6 +189,8 @@ Test(cuda_parameters, drifts_have_the_bits_of_the_hosts)
 	check_drift(PSD_DRIFT_ENDS, 777);
 	check_drift(PSD_DRIFT_JOINS, 3001);
 	check_drift(PSD_DRIFT_JOINS, 1);
+	check_drift(PSD_DRIFT_RETURNS, 901);
+	check_drift(PSD_DRIFT_PARTS, 902);
 }
 
 /* ---- sums ---- */

@@ -127,6 +127,9 @@ Test(cuda_training, local_steps_end_as_on_the_processor)
 	check("schedule: sequential, sync: ring, local_sgd: {steps: 1}");
 	check("schedule: wait-free, sync: ring, fuse: 2KiB, barrier: layer, local_sgd: {steps: 3}");
 	check_on_nodes("schedule: wait-free, sync: two-level-ps, local_sgd: {steps: 5}", 2, TOLERANCE_RATIO);
+	check("schedule: wait-free, sync: ring, fuse: 2KiB, local_sgd: {steps: 2, outer: {momentum: 0.5}}");
+	check("schedule: wait-free, sync: ring, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {momentum: 0.5}}");
+	check("schedule: wait-free, sync: ps, local_sgd: {steps: 2, outer: {momentum: 0.5, nesterov: false}}");
 	check_within("schedule: wait-free, sync: ps, wire: bf16, local_sgd: {steps: 4}", BF16_RATIO);
 }
 
@@ -135,6 +138,8 @@ Test(cuda_training, compressed_gradients_end_as_on_the_processor)
 {
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit}");
 	check("schedule: sequential, sync: ps, compress: {by: top-k, kept: 5%}");
+	/* a value may be rounded the other way, by a 254th of its block's range, until its error follows */
+	check_within("schedule: wait-free, sync: ps, compress: {by: int8}", BF16_RATIO);
 	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%, momentum: before}");
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit, tensors: matrices, momentum: before}");
 	check_on_nodes("schedule: wait-free, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 2}", 2,
@@ -230,6 +235,8 @@ Test(cuda_training, parts_of_updates_end_as_on_the_processor)
 	check("schedule: wait-free, sync: zero-2");
 	check("schedule: wait-free, sync: zero-2, fuse: 64KiB, barrier: layer");
 	check_on_nodes("schedule: wait-free, sync: zero-2, priority: forward", 2, TOLERANCE_RATIO);
+	check("schedule: wait-free, sync: zero-3");
+	check_on_nodes("schedule: wait-free, sync: zero-3, shard_over: node, prefetch: 0", 2, TOLERANCE_RATIO);
 }
 
 Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
@@ -237,12 +244,14 @@ Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
 #define JOB "iterations: 10, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}"
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
 #undef JOB
 #define JOB                                                                                                            \
 	"iterations: 10, optimiser: {kind: lars, trust: 0.02, momentum: 0.9}, learning_rate: {policy: fixed, base: "   \
 	"0.05}"
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
 #undef JOB
 }
 

@@ -68,6 +68,18 @@ static void expect_same_checkpoint(const struct psd_checkpoints *one, const stru
 	}
 }
 
+static float *read_values(struct psd_tensor_file *file, const struct psd_tensor *tensor)
+{
+	const struct psd_file_tensor *found = psd_tensor_file_find(file, tensor->name);
+	const uint64_t n_bytes = tensor->elements * sizeof(float);
+	float *values = malloc(n_bytes);
+	struct psd_error err = {.text = ""};
+
+	cr_assert(found && values, "%s", tensor->name);
+	cr_assert_eq(psd_tensor_file_read(file, found, 0, n_bytes, values, &err), PSD_OK, "%s", err.text);
+	return values;
+}
+
 /* Parameters, and what batch norm keeps. */
 static void expect_all_tensors(const struct training *training, const struct psd_checkpoints *checkpoints)
 {
@@ -82,6 +94,28 @@ static void expect_all_tensors(const struct training *training, const struct psd
 	for (unsigned s = 0; s < graph->n_states; s++)
 		cr_expect_not_null(psd_tensor_file_find(file, graph->states[s].name));
 	cr_expect_null(psd_tensor_file_at(file, graph->n_tensors + graph->n_states), "and no other");
+	psd_tensor_file_close(file);
+}
+
+/* The values of the parameters with which the run ended. */
+static void expect_parameters(const struct training *training, const struct psd_checkpoints *checkpoints,
+			      const char *system)
+{
+	const struct psd_graph *graph = &training->loaded.costed.graph;
+	const float *values = training_parameters(training, 0);
+	struct psd_error err = {.text = ""};
+	struct psd_tensor_file *file;
+
+	cr_assert_eq(psd_tensor_file_open(&file, psd_checkpoint_parameters_path(checkpoints).text, &err), PSD_OK, "%s",
+		     err.text);
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		float *saved = read_values(file, &graph->tensors[t]);
+
+		cr_expect_arr_eq(saved, values, graph->tensors[t].elements * sizeof(*saved), "%s: %s", system,
+				 graph->tensors[t].name);
+		free(saved);
+		values += graph->tensors[t].elements;
+	}
 	psd_tensor_file_close(file);
 }
 
@@ -107,6 +141,7 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 	expect_same_checkpoint(&whole_checkpoints, &cut_checkpoints, n_hosts, BEFORE_END, system);
 	expect_same_checkpoint(&whole_checkpoints, &cut_checkpoints, n_hosts, END, system);
 	expect_all_tensors(once, &whole_checkpoints);
+	expect_parameters(once, &whole_checkpoints, system);
 	expect_same_file(psd_checkpoint_parameters_path(&whole_checkpoints).text,
 			 psd_checkpoint_parameters_path(&cut_checkpoints).text, system);
 	training_free(once);
@@ -117,18 +152,6 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 }
 
 /* ---- a start ---- */
-
-static float *read_values(struct psd_tensor_file *file, const struct psd_tensor *tensor)
-{
-	const struct psd_file_tensor *found = psd_tensor_file_find(file, tensor->name);
-	const uint64_t n_bytes = tensor->elements * sizeof(float);
-	float *values = malloc(n_bytes);
-	struct psd_error err = {.text = ""};
-
-	cr_assert(found && values, "%s", tensor->name);
-	cr_assert_eq(psd_tensor_file_read(file, found, 0, n_bytes, values, &err), PSD_OK, "%s", err.text);
-	return values;
-}
 
 /* By the norm of their difference. */
 static void expect_near(struct psd_tensor_file *const files[2], const struct psd_tensor *tensor, double ratio,

@@ -353,6 +353,7 @@ static const struct matrix_layout packed[] = {
 #define ALL_KEPT     COMPRESS("top-k, kept: 100%")
 #define ONE_BIT	     COMPRESS("one-bit")
 #define TOP_K	     COMPRESS("top-k, kept: 2%")
+#define INT8	     COMPRESS("int8")
 #define SOME_ONE_BIT COMPRESS("one-bit, block: 2048, tensors: matrices")
 #define SOME_TOP_K   COMPRESS("top-k, kept: 0.001, block: 32768, tensors: matrices")
 
@@ -366,7 +367,10 @@ ROW_PACKED(all_values_kept_it_is_a_server_bit_for_bit, matrix_has_same_bits, .la
 ROW_PACKED(a_single_worker_trains_as_without, matrix_has_same_bits, MATRIX_ON({"sync: ps", 1, 1}), .other.keys = "",
 	   .keys = {ONE_BIT, COMPRESS("top-k, kept: 1%"), COMPRESS("one-bit, tensors: matrices") ", servers: 1"},
 	   .learns = {LEARN})
-#define PACKED .layouts = packed, .keys = {ONE_BIT, TOP_K, SOME_ONE_BIT, SOME_TOP_K, ONE_BIT ", local_sgd: {steps: 3}"}
+#define PACKED                                                                                                         \
+	.layouts = packed,                                                                                             \
+	.keys = {INT8 ", local_sgd: {steps: 3, outer: {}}", ONE_BIT, TOP_K, SOME_ONE_BIT, SOME_TOP_K,                  \
+		 ONE_BIT ", local_sgd: {steps: 3}"}
 ROW_PACKED(all_end_with_the_same_bits, matrix_is_same_on_all, PACKED, .learns = {LEARN})
 ROW_PACKED(every_optimiser_ends_with_the_same_bits, matrix_is_same_on_all, .layouts = packed, .end = 4,
 	   .keys = {ONE_BIT, TOP_K},
@@ -381,6 +385,8 @@ enum { ONE_BIT_BYTES = 8 + 1024 / 8, TOP_K_BYTES = 21 * 4 + 22 * 2, CONV_BYTES =
  * of each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
 ROW_PACKED_BYTES(two_nodes_send_the_signs_of_the_formula, "sync: ps" ONE_BIT, 2, 8 * ONE_BIT_BYTES)
 ROW_PACKED_BYTES(two_nodes_send_the_values_of_the_formula, "sync: ps" TOP_K, 2, 8 * TOP_K_BYTES)
+/* A step and a byte for each value. */
+ROW_PACKED_BYTES(two_nodes_send_the_steps_of_the_formula, "sync: ps" INT8, 2, 8 * (4 + 1024))
 ROW_PACKED_BYTES(four_nodes_send_the_signs_of_the_formula, "sync: ps" ONE_BIT, 4, (5 + 3 * 3) * ONE_BIT_BYTES)
 ROW_PACKED_BYTES(a_server_sends_the_signs_of_the_formula, "sync: ps, servers: 1" ONE_BIT, 2, 2 * 8 * ONE_BIT_BYTES)
 ROW_PACKED_BYTES(matrices_alone_send_the_signs_of_the_formula, "sync: ps" COMPRESS("one-bit, tensors: matrices"), 2,
@@ -427,6 +433,10 @@ MATRIX_ROW(run_packed, it_is_the_published_algorithm, matrix_follows_the_algorit
 		   .keys = {__VA_ARGS__})
 ROW_PACKED_LEARNS(without_it_a_run_learns, 0.1, MATRIX_LEARN_NOTHING, "")
 ROW_PACKED_LEARNS(it_learns_about_as_much, 2.0, NULL, ONE_BIT, COMPRESS("top-k, kept: 5%"))
+ROW_PACKED_LEARNS(it_learns_as_much_by_int8, 1.05, NULL, INT8)
+/* Each value is rounded to a 254th of its block's range, and the error follows later. */
+ROW_PACKED(int8_goes_the_way_of_no_compression, matrix_is_near, MATRIX_ON({"sync: ps", 3, 1}), .keys = {INT8},
+	   .other.keys = "", .way_ratio = 0.01, .learns = {FIXED(SGD, 0.1)})
 /* With conv, batch norm and dropout; parts of several blocks, and servers without any of an item. */
 #define ROW_PACKED_RESUMES(name, learn, ...)                                                                           \
 	MATRIX_ROW(run_packed, name, matrix_resumes, MATRIX_ON(__VA_ARGS__), .learns = {learn})
@@ -435,7 +445,8 @@ ROW_PACKED_RESUMES(a_resumed_run_ends_as_an_uncut_one, GOING_ON_SGD, {"sync: ps"
 		   {"sync: ps, servers: 2, barrier: layer" COMPRESS("one-bit, block: 2048"), 2, 1},
 		   {"sync: ps" COMPRESS("top-k, tensors: matrices"), 4, 2},
 		   {"sync: ps" COMPRESS("top-k, kept: 2%, momentum: before"), 3, 1},
-		   {"sync: ps" ONE_BIT ", local_sgd: {steps: 3}", 3, 1})
+		   {"sync: ps" ONE_BIT ", local_sgd: {steps: 3}", 3, 1},
+		   {"sync: ps" INT8 ", local_sgd: {steps: 3, outer: {}}", 3, 1})
 ROW_PACKED_RESUMES(a_resumed_run_has_the_norms_of_lars,
 		   "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
 		   "weight_decay: 0.1}",

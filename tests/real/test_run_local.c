@@ -309,6 +309,58 @@ FOLDER_TEST(run_local, a_checkpoint_waits_for_the_exchange, scratch_folder_make(
 	cr_expect_not(scratch_folder_has(&folder, "iteration-3"));
 }
 
+/* Before iteration 5, within a period of 4 in which fragments have exchanged or not, and are under way or not. The
+ * checkpoint is of the run that is not cut, so that this does not end with it. */
+static void check_midway(const char *system)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 5};
+	struct training *uncut = go_on(system, &checkpoints, 0, 9), *after = go_on(system, &checkpoints, 5, 9);
+
+	for (unsigned w = 0; w < 3; w++)
+		cr_expect(training_is_same(after, w, uncut, w), "%s: worker %u differs", system, w);
+	cr_expect(training_is_same(after, 0, after, 1), "%s", system);
+	cr_expect(scratch_folder_has(&folder, "iteration-9"), "%s", system);
+	training_free(uncut);
+	training_free(after);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_local, fragments_resume_within_a_period)
+{
+	check_midway("sync: ring, local_sgd: {steps: 4, fragments: 3, outer: {}}");
+	check_midway("sync: ps, local_sgd: {steps: 4, fragments: 2}");
+	check_midway("sync: ps, servers: 1, wire: bf16, local_sgd: {steps: 3, fragments: 3, outer: {}}");
+	check_midway("sync: ps, compress: {by: int8}, local_sgd: {steps: 4, fragments: 2, outer: {}}");
+}
+
+/* The exchange of iteration 3 is joined in 5 or 6. */
+Test(run_local, exchanges_under_way_resume)
+{
+	check_midway("sync: ring, local_sgd: {steps: 4, delay: 2, outer: {}}");
+	check_midway("sync: ps, local_sgd: {steps: 4, delay: 3}");
+	check_midway("sync: ring, fuse: 2KiB, local_sgd: {steps: 4, fragments: 3, delay: 2, outer: {}}");
+	check_midway("sync: ps, compress: {by: int8}, local_sgd: {steps: 4, delay: 2, outer: {}}");
+}
+
+/* They begin with the parameters of each fragment's last exchange, which all workers had. */
+FOLDER_TEST(run_local, fewer_workers_resume_within_a_period, scratch_folder_make())
+{
+	static const char system[] = "sync: ring, local_sgd: {steps: 4, fragments: 2, delay: 1, outer: {}}";
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 5};
+	struct training *before = go(system, 3, LEARN_FAST, &checkpoints, 0, 9),
+			*after = matrix_make(&few_samples, &(struct matrix_layout){system, 2, 1}, 9, LEARN_FAST);
+
+	after->options.worker.checkpoints = &checkpoints;
+	after->options.worker.first_iteration = 5;
+	after->options.worker.first_sample = UINT64_C(5) * 3 * few_samples.batch;
+	after->options.worker.from_hosts = 3;
+	training_finish(after, system);
+	training_expect_same_on_all(after, system);
+	training_free(before);
+	training_free(after);
+}
+
 static void expect_not_to_resume(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
 {
 	struct training *training = go(system, 3, LEARN, checkpoints, 7, 9);

@@ -13,12 +13,19 @@ static const struct matrix_layout sharded[] = {
 	{"sync: zero-2, fuse: 8KiB", 4, 1},
 	{"sync: zero-2, priority: forward, barrier: layer", 4, 2},
 	{"sync: zero-2, fuse: 1MB", 8, 2},
+	{"sync: zero-3", 1, 1},
+	{"sync: zero-3", 2, 1},
+	{"sync: fsdp, prefetch: 0, barrier: layer", 3, 1},
+	{"sync: zero-3, fuse: 4KiB", 4, 2},
+	{"sync: zero-3, prefetch: 2, priority: forward", 8, 4},
 	{"sync: zero-1, shard_over: node", 4, 2},
 	{"sync: zero-2, shard_over: node, fuse: 4KiB, barrier: layer", 8, 4},
 	{"sync: zero-2, shard_over: node", 2, 2},
+	{"sync: zero-3, shard_over: node, prefetch: 0", 4, 2},
+	{"sync: fsdp, shard_over: node, fuse: 4KiB", 8, 4},
 	{0},
 };
-enum { IN_NODES = 11 }; /* first layout with parts of nodes */
+enum { IN_NODES = 16 }; /* first layout with parts of nodes */
 static const struct matrix_layout alone[] = {{"sync: ring", 1, 1}, {0}};
 
 #define ROW_SHARDED(name, claim, ...) MATRIX_ROW(run_sharded, name, claim, .layouts = sharded, __VA_ARGS__)
@@ -30,18 +37,40 @@ ROW_SHARDED(nesterov_trains_as_one, matrix_is_near, .subject = &matrix_maskless_
 	    .learns = {FALLING(NESTEROV, 0.02)}, AS_ONE_WORKER)
 ROW_SHARDED(adaptive_updates_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FIXED(ADAMW, 0.01)}, AS_ONE_WORKER)
-ROW_SHARDED(updates_by_norms_train_as_one, matrix_is_near, .end = IN_NODES, .subject = &matrix_maskless_shared,
+ROW_SHARDED(updates_by_norms_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FALLING(DECAYING_LARS, 0.02)}, AS_ONE_WORKER)
-ROW_SHARDED(clipped_gradients_train_as_one, matrix_is_near, .end = IN_NODES, .subject = &matrix_maskless_shared,
+ROW_SHARDED(clipped_gradients_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FALLING(SGD ", clip: 0.3", 0.02), FIXED(ADAMW ", clip: 0.3", 0.01)}, AS_ONE_WORKER)
 ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matrix_softmax, .learns = {FIXED(SGD, 0.05)},
 	    .way_ratio = SAME_WAY_RATIO)
 ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_shared, .learns = {FALLING(SGD, 0.02)})
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
 ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4, .end = IN_NODES)
-MATRIX_ROW(run_sharded, parameters_of_parts_are_replayed_alone, matrix_is_refused, .subject = &matrix_maskless,
-	   MATRIX_ON({"sync: zero-3", 2, 1}, {"sync: fsdp", 1, 1}), .learns = {FALLING(SGD, 0.02)},
-	   .words = "which psd-run replays but does not train by")
+/* Batches of a test read the parameters that a training batch would. */
+static void is_tested_as_zero_1(const struct matrix_run *run)
+{
+	const struct matrix_layout whole = {"sync: zero-1, unit: layer", run->of.workers, run->of.workers_per_node};
+	const struct training *one = matrix_run_it(run);
+	struct training *other = matrix_train(run->row->subject, &whole, 0, run->learn);
+
+	cr_expect(training_is_same(one, 0, other, 0), "%s", run->what);
+	cr_expect_eq(one->result.test_labels, 48, "%s: %lu labels", run->what, one->result.test_labels);
+	cr_expect_eq(one->result.test_correct, other->result.test_correct, "%s: %lu right, must be %lu", run->what,
+		     one->result.test_correct, other->result.test_correct);
+	training_free(other);
+}
+
+static const struct matrix_subject tested = {
+	.graph = "../../tests/data/maskless.yaml",
+	.samples = 24,
+	.seed = 5,
+	.iterations = 6,
+	.train = ", data: {kind: synthetic, training_samples: 96, test_samples: 48}, test_every: 1",
+	.is_tested = true,
+};
+MATRIX_ROW(run_sharded, gathered_parameters_are_tested, is_tested_as_zero_1, .subject = &tested,
+	   MATRIX_ON({"sync: zero-3, prefetch: 0", 3, 1}, {"sync: fsdp", 4, 2}), .learns = {FIXED(SGD, 0.05)})
 MATRIX_ROW(run_sharded, a_prediction_counts_the_same_bytes, matrix_sends_as_predicted,
-	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}, {"sync: zero-2", 4, 2}),
+	   MATRIX_ON({"sync: zero-1", 4, 2}, {"sync: zero-1, fuse: 64KiB", 4, 2}, {"sync: zero-2", 4, 2},
+		     {"sync: zero-3", 4, 2}, {"sync: zero-3, prefetch: 0, shard_over: node", 4, 2}),
 	   .subject = &matrix_maskless, .cluster = "nodes: 2, workers_per_node: 2}")

@@ -263,3 +263,50 @@ MATRIX_ROW(run_local, a_resumed_run_ends_as_an_uncut_one, matrix_resumes,
 MATRIX_ROW(run_local, a_resumed_run_has_its_own_means, matrix_resumes, MATRIX_ON({"sync: ps", 2, 1}),
 	   .keys = {", local_sgd: {steps: 3}"},
 	   .learns = {"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, weight_decay: 0.1}"})
+
+/* ---- outer optimiser ---- */
+
+#define OUTER(text) ", local_sgd: {steps: 3, outer: {" text "}}"
+/* start - 1 * mean drift. */
+MATRIX_ROW(run_local, a_rate_of_one_without_momentum_is_the_mean, matrix_has_same_bits, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, wire: bf16", 2, 1},
+		     {"sync: two-level-ps, servers: 1", 4, 2}),
+	   .iterations = 8, .keys = {OUTER("rate: 1, momentum: 0, nesterov: false")},
+	   .other.keys = ", local_sgd: {steps: 3}", .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, all_join_by_the_outer_momentum, matrix_is_same_on_all, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring, fuse: 4KiB", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1},
+		     {"sync: two-level-ps", 4, 2}),
+	   .iterations = 10, .keys = {OUTER("")}, .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_run_with_outer_momentum_resumes, matrix_resumes,
+	   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1}),
+	   .keys = {OUTER("")}, .learns = {GOING_ON_SGD})
+
+/* ---- fragments ---- */
+
+#define TURNS ", local_sgd: {steps: 4, fragments: 3}"
+MATRIX_ROW(run_local, fragments_end_with_the_same_bits, matrix_is_same_on_all, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1},
+		     {"sync: two-level-ps, barrier: layer", 4, 2},
+		     {"sync: ps, compress: {by: int8}, priority: forward", 3, 1}),
+	   .iterations = 10, .keys = {TURNS, ", local_sgd: {steps: 4, fragments: 4, outer: {}}"},
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_period_of_fragments_sends_the_bytes_of_an_iteration, matrix_sends_a_part,
+	   .subject = &matrix_maskless, .layouts = local, .keys = {TURNS}, .iterations = 14, .parts = 4,
+	   .learns = {FIXED(SGD, 0.05)}, .other.keys = "", .other.iterations = 3, .end = 0)
+
+/* ---- delay ---- */
+
+MATRIX_ROW(run_local, no_delay_and_one_fragment_are_as_without, matrix_has_same_bits, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring", 3, 1}, {"sync: ps", 3, 1}), .iterations = 9,
+	   .keys = {", local_sgd: {steps: 4, delay: 0, fragments: 1}"}, .other.keys = STEPS,
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, late_joins_end_with_the_same_bits, matrix_is_same_on_all, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring, fuse: 4KiB", 3, 1}, {"sync: ps", 3, 1}, {"sync: ps, servers: 2, wire: bf16", 2, 1},
+		     {"sync: two-level-ps, barrier: layer", 4, 2},
+		     {"sync: ps, compress: {by: int8}, priority: forward", 3, 1}),
+	   .iterations = 11,
+	   .keys = {", local_sgd: {steps: 4, delay: 3}", ", local_sgd: {steps: 4, fragments: 3, delay: 2, outer: {}}"},
+	   .learns = {FIXED(SGD, 0.05)})
+MATRIX_ROW(run_local, a_prediction_counts_the_bytes_of_turns, matrix_sends_as_predicted,
+	   MATRIX_ON({"sync: ring", 0, 0}, {"sync: ps, servers: 1", 0, 0}, {"sync: ps, compress: {by: int8}", 0, 0}),
+	   .cluster = "nodes: 3}", .keys = {TURNS, ", local_sgd: {steps: 4, fragments: 2, delay: 3}"})

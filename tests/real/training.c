@@ -69,14 +69,22 @@ double training_apart_ratio(const struct training *begun, const struct training 
 	return training_distance(other, one) / training_distance(begun, one);
 }
 
+/* A worker with parts of the parameters gives its part to all workers that would gather it. */
 static void keep(void *context, unsigned self, const struct psd_memory *memory)
 {
 	const struct training *training = context;
-	float *to = training_parameters(training, self);
+	const struct psd_plan *plan = memory->plan;
+	const unsigned parts = plan->n_items > 0 ? psd_layout_parts(&plan->layout, plan->items[0].method->updates) : 1;
+	size_t first = 0;
 
-	for (unsigned t = 0; t < training->loaded.costed.graph.n_tensors; t++) {
-		memcpy(to, memory->parameters[t], training->loaded.costed.graph.tensors[t].elements * sizeof(*to));
-		to += training->loaded.costed.graph.tensors[t].elements;
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++) {
+		const struct psd_held held = psd_memory_held(memory, t);
+		const unsigned n = held.is_own ? parts : 1;
+
+		for (unsigned w = self / n * n; w < self / n * n + n; w++)
+			memcpy(training_parameters(training, w) + first + held.piece.first, held.values,
+			       held.piece.elements * sizeof(float));
+		first += plan->graph->tensors[t].elements;
 	}
 }
 

@@ -1,4 +1,4 @@
-/* Kernel bodies of compression by one-bit and top-k; kernels.h describes their arguments. Sums are added in the order
+/* Kernel bodies of compression by one-bit, top-k and int8; kernels.h describes their arguments. Sums are added in the order
  * of engine/encodings/one_bit.c, and values are written in the order of top_k.c. So the results have the same bits,
  * except for NaNs. */
 #ifndef PSD_REAL_CUDA_BODIES_PACKING_H
@@ -268,6 +268,68 @@ PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 
 	if (positions[k] < one.n)
 		one.gradient[positions[k]] = 0.0f + values[k];
+}
+
+/* ---- int8 ---- */
+
+PSD_BODY int8_t *psd_wholes_of(const struct psd_one_block *one)
+{
+	return (int8_t *)(void *)(one->packed + sizeof(float));
+}
+
+PSD_BODY void psd_int8_look_at(uint64_t i, const struct psd_cuda_int8 *of)
+{
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / PSD_BLOCK_LANES);
+	uint32_t largest = 0;
+
+	for (uint32_t e = (uint32_t)i % PSD_BLOCK_LANES; e < one.n; e += PSD_BLOCK_LANES) {
+		const uint32_t magnitude = psd_bits(psd_collect(&of->of, &one, e)) & 0x7fffffff;
+
+		largest = magnitude > largest ? magnitude : largest;
+	}
+	of->largest[i] = largest;
+}
+
+/* The step is 0 where it would be subnormal. */
+PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_cuda_int8 *of)
+{
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
+	uint32_t largest = 0;
+
+	for (uint32_t lane = 0; lane < PSD_BLOCK_LANES; lane++)
+		if (of->largest[i * PSD_BLOCK_LANES + lane] > largest)
+			largest = of->largest[i * PSD_BLOCK_LANES + lane];
+	const float step = psd_of_bits(largest) / 127.0f;
+
+	*(float *)(void *)one.packed = step < 1.17549435e-38f ? 0.0f : step;
+}
+
+/* Writes the whole numbers of one lane and leaves the errors. Kernel indices: lanes of all compressed blocks. */
+PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_cuda_blocks *of)
+{
+	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);
+	const float step = *(const float *)(const void *)one.packed;
+	const bool is_finite = step > 0.0f && step <= 3.40282347e38f;
+
+	for (uint32_t e = (uint32_t)i % PSD_BLOCK_LANES; e < of->elements; e += PSD_BLOCK_LANES) {
+		float whole = 0.0f;
+
+		if (e < one.n && is_finite)
+			whole = one.residual[e] / step + 12582912.0f - 12582912.0f;
+		psd_wholes_of(&one)[e] = (int8_t)whole;
+		if (e < one.n && !(step == 0.0f))
+			one.residual[e] -= whole * step;
+	}
+}
+
+/* Kernel indices: lanes of all compressed blocks. */
+PSD_BODY void psd_int8_put_at(uint64_t i, const struct psd_cuda_blocks *of)
+{
+	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);
+	const float step = *(const float *)(const void *)one.packed;
+
+	for (uint32_t e = (uint32_t)i % PSD_BLOCK_LANES; e < one.n; e += PSD_BLOCK_LANES)
+		one.gradient[e] = 0.0f + (float)psd_wholes_of(&one)[e] * step;
 }
 
 #endif

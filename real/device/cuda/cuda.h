@@ -152,6 +152,7 @@ union psd_cuda_scratch {
 	struct {
 		float sums[2 * PSD_CUDA_BLOCKS * PSD_BLOCK_LANES];
 		uint32_t lowest[PSD_CUDA_BLOCKS];
+		uint32_t largest[PSD_CUDA_BLOCKS * PSD_BLOCK_LANES];
 		uint16_t counts[PSD_CUDA_BLOCKS * PSD_CUDA_DIGITS * PSD_BLOCK_LANES];
 		/* Sums and counts of values for each lane of compressed blocks (engine/encodings/compression.h). */
 	} lanes;

@@ -71,6 +71,10 @@
 	ROW(top_k_choose, keys)                                                                                        \
 	ROW(top_k_take, keys)                                                                                          \
 	ROW(top_k_put, blocks)                                                                                         \
+	ROW(int8_look, int8)                                                                                           \
+	ROW(int8_reduce, int8)                                                                                         \
+	ROW(int8_take, blocks)                                                                                         \
+	ROW(int8_put, blocks)                                                                                          \
 	ROW(low_rank_move, low_rank_move)                                                                              \
 	ROW(low_rank_look, matrices)                                                                                   \
 	ROW(low_rank_start, matrices)                                                                                  \
@@ -759,6 +763,14 @@ struct psd_cuda_one_bit_add {
 	struct psd_cuda_blocks of;
 	float ratio;
 	bool is_to_residual;
+};
+
+/* Compression by int8. int8_look adds gradient or velocity to the residual and finds the largest magnitude of each
+ * lane; kernel indices: lanes of all compressed blocks. int8_reduce writes the step of each block; kernel indices:
+ * compressed blocks. int8_take and int8_put then need only struct psd_cuda_blocks. */
+struct psd_cuda_int8 {
+	struct psd_cuda_blocks of;
+	uint32_t *largest; /* bits of the largest magnitude; shape (PSD_CUDA_BLOCKS, PSD_BLOCK_LANES) */
 };
 
 /* Top-k selection by radix select. The key of a value is an integer that orders values by magnitude. The lowest

@@ -2,5 +2,5 @@
 
 enum psd_status psd_cuda_no_memory(struct psd_error *err)
 {
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the network's memory requests");
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the list of the network's allocations");
 }

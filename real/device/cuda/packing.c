@@ -143,7 +143,23 @@ static enum psd_status unpack_top_k(struct psd_device *device, const struct curs
 	return psd_cuda_run_top_k_put(device, &cursor->of, (uint64_t)cursor->n_blocks * cursor->of.kept, err);
 }
 
-/* ---- both ---- */
+/* ---- int8 ---- */
+
+static enum psd_status pack_int8(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
+{
+	const struct psd_cuda_int8 run = {cursor->of, device->scratch->lanes.largest};
+
+	PSD_TRY(psd_cuda_run_int8_look(device, &run, lanes_of(cursor), err));
+	PSD_TRY(psd_cuda_run_int8_reduce(device, &run, cursor->n_blocks, err));
+	return psd_cuda_run_int8_take(device, &cursor->of, lanes_of(cursor), err);
+}
+
+static enum psd_status unpack_int8(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
+{
+	return psd_cuda_run_int8_put(device, &cursor->of, lanes_of(cursor), err);
+}
+
+/* ---- all ---- */
 
 static const struct row {
 	const struct psd_compression *compression;

@@ -137,18 +137,27 @@ enum psd_status psd_cuda_kernel_apply(struct psd_device *device, const struct ps
 	return psd_cuda_run_update(device, &run, of->elements, err);
 }
 
+static enum psd_status copy_parameters(struct psd_device *device, float *to, const float *from, uint64_t elements,
+				       struct psd_error *err)
+{
+	return psd_cuda_copy(device, PSD_STREAM_COMPUTE, to, from, elements * sizeof(*to), err);
+}
+
 enum psd_status psd_cuda_kernel_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
 {
-	const struct psd_cuda_difference runs[] = {
-		[PSD_DRIFT_ENDS] = {drift->gradient, drift->start, drift->weight, 1.0f},
-		[PSD_DRIFT_JOINS] = {drift->weight, drift->start, drift->gradient, drift->ratio},
-	};
+	const struct psd_cuda_difference ends = {drift->gradient, drift->start, drift->weight, 1.0f},
+					 joins = {drift->weight, drift->start, drift->gradient, drift->ratio},
+					 parts = {drift->start, drift->weight, drift->start, 1.0f};
 
 	PSD_TRY(psd_cuda_enter(device, err));
-	return drift->step == PSD_DRIFT_BEGINS
-		       ? psd_cuda_copy(device, PSD_STREAM_COMPUTE, drift->start, drift->weight,
-				       drift->elements * sizeof(float), err)
-		       : psd_cuda_run_difference(device, &runs[drift->step], drift->elements, err);
+	switch (drift->step) {
+	case PSD_DRIFT_BEGINS: return copy_parameters(device, drift->start, drift->weight, drift->elements, err);
+	case PSD_DRIFT_ENDS: return psd_cuda_run_difference(device, &ends, drift->elements, err);
+	case PSD_DRIFT_JOINS: return psd_cuda_run_difference(device, &joins, drift->elements, err);
+	case PSD_DRIFT_PARTS: return psd_cuda_run_difference(device, &parts, drift->elements, err);
+	case PSD_DRIFT_RETURNS: return copy_parameters(device, drift->weight, drift->start, drift->elements, err);
+	}
+	return PSD_OK;
 }
 
 enum psd_status psd_cuda_kernel_add(struct psd_device *device, const struct psd_add *of, struct psd_error *err)

@@ -216,10 +216,12 @@ Test(compression, names_are_those_of_the_rows)
 
 	for (; psd_compression_names[n]; n++)
 		cr_expect_str_eq(psd_compressions[n]->name, psd_compression_names[n]);
-	cr_expect_eq(n, 2);
+	cr_expect_eq(n, 3);
 	cr_expect_eq(psd_compressions[0], &psd_compression_one_bit);
 	cr_expect_eq(psd_compressions[1], &psd_compression_top_k);
+	cr_expect_eq(psd_compressions[2], &psd_compression_int8);
 	cr_expect(psd_compression_one_bit.adds_all);
+	cr_expect(psd_compression_int8.adds_all);
 	cr_expect_not(psd_compression_top_k.adds_all);
 }
 
@@ -237,13 +239,16 @@ Test(compression, a_tensor_has_blocks_for_all_of_its_values)
 	cr_expect_eq(psd_block_count(&small, UINT64_MAX), UINT64_C(1) << 54); /* 2^64 - 1 values */
 }
 
-/* One-bit: two means and a bit for each value. Top-k: 4 bytes and a position of 2 for each kept value, rounded up to a
+/* One-bit: two means and a bit for each value. Int8: a step and a byte for each value. Top-k: 4 bytes and a position of 2 for each kept value, rounded up to a
  * multiple of 4. */
 Test(compression, bytes_are_those_of_what_travels)
 {
 	for (unsigned b = 0; b < N_BLOCKS; b++)
 		cr_expect_eq(psd_compression_one_bit.bytes(&(struct psd_block){block_lengths[b], 1}),
 			     2 * 4 + block_lengths[b] / 8);
+	for (unsigned b = 0; b < N_BLOCKS; b++)
+		cr_expect_eq(psd_compression_int8.bytes(&(struct psd_block){block_lengths[b], 1}),
+			     4 + block_lengths[b]);
 	cr_expect_eq(psd_compression_top_k.bytes(&(struct psd_block){1024, 1}), 4 + 2 + 2);
 	cr_expect_eq(psd_compression_top_k.bytes(&(struct psd_block){1024, 2}), 2 * 4 + 2 * 2);
 	cr_expect_eq(psd_compression_top_k.bytes(&(struct psd_block){1024, 11}), 11 * 4 + 11 * 2 + 2);
@@ -373,6 +378,63 @@ Test(compression, one_bit_hides_nothing_that_is_not_finite)
 			cr_expect_eq(travelled[2], 2.0f);
 		else
 			cr_expect_eq(travelled[0], -2.0f);
+		packed_close(&packed);
+	}
+}
+
+/* ---- int8 ---- */
+
+/* The step is the largest magnitude over 127, and 0 where it would be subnormal. An error is at most half a step, but
+ * for the rounding of the step and of its multiples: 127 steps may be one last bit off. Value and its multiple of the
+ * step are within a factor of two, so that their difference is exact. */
+static void check_steps(const struct packed *packed)
+{
+	float most = 0.0f;
+
+	for (uint32_t e = 0; e < packed->n; e++)
+		most = fmaxf(most, fabsf(packed->values[e]));
+	const float step = most / 127 < FLT_MIN ? 0.0f : most / 127;
+	const double bound = step > 0.0f ? 0.5 * (double)step + 2.0 * (double)FLT_EPSILON * (double)most : (double)most;
+
+	for (uint32_t e = 0; e < packed->n; e++) {
+		const double lost = (double)lost_of(packed)[e], travelled = (double)travelled_of(packed)[e];
+
+		cr_assert_eq(lost + travelled, (double)packed->values[e], "%s: value %u", packed->name, e);
+		cr_assert(fabs(lost) <= bound, "%s: value %u loses %g of %g", packed->name, e, lost, bound);
+		cr_assert(step > 0.0f || travelled == 0.0, "%s: value %u", packed->name, e);
+	}
+}
+
+TEST_ROW(compression, int8_loses_at_most_half_a_step, for_each_packed(&psd_compression_int8, check_steps))
+
+/* With 254 as the largest magnitude the step is 2. Halves go to the even neighbour. */
+Test(compression, int8_of_seven_values)
+{
+	float seven[] = {254, -254, 126.5f, 1, 3, -0.75f, -5};
+	static const float expected[] = {254, -254, 126, 0, 4, 0, -4}, lost[] = {0, 0, 0.5f, 1, -1, -0.75f, -1};
+	static const int8_t wholes[] = {127, -127, 63, 0, 2, 0, -2, 0};
+	struct packed packed;
+
+	packed_open(&packed, &psd_compression_int8, (struct psd_block){1024, 1}, seven, 7);
+	cr_expect_arr_eq(travelled_of(&packed), expected, sizeof(expected));
+	cr_expect_arr_eq(lost_of(&packed), lost, sizeof(lost));
+	cr_expect_eq(*(const float *)packed.packed.at, 2.0f);
+	cr_expect_arr_eq((const char *)packed.packed.at + sizeof(float), wholes, sizeof(wholes));
+	packed_close(&packed);
+}
+
+/* No value of the block is finite afterwards. */
+Test(compression, int8_hides_nothing_that_is_not_finite)
+{
+	static const float strange[] = {INFINITY, -INFINITY, NAN};
+
+	for (unsigned i = 0; i < 3; i++) {
+		float four[] = {-1, -3, 2, strange[i]};
+		struct packed packed;
+
+		packed_open(&packed, &psd_compression_int8, (struct psd_block){1024, 1}, four, 4);
+		for (unsigned e = 0; e < 4; e++)
+			cr_expect(!isfinite(travelled_of(&packed)[e]) && !isfinite(lost_of(&packed)[e]), "%u", e);
 		packed_close(&packed);
 	}
 }

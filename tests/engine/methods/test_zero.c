@@ -79,29 +79,54 @@ Test(zero, gradients_of_two_items_are_there_at_a_time)
 Test(zero, parameters_of_one_item_are_there_at_a_time)
 {
 	expect_ops(three_layers, "sync: zero-3, prefetch: 0", false,
-		   "0 forward on device of workers after 18, 20-1, 22-1\n"
-		   "1 forward on device of workers after 0, 13\n"
-		   "2 forward on device of workers after 1, 9\n"
-		   "3 backward on device of workers after 2, 16-1\n"
-		   "4 backward on device of workers after 3, 11-1, 14\n"
-		   "5 backward on device of workers after 4, 7, 19\n"
+		   "0 forward on device of workers after 22, 25-1, 27-1\n"
+		   "1 forward on device of workers after 0, 15\n"
+		   "2 forward on device of workers after 1, 10\n"
+		   "3 backward on device of workers after 2, 19-1\n"
+		   "4 backward on device of workers after 3, 12-1, 17\n"
+		   "5 backward on device of workers after 4, 7, 24\n"
 		   "6 collective on network of workers, gradient to gradient after 3\n"
 		   "7 convert on processor of workers, gradient to sum after 6\n"
 		   "8 apply on device of workers after 7\n"
-		   "9 collective on network of workers after 1, 8-1\n"
-		   "10 collective on network of workers, gradient to gradient after 4\n"
-		   "11 convert on processor of workers, gradient to sum after 10\n"
-		   "12 apply on device of workers after 11\n"
-		   "13 collective on network of workers after 0, 12-1\n"
-		   "14 collective on network of workers after 3, 12-1\n"
-		   "15 collective on network of workers, gradient to gradient after 5\n"
-		   "16 convert on processor of workers, gradient to sum after 15\n"
-		   "17 apply on device of workers after 16\n"
-		   "18 collective on network of workers after 5-1, 17-1\n"
-		   "19 collective on network of workers after 4, 17-1\n"
-		   "20 barrier on device of workers after 5, 8, 12, 17\n"
-		   "21 next on nothing of workers after 20\n"
-		   "22 gate on nothing of workers after 2\n");
+		   "9 convert on processor of workers, own to parameter after 1, 8-1\n"
+		   "10 collective on network of workers after 9\n"
+		   "11 collective on network of workers, gradient to gradient after 4\n"
+		   "12 convert on processor of workers, gradient to sum after 11\n"
+		   "13 apply on device of workers after 12\n"
+		   "14 convert on processor of workers, own to parameter after 0, 13-1\n"
+		   "15 collective on network of workers after 14\n"
+		   "16 convert on processor of workers, own to parameter after 3, 13-1\n"
+		   "17 collective on network of workers after 16\n"
+		   "18 collective on network of workers, gradient to gradient after 5\n"
+		   "19 convert on processor of workers, gradient to sum after 18\n"
+		   "20 apply on device of workers after 19\n"
+		   "21 convert on processor of workers, own to parameter after 5-1, 20-1\n"
+		   "22 collective on network of workers after 21\n"
+		   "23 convert on processor of workers, own to parameter after 4, 20-1\n"
+		   "24 collective on network of workers after 23\n"
+		   "25 barrier on device of workers after 5, 8, 13, 20\n"
+		   "26 next on nothing of workers after 25\n"
+		   "27 gate on nothing of workers after 2\n");
+}
+
+/* A device with memory of its own writes the part there. */
+Test(zero, a_part_is_written_among_whole_parameters_before_it_is_copied_out)
+{
+	expect_ops(one_layer, "sync: zero-3", true,
+		   "0 forward on device of workers after 10, 11-1, 13-1\n"
+		   "1 backward on device of workers after 0, 5-1\n"
+		   "2 copy on way out of workers, gradient to gradient after 1\n"
+		   "3 collective on network of workers, gradient to gradient after 2\n"
+		   "4 copy on way in of workers, gradient to gradient after 3\n"
+		   "5 convert on device of workers, gradient to sum after 4\n"
+		   "6 apply on device of workers after 5\n"
+		   "7 convert on device of workers, own to parameter after 6-1\n"
+		   "8 copy on way out of workers after 7\n"
+		   "9 collective on network of workers after 8\n"
+		   "10 copy on way in of workers after 9\n"
+		   "11 barrier on device of workers after 1, 6\n"
+		   "12 next on nothing of workers after 11\n"
+		   "13 gate on nothing of workers after 0\n");
 }
 
 /* ---- bytes and memory ---- */

@@ -96,6 +96,46 @@ Test(keeps, adamw_alone_has_squares_and_where_it_has_histories)
 	check(SCENARIO(""), false);
 }
 
+/* At the shards or on the devices, wherever an exchange updates parameters; nothing without momentum. */
+Test(keeps, outer_momentum_is_where_an_exchange_updates)
+{
+	static const struct {
+		const char *sync, *outer;
+		bool is_on_device, is_at_shards;
+	} rows[] = {
+		{"ring", "", false, false},
+		{"ring", ", outer: {momentum: 0}", false, false},
+		{"ring", ", outer: {}", true, false},
+		{"ps", ", outer: {}", false, true},
+		{"two-level-ps", ", outer: {}", false, true},
+		{"ps", ", delay: 2, outer: {}", true, false},
+		{"ps", ", fragments: 2, outer: {}", false, true},
+	};
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		struct loaded loaded;
+		struct psd_case made;
+
+		loaded_print(&loaded,
+			     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {stack: none, nodes: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			     "systems: [{name: s, sync: %s, local_sgd: {steps: 4%s}}]\n",
+			     rows[r].sync, rows[r].outer);
+		loaded_case(&made, &loaded, 0, 0);
+		for (unsigned i = 0; i < made.plan.n_items; i++) {
+			const struct psd_plan_item *item = &made.plan.items[i];
+
+			cr_expect_eq(psd_plan_keeps(&made.plan, item, PSD_BUFFER_OUTER), rows[r].is_on_device, "row %u",
+				     r);
+			cr_expect_eq(psd_plan_keeps(&made.plan, item, PSD_BUFFER_PART_OUTER), rows[r].is_at_shards,
+				     "row %u", r);
+		}
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
 /* A mean of 8 bits does not move by a thousandth of itself. */
 Test(keeps, states_are_fp32_at_any_precision)
 {

@@ -123,3 +123,46 @@ Test(period, the_longest_run_does_not_overflow)
 	cr_expect(psd_period_exchanges(&windows, 3999999999u));
 	cr_expect_eq(psd_period_first(&windows, 4000000000u), 4000000000u);
 }
+
+/* ---- fragments ---- */
+
+/* With 10 steps and 4 fragments, fragment 0 exchanges after 10 / 4 iterations, rounded down, then 20 / 4, 30 / 4, 10. */
+Test(period, fragments_take_turns)
+{
+	static const uint32_t after[] = {2, 5, 7, 10};
+	struct psd_period period = psd_period_make(10, 0, 23);
+
+	period.fragments = 4;
+	for (uint32_t f = 0; f < 4; f++)
+		for (uint32_t i = 0; i < 23; i++)
+			cr_expect_eq(psd_period_exchanges_of(&period, f, i), i % 10 + 1 == after[f] || i == 22,
+				     "fragment %u, iteration %u", f, i);
+	cr_expect_eq(psd_period_next_of(&period, 2, 7), 16);
+	cr_expect_eq(psd_period_next_of(&period, 1, 15), 22);
+	period.is_endless = true;
+	cr_expect_not(psd_period_exchanges_of(&period, 0, 22));
+	cr_expect_eq(psd_period_next_of(&period, 1, 15), 24);
+}
+
+Test(period, one_fragment_is_the_period)
+{
+	const struct psd_period period = psd_period_make(4, 10, 25);
+
+	for (uint32_t i = 0; i < 25; i++) {
+		cr_expect_eq(psd_period_exchanges_of(&period, 0, i), psd_period_exchanges(&period, i));
+		cr_expect_eq(psd_period_begins(&period, 0, i), psd_period_first(&period, i) == i, "iteration %u", i);
+	}
+}
+
+/* A resumed run's workers had equal parameters before iteration 3, and fragment 1 of 2 exchanges after 3 and 7. */
+Test(period, a_fragment_begins_after_its_exchange)
+{
+	struct psd_period period = psd_period_make(4, 0, 20);
+
+	period.fragments = 2;
+	period.first = 3;
+	for (uint32_t i = 3; i < 12; i++) {
+		cr_expect_eq(psd_period_begins(&period, 0, i), i == 3 || i == 6 || i == 10, "iteration %u", i);
+		cr_expect_eq(psd_period_begins(&period, 1, i), i == 3 || i == 4 || i == 8, "iteration %u", i);
+	}
+}

@@ -638,3 +638,37 @@ Test(plan, gradients_that_workers_never_have_whole_are_not_clipped)
 		loaded_close(&loaded);
 	}
 }
+
+/* ---- fragments ---- */
+
+/* Fragments are of consecutive items, and as large as the others but for an item at either end. */
+Test(plan, fragments_have_about_the_same_bytes)
+{
+	for (unsigned n = 1; n <= 8; n++) {
+		uint64_t elements[8] = {0}, all = 0, largest = 0;
+		struct loaded loaded;
+		struct psd_case made;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/gpt-small.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: s, sync: ring, local_sgd: {steps: 8, fragments: %u}}]\n",
+			     n);
+		loaded_case(&made, &loaded, 0, 0);
+		for (unsigned i = 0; i < made.plan.n_items; i++) {
+			const struct psd_plan_item *item = &made.plan.items[i];
+
+			cr_assert_lt(item->fragment, n);
+			cr_expect(i == 0 || item->fragment >= item[-1].fragment);
+			elements[item->fragment] += item->subject.elements;
+			all += item->subject.elements;
+			largest = item->subject.elements > largest ? item->subject.elements : largest;
+		}
+		for (unsigned f = 0; f < n; f++)
+			cr_expect(elements[f] + largest >= all / n && elements[f] <= all / n + largest,
+				  "%u of %u: %lu of %lu", f, n, elements[f], all);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}

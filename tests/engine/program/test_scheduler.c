@@ -116,7 +116,7 @@ struct small_program {
 	struct psd_op ops[SMALL_OPS];
 	struct psd_edge dependencies[SMALL_EDGES];
 	struct psd_edge dependents[SMALL_EDGES];
-	uint32_t waits[SMALL_OPS], local_waits[SMALL_OPS];
+	uint32_t waits[SMALL_OPS];
 	struct psd_program program;
 	struct psd_duties duties;
 	struct psd_scheduler scheduler;
@@ -151,8 +151,7 @@ static void small_open_from(struct small_program *small, uint32_t n_ops, const s
 	}
 	small->program.dependencies = small->dependencies;
 	small->program.dependents = small->dependents;
-	small->duties = (struct psd_duties){
-		.waits = small->waits, .local_waits = small->waits, .n_carried = n_ops, .n_local = n_ops};
+	small->duties = (struct psd_duties){.waits = small->waits, .n_carried = n_ops};
 	cr_assert_eq(psd_scheduler_init(&small->scheduler, &small->program, &small->duties, iterations, &err), PSD_OK,
 		     "%s", err.text);
 }
@@ -441,9 +440,7 @@ static void server_open(struct small_program *small, struct psd_iterations itera
 	psd_scheduler_release(&small->scheduler);
 	small->local = (struct psd_local_sgd){.steps = 3, .window = 4};
 	small->plan.local = &small->local;
-	small->local_waits[0] = PSD_NOT_CARRIED;
-	small->duties.local_waits = small->local_waits;
-	small->duties.n_local = 0;
+	small->ops[0].is_exchange = true;
 	cr_assert_eq(psd_scheduler_init(&small->scheduler, &small->program, &small->duties, iterations,
 					&(struct psd_error){.text = ""}),
 		     PSD_OK);
@@ -517,9 +514,7 @@ Test(scheduler, an_iteration_stays_what_it_was_when_it_began)
 	psd_scheduler_release(&small.scheduler);
 	small.local = (struct psd_local_sgd){.steps = 3, .window = 4};
 	small.plan.local = &small.local;
-	small.local_waits[1] = PSD_NOT_CARRIED; /* operation 0 is executed in every iteration */
-	small.duties.local_waits = small.local_waits;
-	small.duties.n_local = 1;
+	small.ops[1].is_exchange = true; /* operation 0 is executed in every iteration */
 	cr_assert_eq(psd_scheduler_init(&small.scheduler, &small.program, &small.duties,
 					(struct psd_iterations){.first = 6, .end = 16, .steps = {3, 3}},
 					&(struct psd_error){.text = ""}),

@@ -35,6 +35,21 @@ TEST_ROW(
 		    "that a gradient is withheld for at most 3 iterations and its training differs from training "
 		    "without this\n"))
 
+Test(result, outer_steps_name_their_turns)
+{
+	expect_note(&(struct psd_system){.name = "A",
+					 .is_local = true,
+					 .local_sgd = {.steps = 8, .fragments = 1, .has_outer = true}},
+		    "note: 'A' lets workers train by themselves and updates their parameters by their mean change "
+		    "every 8 iterations, so that its training differs from training without this\n");
+	expect_note(&(struct psd_system){.name = "A",
+					 .is_local = true,
+					 .local_sgd = {.steps = 8, .fragments = 4, .delay = 2}},
+		    "note: 'A' lets workers train by themselves and averages their parameters every 8 iterations in 4 "
+		    "parts one after the other, joined 2 iterations late, so that its training differs from training "
+		    "without this\n");
+}
+
 /* The mean of updates is the update by the mean, but for rounding; and fewer steps than one there are not. */
 Test(result, one_step_is_as_none)
 {

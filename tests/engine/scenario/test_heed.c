@@ -122,7 +122,7 @@ Test(heed, a_key_that_would_change_a_run_is_refused_with_its_place)
 		       "a.yaml:8:13: 'platform' is used only by psd-sim's simulation: must be left out here");
 	expect_refused(
 		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
-		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is used only by psd-sim's simulation: must be left out here");
+		PSD_BY_REPLAY, "a.yaml:9:26: 'link' is '50%', used only by psd-sim's simulation: must be '1' here");
 }
 
 /* ---- the reference ---- */

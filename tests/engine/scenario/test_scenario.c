@@ -724,9 +724,24 @@ Test(scenario, wrong_local_steps_are_named_with_their_place)
 		     "8:45: 'window' is '15', must be a whole number from 16 to 1000000000");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 40, window: 39}}",
 		     "8:46: 'window' is '39', must be at least 'steps', 40");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, fragments: 5}}",
+		     "8:60: 'fragments' is 5, must be at most 'steps', 4");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, window: 100, fragments: 2}}",
+		     "8:49: 'window' cannot be used together with 'fragments', which needs constant 'steps'");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, delay: 4}}",
+		     "8:56: 'delay' is 4, must be less than 'steps', 4");
+	expect_error(8, "  - {name: A, sync: ring, local_sgd: {steps: 4, window: 100, delay: 2}}",
+		     "8:49: 'window' cannot be used together with 'delay', which needs constant 'steps'");
+	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4, delay: 2}}",
+		     "8:70: 'delay' of system 'A' cannot be used together with 'low_rank': each exchange begins with "
+		     "the factors of the last one");
+	expect_error(8, "  - {name: A, sync: nccl, local_sgd: {steps: 4, delay: 2}}",
+		     "8:49: 'delay' of system 'A' cannot be used together with 'sync: nccl': workers wait for a "
+		     "library's all-reduce");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}", "8:37: 'gap' has no effect without 'window'");
-	expect_error(8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
-		     "8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap");
+	expect_error(
+		8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
+		"8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap, fragments, delay, outer");
 }
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
@@ -762,8 +777,12 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 
 Test(scenario, local_steps_read_back_as_printed)
 {
-	static const char *const printed[] = {"local_sgd: {steps: 4}", "local_sgd: {steps: 4, window: 100}",
-					      "local_sgd: {steps: 4, window: 100, gap: 5%}"};
+	static const char *const printed[] = {
+		"local_sgd: {steps: 4, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, window: 100, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, window: 100, gap: 5%, fragments: 1, delay: 0}",
+		"local_sgd: {steps: 4, fragments: 4, delay: 3, outer: {rate: 0.5, momentum: 0, nesterov: false}}",
+	};
 
 	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++)
 		expect_system_reads_back("ps", printed[i]);
@@ -826,7 +845,7 @@ Test(scenario, wrong_compression_is_named_with_its_place)
 		{"{block: 2048}", "35: 'compress' needs 'by'"},
 		{"top-k",
 		 "35: 'compress' is plain text, must be a mapping of keys: by, block, kept, tensors, momentum"},
-		{"{by: 1-bit}", "40: 'by' is '1-bit', must be one of: one-bit, top-k"},
+		{"{by: 1-bit}", "40: 'by' is '1-bit', must be one of: one-bit, top-k, int8"},
 		{"{by: one-bit, block: 0}", "56: 'block' is '0', must be a whole number from 1024 to 32768"},
 		{"{by: one-bit, block: 512}", "56: 'block' is '512', must be a whole number from 1024 to 32768"},
 		{"{by: one-bit, block: 33792}", "56: 'block' is '33792', must be a whole number from 1024 to 32768"},
@@ -1122,6 +1141,28 @@ Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
 	}
 	expect_error(8, "  - {name: A, staleness: 17}",
 		     "8:26: 'staleness' is '17', must be a whole number from 0 to 16");
+}
+
+Test(scenario, reads_are_late_or_stale)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, staleness: 3, reads: stale}\n"
+						    "  - {name: B, sync: ring, staleness: 1}\n"
+						    "  - {name: C, sync: ring, reads: stale}\n");
+
+	cr_expect_eq(scenario.systems[0].reads, PSD_READS_STALE);
+	cr_expect_eq(scenario.systems[1].reads, PSD_READS_LATE);
+	cr_expect_eq(scenario.systems[2].reads, PSD_READS_STALE);
+	psd_scenario_release(&scenario);
+	expect_system_error("sfb", "staleness: 1, reads: stale",
+			    "40: 'reads: stale' of system 'A' cannot be used together with 'sync: sfb': a worker has "
+			    "no gradient of its own before factors arrive");
+	expect_system_error(
+		"hybrid", "reads: stale",
+		"29: 'reads: stale' of system 'A' cannot be used together with 'sync: hybrid': a worker has "
+		"no gradient of its own before factors arrive");
+	expect_no_effect("mpi", "reads", "reads: stale",
+			 "ps, two-level-ps, sfb, hybrid, ring, two-level, halving-doubling, recursive-doubling, "
+			 "double-tree, torus and auto");
 }
 
 Test(scenario, accumulate_is_a_number_of_batches)

@@ -674,7 +674,7 @@ FOLDER_TEST(tensor_file, is_not_written_where_it_could_not_be_read, make_older()
 	odd.dims[0] = UINT64_C(1) << 62;
 	expect_no_writer(&folder, &odd, 1, " tensor 'w' has more values than can be counted");
 	odd.dims[0] = UINT64_C(1) << 61;
-	expect_no_writer(&folder, &odd, 1, " the tensors are too large for a file");
+	expect_no_writer(&folder, &odd, 1, " the tensors have more bytes together than a file can have");
 }
 
 /* ---- whole or not at all ---- */

@@ -37,6 +37,12 @@ TEST_ROW(drift, begins_with_the_parameters, check_step(PSD_DRIFT_BEGINS, weights
 TEST_ROW(drift, ends_with_what_they_have_lost,
 	 check_step(PSD_DRIFT_ENDS, weights, starts, (const float[N]){1.0f, 0.5f, 0.5f, 0.0f}))
 
+/* 1 - 2, -2.5 + 2, 0 - 0.5, 8 - 8 */
+TEST_ROW(drift, parts_from_the_steps_since,
+	 check_step(PSD_DRIFT_PARTS, weights, (const float[N]){-1.0f, -0.5f, -0.5f, 0.0f}, gradients))
+
+TEST_ROW(drift, returns_to_the_start, check_step(PSD_DRIFT_RETURNS, starts, starts, gradients))
+
 /* 2 - 4 / 4, -2 + 8 / 4, 0.5 - 2 / 4, 8 - 0 */
 TEST_ROW(drift, is_joined_by_a_share_of_the_sum,
 	 check_step(PSD_DRIFT_JOINS, (const float[N]){1.0f, 0.0f, 0.0f, 8.0f}, starts, gradients))

@@ -121,6 +121,20 @@ Test(reshape, states_of_one_host_move)
 	check_both(factors2, owned3);
 }
 
+/* Optimiser state, or parameters too, of parts of all workers, or of those of a node. */
+Test(reshape, parts_of_workers_become_other_parts_and_whole_again)
+{
+	static const struct side parts4 = {"sync: zero-3", 4, 1}, parts3 = {"sync: zero-3, fuse: 8KiB", 3, 1},
+				 of_node4 = {"sync: fsdp, shard_over: node, prefetch: 0", 4, 2},
+				 states2 = {"sync: zero-1", 2, 1};
+
+	check_both(parts4, ring2);
+	check_both(ring2, parts3);
+	check_both(parts3, of_node4);
+	check_both(of_node4, states2);
+	check(states2, parts4, SGD);
+}
+
 /* Each worker remembers updates of its own, of which all together make one. */
 Test(reshape, local_steps_are_joined)
 {
@@ -160,6 +174,17 @@ static void check_uncut_as(struct side one, struct side was, struct side is, con
 static void check_uncut(struct side was, struct side is, const char *train)
 {
 	check_uncut_as((struct side){"sync: ring", 1, 1}, was, is, train);
+}
+
+/* With one local step the mean drift is the update by the mean gradient, whatever the number of workers. */
+Test(reshape, outer_momentum_follows_the_updates)
+{
+	static const struct side of_ring = {"sync: ring, local_sgd: {steps: 1, outer: {}}", 4, 1},
+				 of_ps = {"sync: ps, local_sgd: {steps: 1, outer: {}}", 2, 1},
+				 of_ring2 = {"sync: ring, local_sgd: {steps: 1, outer: {}}", 2, 1};
+
+	check_uncut_as(of_ring, of_ring, of_ps, SGD);
+	check_uncut_as(of_ps, of_ps, of_ring2, SGD);
 }
 
 Test(reshape, larger_batches_make_up_for_lost_workers)

@@ -46,6 +46,11 @@ struct change {
 		"sync: ps", "sync: ps, local_sgd: {steps: 4, window: 32}"                                              \
 	}
 
+#define OUTER_STEPS                                                                                                    \
+	{                                                                                                              \
+		"sync: ps", "sync: ps, local_sgd: {steps: 4, outer: {}}"                                               \
+	}
+
 #define COMPRESS(by)                                                                                                   \
 	{                                                                                                              \
 		"sync: ps", "sync: ps, compress: {by: " by "}"                                                         \
@@ -93,6 +98,11 @@ static const struct special {
 	{"systems.local_sgd.steps", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.window", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.gap", LOCAL_SGD, {NULL, NULL}, NULL},
+	{"systems.local_sgd.fragments", OUTER_STEPS, {NULL, NULL}, "2"},
+	{"systems.local_sgd.delay", OUTER_STEPS, {NULL, NULL}, "2"},
+	{"systems.local_sgd.outer.rate", OUTER_STEPS, {NULL, NULL}, "0.5"},
+	{"systems.local_sgd.outer.momentum", OUTER_STEPS, {NULL, NULL}, "0.5"},
+	{"systems.local_sgd.outer.nesterov", OUTER_STEPS, {NULL, NULL}, "false"},
 	{"systems.compress.by", COMPRESS("one-bit"), {NULL, NULL}, "top-k"},
 	{"systems.compress.block", COMPRESS("one-bit"), {NULL, NULL}, "2048"},
 	{"systems.compress.kept", COMPRESS("top-k"), {NULL, NULL}, NULL},

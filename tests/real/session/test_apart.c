@@ -95,6 +95,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
 	"schedule: sequential, sync: halving-doubling, fuse: 1KiB, pipeline: 200B, low_rank: {rank: 4}",
 	"schedule: wait-free, sync: ring, low_rank: {rank: 1}, local_sgd: {steps: 3}",
+	"schedule: wait-free, sync: ps, compress: {by: int8}, local_sgd: {steps: 3, delay: 1, outer: {}}",
+	"schedule: wait-free, sync: ring, fuse: 1MiB, local_sgd: {steps: 3, fragments: 2, delay: 1, outer: {}}",
 };
 
 Test(apart, every_method_ends_with_the_bits_of_shared_memory)

@@ -226,24 +226,28 @@ static double forward_and_backward_sec(const struct psd_program *program)
 	return sec;
 }
 
-/* Two of the four iterations are measured, and one of these exchanges. */
-Test(replay, local_steps_send_what_one_of_them_does)
+/* Two of the four iterations are measured, and one of these exchanges, or each exchanges one of two fragments. */
+static void check_local_steps(const char *keys)
 {
 	static const char *const syncs[] = {"ps", "ps, servers: 2", "two-level-ps", "ring", "double-tree"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		struct replayed replayed;
-		char system[64];
+		char system[96];
 
-		snprintf(system, sizeof(system), "sync: %s, local_sgd: {steps: 2}", syncs[s]);
+		snprintf(system, sizeof(system), "sync: %s, local_sgd: {steps: 2%s}", syncs[s], keys);
 		replay(&replayed, system, s % 2 ? "" : "emulation: {payload_scale: 1%}");
 		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made) / 2, "%s: %lu",
-			     syncs[s], (unsigned long)replayed.result.sent_bytes_per_node);
+			     system, (unsigned long)replayed.result.sent_bytes_per_node);
 		cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.costed.costs.compute_sec);
 		expect_whole(&replayed.result);
 		release(&replayed);
 	}
 }
+
+TEST_ROW(replay, local_steps_send_what_one_of_them_does, check_local_steps(""))
+TEST_ROW(replay, fragments_send_what_one_local_step_does, check_local_steps(", fragments: 2"))
+TEST_ROW(replay, late_exchanges_send_what_one_local_step_does, check_local_steps(", delay: 1"))
 
 /* All micro-batches are waited for, and exchanged once. */
 Test(replay, micro_batches_send_what_one_of_them_does)

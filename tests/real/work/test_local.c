@@ -24,7 +24,7 @@ static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
 			       "compute: {device: k20}\n"
 			       "cluster: {stack: none, nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
+			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d%s}}]\n"
 			       "train: {data: {kind: synthetic}, iterations: %d, optimiser: {%sweight_decay: 0.01}, "
 			       "learning_rate: {policy: fixed, base: 0.5}}\n";
 
@@ -34,8 +34,10 @@ struct group {
 	struct psd_case made;
 	struct psd_worker_options options;
 	struct psd_worker workers[WORKERS];
-	uint32_t step, apply; /* operations */
+	uint32_t step, apply, last; /* operations; the last one joins an exchange that has no later iteration */
 	double *weight[WORKERS], *history[WORKERS], *squares[WORKERS];
+	double *start, *outer; /* parameters of the last exchange, and the momentum of exchanges */
+	double *sent[WORKERS]; /* parameters at the begin of the exchange */
 };
 
 static double *zeros(uint64_t n)
@@ -48,7 +50,7 @@ static double *zeros(uint64_t n)
 
 static void open_worker(struct group *group, unsigned w)
 {
-	const struct psd_iterations iterations = {.end = ITERATIONS};
+	const struct psd_iterations iterations = {.end = ITERATIONS, .ends_equal = true};
 	struct psd_worker *worker = &group->workers[w];
 	const struct psd_duties *const duties[] = {&worker->duties};
 	struct psd_error err = {.text = ""};
@@ -86,30 +88,36 @@ static uint32_t find_op(const struct group *group, enum psd_op_kind kind)
 	return op;
 }
 
-static struct group *open_crew(const char *optimiser)
+static struct group *open_crew(const char *optimiser, const char *outer)
 {
 	struct group *group = calloc(1, sizeof(*group));
 
 	cr_assert(group);
-	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
+	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, outer, ITERATIONS, optimiser);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){
 		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
 	cr_assert_eq(group->made.plan.n_items, 1);
 	group->step = find_op(group, PSD_OP_STEP);
-	group->apply = find_op(group, PSD_OP_APPLY);
+	group->apply = group->last = find_op(group, PSD_OP_APPLY);
+	while (group->made.plan.staleness > 0 && !group->made.program.ops[group->last].is_last)
+		group->last++;
+	group->start = zeros(group->loaded.costed.graph.parameters);
+	group->outer = zeros(group->loaded.costed.graph.parameters);
 	for (unsigned w = 0; w < WORKERS; w++) {
 		const struct psd_graph *graph = &group->loaded.costed.graph;
 		uint64_t at = 0;
 
 		open_worker(group, w);
 		group->weight[w] = zeros(graph->parameters);
+		group->sent[w] = zeros(graph->parameters);
 		group->history[w] = zeros(graph->parameters);
 		group->squares[w] = zeros(graph->parameters);
 		for (unsigned t = 0; t < graph->n_tensors; t++)
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				group->weight[w][at++] = (double)group->workers[w].host.memory.parameters[t][e];
 	}
+	memcpy(group->start, group->weight[0], group->loaded.costed.graph.parameters * sizeof(*group->start));
 	return group;
 }
 
@@ -120,9 +128,12 @@ static void close_crew(struct group *group)
 		psd_duties_release(&group->workers[w].duties);
 		psd_memory_release(&group->workers[w].host.memory);
 		free(group->weight[w]);
+		free(group->sent[w]);
 		free(group->history[w]);
 		free(group->squares[w]);
 	}
+	free(group->start);
+	free(group->outer);
 	psd_case_release(&group->made);
 	loaded_close(&group->loaded);
 	free(group);
@@ -159,6 +170,26 @@ static void run_op(struct group *group, unsigned w, struct psd_task task)
 		     err.text);
 }
 
+static bool is_last(uint32_t iteration)
+{
+	return iteration + 1 == ITERATIONS;
+}
+
+/* Two whole periods, and one of a single iteration that the end of the run cuts. */
+static bool exchanges(uint32_t iteration)
+{
+	return iteration == 2 || iteration == 5 || is_last(iteration);
+}
+
+/* True if workers join an exchange: this iteration's or, with a delay, that of an earlier one. The last iteration joins
+ * only its own. */
+static bool joins(const struct group *group, uint32_t iteration, bool is_exchange)
+{
+	const uint32_t delay = group->made.plan.staleness;
+
+	return is_last(iteration) || delay == 0 ? is_exchange : iteration >= delay && exchanges(iteration - delay);
+}
+
 static void run_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
 	const struct psd_graph *graph = &group->loaded.costed.graph;
@@ -172,12 +203,10 @@ static void run_iteration(struct group *group, uint32_t iteration, bool is_excha
 					gradient_at(w, iteration, t, e);
 		run_op(group, w, (struct psd_task){iteration, group->step});
 	}
-	if (!is_exchange)
-		return;
-	for (unsigned t = 0; t < graph->n_tensors; t++)
+	for (unsigned t = 0; t < graph->n_tensors && is_exchange; t++)
 		sum_gradients(group, iteration, t);
-	for (unsigned w = 0; w < WORKERS; w++)
-		run_op(group, w, (struct psd_task){iteration, group->apply});
+	for (unsigned w = 0; w < WORKERS && joins(group, iteration, is_exchange); w++)
+		run_op(group, w, (struct psd_task){iteration, is_last(iteration) ? group->last : group->apply});
 }
 
 /* ---- the reference ---- */
@@ -221,6 +250,19 @@ static void step_adaptively(const struct plain *of, const double *gradient, unsi
 	}
 }
 
+/* As in Sutskever et al. 2013 in the form of DiLoCo: v = m v + d, and the step is r v, or r (d + m v) with Nesterov. */
+static double join_plainly(const struct group *group, uint64_t e, double mean)
+{
+	const struct psd_outer *by = group->made.plan.outer;
+	const double drift = group->start[e] - mean;
+
+	if (!by)
+		return mean;
+	group->outer[e] = by->momentum * group->outer[e] + drift;
+	return group->start[e] -
+	       by->rate * (by->is_nesterov ? drift + by->momentum * group->outer[e] : group->outer[e]);
+}
+
 static void expect_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
 	const struct psd_graph *graph = &group->loaded.costed.graph;
@@ -241,13 +283,16 @@ static void expect_iteration(struct group *group, uint32_t iteration, bool is_ex
 				step_plainly(&of, gradient, kind == PSD_OPTIMISER_LARS);
 		}
 	}
-	for (uint64_t e = 0; e < graph->parameters && is_exchange; e++) {
+	for (unsigned w = 0; w < WORKERS && is_exchange; w++)
+		memcpy(group->sent[w], group->weight[w], graph->parameters * sizeof(*group->sent[w]));
+	for (uint64_t e = 0; e < graph->parameters && joins(group, iteration, is_exchange); e++) {
 		double sum = 0.0;
 
 		for (unsigned w = 0; w < WORKERS; w++)
-			sum += group->weight[w][e];
-		for (unsigned w = 0; w < WORKERS; w++)
-			group->weight[w][e] = sum / WORKERS;
+			sum += group->sent[w][e];
+		group->start[e] = join_plainly(group, e, sum / WORKERS);
+		for (unsigned w = 0; w < WORKERS; w++) /* steps since the begin of the exchange are kept */
+			group->weight[w][e] = group->start[e] + (group->weight[w][e] - group->sent[w][e]);
 	}
 	free(gradient);
 }
@@ -270,19 +315,19 @@ static void compare(const struct group *group, unsigned w, uint32_t iteration)
 	}
 }
 
-/* Two whole periods, and one of a single iteration that the end of the run cuts. */
-static void check(const char *optimiser)
+static void check_outer(const char *optimiser, const char *outer)
 {
-	struct group *group = open_crew(optimiser);
+	struct group *group = open_crew(optimiser, outer);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
-		const bool is_exchange = i == 2 || i == 5 || i == 6;
+		const bool is_exchange = exchanges(i),
+			   is_equal = is_exchange && (group->made.plan.staleness == 0 || is_last(i));
 
 		run_iteration(group, i, is_exchange);
 		expect_iteration(group, i, is_exchange);
 		for (unsigned w = 0; w < WORKERS; w++)
 			compare(group, w, i);
-		for (unsigned t = 0; t < group->loaded.costed.graph.n_tensors && is_exchange; t++)
+		for (unsigned t = 0; t < group->loaded.costed.graph.n_tensors && is_equal; t++)
 			for (unsigned w = 1; w < WORKERS; w++)
 				cr_expect_eq(memcmp(group->workers[w].host.memory.parameters[t],
 						    group->workers[0].host.memory.parameters[t],
@@ -292,8 +337,25 @@ static void check(const char *optimiser)
 	close_crew(group);
 }
 
+static void check(const char *optimiser)
+{
+	check_outer(optimiser, "");
+}
+
 TEST_ROW(local, workers_step_by_their_own_gradients_and_join, check("momentum: 0.9, "))
 TEST_ROW(local, norms_are_of_a_workers_own_gradient, check("kind: lars, trust: 0.05, momentum: 0.9, "))
 
 /* Which no exchange touches: each goes on with its own. */
 TEST_ROW(local, means_are_of_a_workers_own_gradient, check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, "))
+
+/* ---- outer optimiser ---- */
+
+TEST_ROW(local, outer_momentum_is_nesterovs, check_outer("momentum: 0.9, ", ", outer: {}"))
+TEST_ROW(local, outer_momentum_may_be_plain,
+	 check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0.75, nesterov: false}"))
+TEST_ROW(local, an_outer_rate_alone_keeps_nothing, check_outer("momentum: 0.9, ", ", outer: {rate: 0.5, momentum: 0}"))
+
+/* ---- delay ---- */
+
+TEST_ROW(local, a_late_join_keeps_the_steps_since, check_outer("momentum: 0.9, ", ", delay: 1"))
+TEST_ROW(local, a_late_join_has_outer_momentum, check_outer("momentum: 0.9, ", ", delay: 2, outer: {}"))

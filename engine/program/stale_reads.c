@@ -1,0 +1,73 @@
+/* Stale synchronous reads. A worker keeps its own gradient of each iteration, and updates a second copy of the
+ * parameters by the sum of all workers' gradients when it arrives. Before an item's (bucket's) layers begin the next
+ * forward pass, their parameters are read: they become that copy, updated once more by each of the worker's own
+ * gradients whose sum is still missing. Sums come in the order of iterations, at most `staleness` of them late. */
+#include "engine/program/program_builder.h"
+
+/* Values that are read and written, against those of an update, which has parameters, momentum and a gradient. A copy
+ * has two. A read copies parameters and momentum, and makes one update: usually one sum is missing. */
+static const double keep_ratio = 2.0 / 5.0, read_ratio = 9.0 / 5.0;
+
+static double moved_sec(const struct psd_builder *b, const struct psd_op *op, const struct psd_plan_item *item)
+{
+	return psd_builder_sec(b, op->kind, (double)op->bytes) + item->n_tensors * b->plan->system->host.tensor_sec;
+}
+
+uint32_t psd_builder_add_keep(struct psd_builder *b, const struct psd_stage *stage)
+{
+	struct psd_op op = psd_stage_op(stage, PSD_OP_KEEP, PSD_WHERE_WORKERS);
+
+	op.turn = PSD_TURN_BEFORE_LAYERS;
+	op.bytes = (uint64_t)(keep_ratio * (double)(stage->item->travelling * b->plan->value_bytes));
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
+	const uint32_t keep = psd_builder_add_op(b, &op);
+	psd_builder_after(b, keep, stage->gradient);
+	psd_builder_after(b, keep, b->gate_backward);
+	return keep;
+}
+
+/* Returns the item's (bucket's) operation of this kind. */
+static uint32_t find(const struct psd_builder *b, enum psd_op_kind kind, int item)
+{
+	for (uint32_t o = 0; o < b->program.n_ops; o++)
+		if (b->program.ops[o].kind == kind && b->program.ops[o].item == item)
+			return o;
+	return PSD_NO_OP;
+}
+
+static bool has_layer(const struct psd_builder *b, const struct psd_plan_item *item, uint32_t forward)
+{
+	return psd_plan_has_layer(b->plan, item, b->program.ops[forward].layer);
+}
+
+static uint32_t add_read(struct psd_builder *b, const struct psd_plan_item *item, int i)
+{
+	const struct psd_stage stage = {.item = item, .item_index = i, .turn = PSD_TURN_BEFORE_LAYERS};
+	struct psd_op op = psd_stage_op(&stage, PSD_OP_READ, PSD_WHERE_WORKERS);
+
+	op.bytes = (uint64_t)(read_ratio * (double)(item->travelling * b->plan->value_bytes));
+	op.work_sec = moved_sec(b, &op, item);
+	return psd_builder_add_op(b, &op);
+}
+
+void psd_builder_add_reads(struct psd_builder *b, uint32_t first_forward, uint32_t barrier)
+{
+	for (unsigned i = 0; i < b->plan->n_items && !b->is_out_of_memory; i++) {
+		const struct psd_plan_item *item = &b->plan->items[i];
+		uint32_t first = first_forward;
+
+		if (item->n_tensors == 0)
+			continue;
+		const uint32_t read = add_read(b, item, (int)i);
+		psd_builder_after_iterations(b, read, barrier, 1);
+		psd_builder_after_iterations(b, read, find(b, PSD_OP_KEEP, (int)i), 1);
+		psd_builder_after_iterations(b, read, find(b, PSD_OP_APPLY, (int)i), 1 + b->plan->staleness);
+		while (!b->is_out_of_memory && !has_layer(b, item, first))
+			first++;
+		if (first > first_forward)
+			psd_builder_after(b, read, first - 1);
+		for (uint32_t f = first; !b->is_out_of_memory && b->program.ops[f].kind == PSD_OP_FORWARD; f++)
+			if (has_layer(b, item, f))
+				psd_builder_after(b, f, read);
+	}
+}
