@@ -134,7 +134,8 @@ double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const
 /* Without a link rate there is nothing to weigh seconds by. */
 static enum psd_status check_rule(const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
-	if ((system->rule != PSD_RULE_SECONDS && !system->finds_fuse) || point.bandwidth_bps > 0)
+	if ((system->rule != PSD_RULE_SECONDS && !system->finds_fuse && !system->finds_early) ||
+	    point.bandwidth_bps > 0)
 		return PSD_OK;
 	return psd_error_set(
 		err, PSD_EINVAL, system->at,

@@ -166,7 +166,8 @@ static void divide(struct split *split, const struct psd_system *system)
 /* Returns the rate out of a node: its link may be faster than its software. */
 static double send_bps(const struct psd_scenario *scenario, const struct psd_system *system, double link_bps)
 {
-	return psd_rates_make(&system->host, &scenario->network, link_bps, 0, 1.0).send_bps;
+	return fmin(psd_rates_make(&system->host, &scenario->network, link_bps, 0, 1.0).send_bps,
+		    psd_cost_budget_bps(system, &scenario->network));
 }
 
 static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenario *scenario, const struct split *split,

@@ -68,6 +68,9 @@ struct psd_rates {
  * which each uplink is about as fast as a node's link. */
 unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio);
 
+/* Returns the payload rate that a node may use by the system's budget, bits per second; INFINITY: it has none. */
+double psd_cost_budget_bps(const struct psd_system *system, const struct psd_network *network);
+
 /* Computes the rates. link_bps: rate of a node's link; fan_in: number of nodes that send to one node at the same time,
  * from psd_payload_fan_in(); gemm_flops_per_sec: rate at which gradients are rebuilt from factors. */
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,

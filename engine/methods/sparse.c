@@ -1,6 +1,8 @@
 /* Coarse-grained sparse communication: an all-reduce sums the chunks of gradients that all workers have chosen, and
  * each worker applies the sums. The other chunks are added to the residual. At the end of an iteration an all-reduce of
- * the chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+ * the chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. With managed
+ * communication an item has these operations twice: with some of its chunks, and with all of them at the end of each
+ * clock. */
 #include "engine/program/program_builder.h"
 
 /* Reads the gradient and the residual, writes the new residual and the chosen chunks. */
@@ -21,7 +23,7 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 	return gather;
 }
 
-static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+static void unroll_chunks(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_VIEW(CHOSEN), PSD_VIEW(CHOSEN)};
@@ -32,6 +34,25 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 	const uint32_t out = psd_builder_add_departure(b, &gathered, &route, elements);
 	const uint32_t sum = psd_builder_add_all_reduce(b, stage, &route, elements, out);
 	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
+}
+
+static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+{
+	struct psd_plan_item whole = *stage->item;
+	const uint32_t first = b->program.n_ops;
+	struct psd_stage all = *stage;
+
+	unroll_chunks(b, stage);
+	if (b->plan->sparse->clock == 0 || b->n_compute == 0) /* an item alone is one of most iterations */
+		return;
+	const uint32_t first_of_all = b->program.n_ops;
+	whole.travelling = whole.subject.elements;
+	all.item = &whole;
+	unroll_chunks(b, &all);
+	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
+		b->program.ops[i].is_between = i < first_of_all;
+		b->program.ops[i].is_exchange = i >= first_of_all;
+	}
 }
 
 /* Returns the operation that chooses chunks by all workers' norms. */

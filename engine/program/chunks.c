@@ -23,7 +23,7 @@ uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t i
 	const double done_ratio =
 		iteration < sparse->warmup_iterations ? (double)iteration / (double)sparse->warmup_iterations : 1.0;
 
-	if (iteration == 0 || n == 0)
+	if ((iteration == 0 && sparse->clock == 0) || n == 0)
 		return n;
 	const uint64_t n_kept = n - (uint64_t)floor((double)n * sparse->sparsity * done_ratio);
 	return n_kept > 0 ? n_kept : 1;

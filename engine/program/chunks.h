@@ -15,8 +15,8 @@ uint64_t psd_chunks_in(const struct psd_sparse *sparse, uint64_t elements);
 struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elements, uint64_t i);
 
 /* Returns the number of chunks, out of n, that are sent in this iteration, counted from 0. In iteration 0 all are
- * sent, because no norms are known yet. Later it is n - floor(n * s), but at least 1. During the warm-up s rises in
- * equal steps to the scenario's sparsity. */
+ * sent, because no norms are known yet; not with managed communication. Later it is n - floor(n * s), but at
+ * least 1. During the warm-up s rises in equal steps to the scenario's sparsity. */
 uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration);
 
 /* Expected shares (0 to 1) of chunks that are sent in an iteration after the warm-up: for chunks of full size, and for

@@ -15,6 +15,8 @@ bool psd_outcome_takes_factors(const struct psd_program *program)
 
 uint32_t psd_run_unit(const struct psd_system *system)
 {
+	if (system->is_managed)
+		return (uint32_t)system->managed.clock;
 	return system->is_local ? (uint32_t)system->local_sgd.steps : system->staleness + 1;
 }
 
@@ -29,7 +31,9 @@ static uint32_t whole(const struct psd_system *system, uint32_t iterations)
 /* With late updates, workers begin ahead of them and then wait for data still on their way. */
 static uint32_t first_of(const struct psd_system *system)
 {
-	const uint32_t full = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;
+	const uint32_t full = system->barrier == PSD_BARRIER_LAYER	? 3
+			      : system->is_sparse || system->is_managed ? 1
+									: 0;
 
 	if (system->is_local && system->local_sgd.delay > 0)
 		return full + system->local_sgd.delay + 1;

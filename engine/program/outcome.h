@@ -73,8 +73,9 @@ struct psd_run_length {
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
 
 /* Returns the number of iterations that form a unit; only whole units are measured, because the iterations of a unit
- * have different durations. With local steps it is the number of steps from one exchange to the next. With late
- * updates it is the number of iterations under way at a time. Otherwise it is 1. Pure. */
+ * have different durations. With local steps it is the number of steps from one exchange to the next. With
+ * managed communication it is the number of iterations of a clock. With late updates it is the number of
+ * iterations under way at a time. Otherwise it is 1. Pure. */
 uint32_t psd_run_unit(const struct psd_system *system);
 
 /* Fills err: the system needs more than most_events events on this number of workers, with the advice `relief`.

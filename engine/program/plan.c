@@ -164,9 +164,12 @@ static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_meth
 static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)
 {
 	const struct psd_system *system = input->system;
+	const double budget_bps = psd_cost_budget_bps(system, input->network);
 	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
 						input->costs->gemm_flops_per_sec);
 
+	rates.send_bps = fmin(rates.send_bps, budget_bps);
+	rates.receive_bps = fmin(rates.receive_bps, budget_bps);
 	rates.agree_sec = system->schedule != PSD_SCHEDULE_SEQUENTIAL ? system->host.agree_sec : 0.0;
 	return rates;
 }
@@ -199,10 +202,11 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error *err)
 {
 	const bool is_before = plan->compress && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
-	const char *what = plan->sparse	 ? "is 'sparse'"
-			   : is_before	 ? "has 'momentum: before'"
-			   : plan->local ? "has 'local_sgd'"
-					 : NULL;
+	const char *what = plan->managed  ? "is 'managed'"
+			   : plan->sparse ? "is 'sparse'"
+			   : is_before	  ? "has 'momentum: before'"
+			   : plan->local  ? "has 'local_sgd'"
+					  : NULL;
 
 	for (unsigned i = 0; i < plan->n_items && !what; i++)
 		what = plan->items[i].method->has_root ? "updates matrices at servers" : NULL;
@@ -291,6 +295,47 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 	plan->rates = rates_of(input, most_senders);
 	plan->rates.machine = plan->machine;
 	return PSD_OK;
+}
+
+/* Seconds of a worker's passes in an iteration. */
+static double passes_sec(const struct psd_plan *plan)
+{
+	double sec = 0.0;
+
+	for (unsigned l = 0; l < plan->graph->n_layers; l++)
+		sec += plan->costs->forward_sec[l] + plan->costs->backward_sec[l];
+	return sec * plan->micro_batches;
+}
+
+/* Returns the share of all gradients that an all-reduce sums at the rates of the plan while an iteration computes. */
+static double share_of_passes(const struct psd_plan *plan)
+{
+	const struct psd_method *method = plan->candidates[plan->n_candidates - 1];
+	const struct psd_payload payload = {.collective = method->collective,
+					    .elements = plan->graph->parameters,
+					    .value_bytes =
+						    plan->wire->is_lossy ? plan->wire->value_bytes : plan->value_bytes};
+	const struct psd_loads loads = psd_cost_loads(&payload, &plan->layout, isfinite(plan->alone_rates.local_bps));
+
+	return passes_sec(plan) / psd_cost_loads_sec(&loads, &plan->layout, &plan->alone_rates);
+}
+
+static enum psd_status manage(struct psd_plan *plan, struct psd_error *err)
+{
+	struct psd_sparse *managed = plan->managed = malloc(sizeof(*managed));
+
+	if (!managed)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan");
+	*managed = plan->system->managed;
+	plan->sparse = managed;
+	return PSD_OK;
+}
+
+static void settle_early(struct psd_plan *plan)
+{
+	if (plan->system->finds_early)
+		plan->managed->early_ratio = fmin(1.0, share_of_passes(plan));
+	plan->managed->sparsity = 1.0 - plan->managed->early_ratio;
 }
 
 /* Counts the chunks of a sparse plan, and from them the expected elements of each item. */
@@ -420,12 +465,18 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	made.outer = made.local && made.local->has_outer ? &made.local->outer : NULL;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
+	enum psd_status status = input->system->is_managed && input->layout.workers > 1 ? manage(&made, err) : PSD_OK;
 	psd_choice_candidates(&made);
-	enum psd_status status = check_size(&made, input, err);
+	if (made.managed)
+		settle_early(&made);
+	if (status == PSD_OK)
+		status = check_size(&made, input, err);
 	if (status == PSD_OK)
 		status = check_wire(&made, input->is_half, err);
-	if (status != PSD_OK)
+	if (status != PSD_OK) {
+		free(made.managed);
 		return status;
+	}
 	const size_t most_items = input->graph->n_tensors + 1u; /* norms have one, too */
 	made.items = calloc(most_items, sizeof(*made.items));
 	made.tensors = calloc(most_items, sizeof(*made.tensors));
@@ -461,7 +512,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 
 bool psd_plan_depends_on_link(const struct psd_system *system)
 {
-	return system->finds_fuse || system->sync == PSD_SYNC_AUTO ||
+	return system->finds_fuse || system->finds_early || system->sync == PSD_SYNC_AUTO ||
 	       (system->rule == PSD_RULE_SECONDS && psd_choice_is_open(system));
 }
 
@@ -531,6 +582,8 @@ bool psd_plan_streams(const struct psd_plan *plan)
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)
 {
+	if (plan->managed)
+		return (uint32_t)plan->managed->clock;
 	return plan->local ? (uint32_t)plan->local->steps : 1;
 }
 
@@ -576,6 +629,7 @@ void psd_plan_release(struct psd_plan *plan)
 		psd_prices_release(plan->prices);
 	if (plan->has_own_prices)
 		free(plan->prices);
+	free(plan->managed);
 	free(plan->items);
 	free(plan->tensors);
 	*plan = (struct psd_plan){0};

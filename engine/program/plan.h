@@ -78,7 +78,9 @@ struct psd_plan {
 	unsigned value_bytes;	    /* bytes of a value in the model's precision */
 	/* encoding of values that hosts send; with fp32 they keep the model's precision */
 	const struct psd_encoding *wire;
-	const struct psd_sparse *sparse; /* parameters of sparse all-reduce; NULL: all gradients are sent */
+	/* parameters of sparse all-reduce, also those of managed communication; NULL: all gradients are sent */
+	const struct psd_sparse *sparse;
+	struct psd_sparse *managed; /* memory of `sparse` with managed communication, owned; NULL: there is none */
 	/* parameters of compression; NULL: gradients are sent uncompressed */
 	const struct psd_compress *compress;
 	/* the compression that `compress` names; NULL if `compress` is NULL */
@@ -191,8 +193,8 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 /* True if the item's (bucket's) gradient is made from factors of all workers, in place of the backward pass. A worker
  * that exchanges with nobody makes its own. Pure. */
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item);
-/* Returns the number of iterations from one exchange to the next: 1 without local SGD. If the number changes with the
- * loss, returns the initial one. Pure. */
+/* Returns the number of iterations from one exchange of all values to the next: 1 without local SGD and managed
+ * communication. If the number changes with the loss, returns the initial one. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
 /* True if workers differ in the item's (bucket's) parameters between two exchanges of local SGD. Pure. */
 bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *item);

@@ -467,37 +467,53 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 	return false;
 }
 
-/* Traffic of the operations that only iterations with an exchange have, or of all others. */
-static struct psd_traffic traffic_of(const struct psd_program *program, unsigned node, bool is_of_exchange)
+bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration)
+{
+	if (op->is_exchange)
+		return psd_period_exchanges_of(period, op->fragment, iteration);
+	return !op->is_between || !psd_period_exchanges(period, iteration);
+}
+
+uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration)
+{
+	if (op->is_exchange)
+		return psd_period_next_of(period, op->fragment, iteration);
+	return iteration + (op->is_between && psd_period_exchanges(period, iteration));
+}
+
+uint32_t psd_op_times(const struct psd_op *op, uint32_t n_iterations, uint32_t n_exchanges)
+{
+	return op->is_exchange ? n_exchanges : op->is_between ? n_iterations - n_exchanges : n_iterations;
+}
+
+static struct psd_traffic traffic_of(const struct psd_program *program, unsigned node, uint32_t n_iterations)
 {
 	struct psd_traffic total = {0, 0};
+
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		if (!psd_op_moves(op) || op->is_exchange != is_of_exchange)
+		const uint32_t times = psd_op_times(op, n_iterations, 1);
+
+		if (!psd_op_moves(op) || times == 0)
 			continue;
 		const struct psd_traffic traffic = psd_payload_node_traffic(&op->payload, &program->plan->layout, node);
-		total.sent_bytes += traffic.sent_bytes;
-		total.received_bytes += traffic.received_bytes;
+		total.sent_bytes += times * traffic.sent_bytes;
+		total.received_bytes += times * traffic.received_bytes;
 	}
 	return total;
 }
 
-static struct psd_traffic traffic_every(const struct psd_program *program, unsigned node, uint32_t steps)
-{
-	const struct psd_traffic rest = traffic_of(program, node, false), now = traffic_of(program, node, true);
-
-	return (struct psd_traffic){rest.sent_bytes + now.sent_bytes / steps,
-				    rest.received_bytes + now.received_bytes / steps};
-}
-
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node)
 {
-	return traffic_every(program, node, 1);
+	return traffic_of(program, node, 1);
 }
 
 struct psd_traffic psd_program_mean_traffic(const struct psd_program *program, unsigned node)
 {
-	return traffic_every(program, node, psd_plan_steps(program->plan));
+	const uint32_t steps = psd_plan_steps(program->plan);
+	const struct psd_traffic all = traffic_of(program, node, steps);
+
+	return (struct psd_traffic){all.sent_bytes / steps, all.received_bytes / steps};
 }
 
 /* With another priority, or several iterations ahead, a worker may have a collective ready that others do not have yet.

@@ -9,6 +9,7 @@
 
 #include "engine/collectives/layout.h"
 #include "engine/program/operation.h"
+#include "engine/program/period.h"
 #include "engine/program/plan.h"
 #include "engine/program/view.h"
 
@@ -49,6 +50,7 @@ struct psd_op {
 	bool is_exchange;  /* executed only in iterations in which workers exchange (struct psd_period) */
 	uint32_t fragment; /* if is_exchange: fragment that exchanges */
 	bool is_last;	   /* if is_exchange: executed only in the last iteration of a run */
+	bool is_between;   /* executed only in iterations in which workers do not exchange */
 	/* The operation waits, directly or through other operations, for a collective of the same iteration. */
 	bool follows_collective;
 	/* Priority among ready operations of a resource: the smallest turn starts first. Equal turns: first the lowest
@@ -180,6 +182,14 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
  * same on all workers. Also, no send operation then waits behind a collective that began too early. False: one host
  * has to decide the order for all hosts. Pure. */
 bool psd_program_orders_collectives(const struct psd_program *program);
+
+/* True if the operation is executed in the iteration, without regard to its lag and is_last. Pure. */
+bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
+/* Returns the first iteration, from `iteration` on, in which the operation is executed. Pure. */
+uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
+/* Returns the number of iterations, of n_iterations from the begin of a run on, in which the operation is executed.
+ * n_exchanges: number of those in which workers exchange. Pure. */
+uint32_t psd_op_times(const struct psd_op *op, uint32_t n_iterations, uint32_t n_exchanges);
 
 /* Returns the bytes that a node sends to other nodes, and receives from them, in an iteration in which workers
  * exchange. */

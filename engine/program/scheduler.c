@@ -149,7 +149,7 @@ static bool is_executed(const struct psd_scheduler *scheduler, const struct psd_
 	const struct psd_period *period = &scheduler->period;
 
 	if (!op->is_exchange)
-		return true;
+		return psd_op_is_due(op, period, iteration);
 	if (op->is_last)
 		return psd_period_is_last(period, iteration);
 	if (op->lag > 0 && (iteration < period->first + op->lag || psd_period_is_last(period, iteration)))
@@ -161,9 +161,10 @@ static bool is_executed(const struct psd_scheduler *scheduler, const struct psd_
 static void leave_out(struct psd_scheduler *scheduler, uint32_t iteration, uint32_t *waiting)
 {
 	const struct psd_program *program = scheduler->program;
+	const bool has_kinds = program->plan->local || program->plan->managed; /* kinds of iterations */
 	uint32_t n_left = scheduler->duties->n_carried;
 
-	for (uint32_t i = 0; i < program->n_ops && program->plan->local; i++)
+	for (uint32_t i = 0; i < program->n_ops && has_kinds; i++)
 		if (waiting[i] != PSD_NOT_CARRIED && !is_executed(scheduler, &program->ops[i], iteration)) {
 			waiting[i] = PSD_NOT_CARRIED;
 			n_left--;

@@ -241,6 +241,14 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     "without this\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
 	}
+	if (system->is_managed) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' sends some chunks of gradients in each iteration and all of them every %" PRIu64
+			     " iterations, so that a gradient is withheld for at most %" PRIu64
+			     " iterations and its training differs from training without this\n",
+			     system->managed.clock, system->managed.clock - 1);
+	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);
 		psd_text_add(text,

@@ -217,6 +217,14 @@ struct psd_workload {
 	double mfu_ratio;
 };
 
+/* Order in which managed communication sends chunks early, see `systems.managed.priority`. */
+enum psd_importance {
+	PSD_IMPORTANCE_MAGNITUDE,
+	PSD_IMPORTANCE_RANDOM,
+	PSD_IMPORTANCE_GENERATION,
+	PSD_IMPORTANCE_FORWARD
+};
+
 /* Group of consecutive worker nodes, which differ from other groups in their devices, batches or links. */
 struct psd_node_group {
 	unsigned nodes;
@@ -234,13 +242,20 @@ struct psd_node_group {
 enum psd_split { PSD_SPLIT_EVEN, PSD_SPLIT_SPEED, PSD_SPLIT_MEASURED };
 
 /* Sparse communication of chunks (coarse-grained): in each iteration workers exchange only the chunks of gradients
- * with the largest norms. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+ * with the largest norms. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. Managed communication is the
+ * same with clocks. Source: Wei et al. 2015 (Managed Communication and Consistency for Fast Data-Parallel
+ * Iterative Analytics, SoCC), section 3. */
 struct psd_sparse {
 	double sparsity;	 /* share of chunks that are not sent in an iteration; less than 1 */
 	uint64_t chunk_elements; /* number of values in a chunk; the last chunk of a bucket may have fewer */
 	/* number of iterations in which the share of chunks that are not sent rises from 0 to `sparsity` */
 	uint64_t warmup_iterations;
 	enum psd_feedback feedback;
+	/* Managed communication: number of iterations of a clock, in the last of which all chunks are sent; 0: there
+	 * are no clocks. */
+	uint64_t clock;
+	double early_ratio; /* managed communication: share of chunks that are sent in the other iterations */
+	enum psd_importance importance; /* managed communication: chunks that are sent early */
 };
 
 /* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of the
@@ -340,8 +355,15 @@ struct psd_system {
 	unsigned accumulate;
 	enum psd_split split;
 	unsigned wire; /* index in psd_encodings: encoding of the values that hosts send */
+	/* largest rate at which each node sends, and at which it receives, packet headers included, bits per second; 0:
+	 * no limit but the links' */
+	double budget_bps;
 	bool is_sparse;
 	struct psd_sparse sparse; /* parameters of sparse communication, if is_sparse */
+	bool is_managed;
+	struct psd_sparse managed; /* parameters of managed communication, if is_managed */
+	/* Key `early` is not given: the plan uses the share of chunks that the budget carries during the passes. */
+	bool finds_early;
 	bool is_compressed;
 	struct psd_compress compress; /* parameters of compression, if is_compressed */
 	bool is_low_rank;

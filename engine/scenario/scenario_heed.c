@@ -32,7 +32,7 @@ char *psd_scenario_write_users(unsigned uses, char text[PSD_USERS_TEXT_MAX])
 
 bool psd_scenario_chooses_by_seconds(const struct psd_system *system)
 {
-	if (system->finds_fuse)
+	if (system->finds_fuse || system->finds_early)
 		return true;
 	return system->rule == PSD_RULE_SECONDS &&
 	       (system->sync == PSD_SYNC_HYBRID || system->sync == PSD_SYNC_SACP || system->sync == PSD_SYNC_AUTO);

@@ -12,6 +12,9 @@
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/stack.h"
 
+/* With less, a few packets are already more than 5 % of the bytes of 100 ms. */
+#define LEAST_BUDGET_BPS 10e6
+
 enum {
 	NAME_MAX_BYTES = 64,
 	OTHER_TEXT_MAX = 64,
@@ -36,6 +39,7 @@ const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
 const char *const psd_reads_names[] = {"late", "stale", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
+static const char *const importance_names[] = {"magnitude", "random", "generation", "forward", NULL};
 static const char *const compressed_names[] = {"all", "matrices", NULL};
 static const char *const shard_over_names[] = {"cluster", "node", NULL};
 static const char *const placement_names[] = {"ranges", "tensors", NULL};
@@ -97,6 +101,26 @@ static const struct psd_key sparse_keys[] = {
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
+
+static const struct psd_key managed_keys[] = {
+	{SPARSE("clock", COUNT, clock), .lowest = 2, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
+	 .help = "number of iterations of a clock. In the last one workers send all that they have withheld, so that "
+		 "no "
+		 "gradient is older when it is applied"},
+	{SPARSE("early", RATIO, early_ratio), .lowest = 0.0001, .highest = 1,
+	 .help = "share of all chunks of gradients that are sent in each other iteration. Default: the share that "
+		 "`systems.budget` carries while an iteration computes"},
+	{SPARSE("priority", CHOICE, importance), .names = importance_names, .fallback = "magnitude",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "chunks that are sent early. magnitude: those with the largest changes relative to their parameters; "
+		 "random: drawn by `seed`; generation: in the order in which the backward pass computes them, round "
+		 "robin; forward: in the order in which the next forward pass needs them, round robin"},
+	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
+	 .help = "number of gradient values in a chunk, which is sent as a whole or not at all. The last chunk of a "
+		 "tensor or bucket may have fewer values"},
+	{.name = NULL},
+};
+static const struct psd_section managed = {.tables = {managed_keys}};
 
 #define COMPRESS(text, kind, member)                                                                                   \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_compress, member)
@@ -355,10 +379,22 @@ static const struct psd_key keys[] = {
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
 		 "bits. Must be fp32 if `model.precision` is mixed or bf16, and with zero-1, zero-2 and zero-3"},
+	{KEY("budget", RATE, budget_bps),
+	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers "
+		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more. Default: the "
+		 "rate "
+		 "of the links"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
 		 "largest norms are summed, the same ones on all workers. Default: all gradients are summed"},
+	{KEY("managed", SECTION, managed), .section = &managed, .has_offset = offsetof(struct psd_system, is_managed),
+	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
+	 .help = "managed communication: gradients are cut into chunks. In most iterations only some chunks are "
+		 "summed, "
+		 "the same ones on all workers, and the others are added to the next gradients; at the end of each "
+		 "clock "
+		 "of several iterations all are. Default: all gradients are summed in each iteration"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
@@ -462,6 +498,16 @@ static enum psd_status check_turns(const struct psd_system *system, const struct
 	return PSD_OK;
 }
 
+/* All that is withheld stays in the residual. */
+static void settle_managed(struct psd_system *system, const struct psd_node *entry)
+{
+	const struct psd_node *section = psd_node_child(entry, "managed");
+
+	system->managed.feedback = PSD_FEEDBACK_FULL;
+	system->managed.sparsity = 1.0 - system->managed.early_ratio;
+	system->finds_early = section && !psd_node_child(section, "early");
+}
+
 static enum psd_status settle(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	struct psd_system *system = base;
@@ -475,6 +521,7 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	if (system->sync == PSD_SYNC_AUTO)
 		system->rule = PSD_RULE_SECONDS;
 	psd_scenario_settle_stack(reader->base, system, entry);
+	settle_managed(system, entry);
 	if (system->slice_bytes >= system->pair_bytes || system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_OK;
 	if (slice)
@@ -491,6 +538,7 @@ enum treatment {
 	LOCAL,
 	DELAYED,
 	SPARSE,
+	MANAGED,
 	COMPRESS,
 	MOMENTUM_BEFORE,
 	LOW_RANK,
@@ -513,6 +561,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case LOCAL: return system->is_local;
 	case DELAYED: return system->is_local && system->local_sgd.delay > 0;
 	case SPARSE: return system->is_sparse;
+	case MANAGED: return system->is_managed;
 	case COMPRESS: return system->is_compressed;
 	case MOMENTUM_BEFORE: return system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
 	case LOW_RANK: return system->is_low_rank;
@@ -539,6 +588,7 @@ static const struct {
 	[LOCAL] = {"local_sgd", "local_sgd", NULL},
 	[DELAYED] = {"delay", "local_sgd", "delay"},
 	[SPARSE] = {"sparse", "sparse", NULL},
+	[MANAGED] = {"managed", "managed", NULL},
 	[COMPRESS] = {"compress", "compress", NULL},
 	[MOMENTUM_BEFORE] = {"momentum: before", "compress", "momentum"},
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
@@ -562,6 +612,10 @@ static const struct exclusion {
 	{LOCAL, SCALED_WIRE, "an overflow of a sum would lose many steps of a worker"},
 	{MOMENTUM_BEFORE, LOCAL, ", whose steps have a momentum of their own"},
 	{LOW_RANK, SPARSE, ": each selects the part of a gradient that travels"},
+	{MANAGED, SPARSE, ": each selects the chunks that travel"},
+	{MANAGED, LOCAL, ", whose workers send no gradients"},
+	{MANAGED, LOW_RANK, ": each selects the part of a gradient that travels"},
+	{MANAGED, SCALED_WIRE, "an overflow of a sum would lose the gradients of several iterations"},
 	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{ASYNC, LOCAL, ""},
 	{ASYNC, COMPRESS, ""},
@@ -570,6 +624,7 @@ static const struct exclusion {
 	{ASYNC, BY_TENSORS, ""},
 	{ASYNC, UNEVEN, ": quick workers execute their iterations earlier"},
 	{STALE, SPARSE, ""},
+	{STALE, MANAGED, ""},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
 	{STALE, LOCAL, ""},
@@ -638,6 +693,30 @@ static enum psd_status check_peers(const struct psd_system *system, const struct
 	return PSD_OK;
 }
 
+static enum psd_status check_budget(const struct psd_scenario *scenario, const struct psd_system *system,
+				    const struct psd_node *entry, struct psd_error *err)
+{
+	const struct psd_node *budget = psd_node_child(entry, "budget");
+
+	if (!budget)
+		return PSD_OK;
+	if (system->budget_bps < LEAST_BUDGET_BPS)
+		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be 10Mbps or more",
+				     budget->text);
+	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(
+			err, PSD_EINVAL, budget->key_at,
+			"'budget' of system '%s' has no effect with 'platform', whose file defines the links",
+			system->name);
+	if (scenario->n_backgrounds > 0)
+		return psd_error_set(
+			err, PSD_EINVAL, budget->key_at,
+			"'budget' of system '%s' cannot be used together with 'background', which would be "
+			"limited with it",
+			system->name);
+	return PSD_OK;
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -646,6 +725,10 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
 	PSD_TRY(check_exclusions(system, entry, reader->err));
 	PSD_TRY(check_peers(system, entry, reader->err));
+	PSD_TRY(check_budget(scenario, system, entry, reader->err));
+	if (system->finds_early && system->budget_bps == 0.0)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "managed")->key_at,
+				     "'managed' of system '%s' needs 'early', or 'budget' beside it", system->name);
 	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

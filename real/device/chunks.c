@@ -41,6 +41,24 @@ static double add_up(float *restrict residual, const float *restrict gradient, u
 	return norm;
 }
 
+static double relative(double change, float weight)
+{
+	return fabs(change) / (fabs((double)weight) + PSD_CHUNKS_LEAST);
+}
+
+/* As add_up(), but relative to the parameters. */
+static double add_up_relative(float *restrict residual, const float *restrict gradient, const float *restrict weight,
+			      uint64_t elements)
+{
+	double norm = 0.0;
+
+	for (uint64_t e = 0; e < elements; e++) {
+		residual[e] += gradient[e];
+		norm += relative((double)residual[e], weight[e]);
+	}
+	return norm;
+}
+
 static double add_gradients(const struct psd_chunks *chunks, struct span chunk)
 {
 	uint64_t first = 0;
@@ -50,7 +68,10 @@ static double add_gradients(const struct psd_chunks *chunks, struct span chunk)
 		const struct psd_chunk_tensor *tensor = &chunks->tensors[t];
 		const struct span part = meet(chunk, first, tensor->elements);
 
-		if (part.first < part.end)
+		if (part.first < part.end && chunks->is_relative)
+			norm += add_up_relative(chunks->residual + part.first, tensor->gradient + (part.first - first),
+						tensor->weight + (part.first - first), part.end - part.first);
+		else if (part.first < part.end)
 			norm += add_up(chunks->residual + part.first, tensor->gradient + (part.first - first),
 				       part.end - part.first);
 		first += tensor->elements;
@@ -91,6 +112,23 @@ static float norm_of_sum(const float *sum, uint64_t elements, unsigned workers)
 	return (float)(norm / workers);
 }
 
+/* As norm_of_sum(), but relative to the parameters. */
+static float relative_norm_of_sum(const struct psd_chunks *chunks, struct span chunk, const float *sum)
+{
+	uint64_t first = 0;
+	double norm = 0.0;
+
+	for (unsigned t = 0; t < chunks->n_tensors && first < chunk.end; t++) {
+		const struct psd_chunk_tensor *tensor = &chunks->tensors[t];
+		const struct span part = meet(chunk, first, tensor->elements);
+
+		for (uint64_t e = part.first; e < part.end; e++)
+			norm += relative((double)sum[e - chunk.first], tensor->weight[e - first]);
+		first += tensor->elements;
+	}
+	return (float)(norm / chunks->workers);
+}
+
 static void update(const struct psd_chunks *chunks, struct span chunk, const float *sum)
 {
 	uint64_t first = 0;
@@ -119,7 +157,8 @@ void psd_chunks_apply(const struct psd_chunks *chunks)
 			continue;
 		if (!chunks->is_skipped)
 			update(chunks, chunk, sum);
-		chunks->norms[c] = norm_of_sum(sum, chunk.end - chunk.first, chunks->workers);
+		chunks->norms[c] = chunks->is_relative ? relative_norm_of_sum(chunks, chunk, sum)
+						       : norm_of_sum(sum, chunk.end - chunk.first, chunks->workers);
 		sum += chunk.end - chunk.first;
 	}
 }

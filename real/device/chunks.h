@@ -34,18 +34,25 @@ struct psd_chunks {
 	float *chosen;	  /* values of the chosen chunks, without gaps between the chunks */
 	float *norms;	  /* norm of each chunk: the sum of the absolute values of its elements; shape (n_chunks) */
 	float kept_ratio; /* factor by which the residual of chunks that are not sent is multiplied */
+	/* True: a norm is the sum of the absolute values, each divided by the
+	 * magnitude of its parameter plus PSD_CHUNKS_LEAST. */
+	bool is_relative;
 	unsigned workers; /* number of workers whose values are summed */
 	/* True: the sums overflowed their encoding, so no parameters are updated in this iteration. */
 	bool is_skipped;
 };
+
+/* Changes of parameters near zero do not outweigh all others. */
+#define PSD_CHUNKS_LEAST 0.01
 
 /* Adds the gradients to the residual, and sets norms[c] to the norm of chunk c of the residual. Then moves the chosen
  * chunks of the residual to `chosen` and replaces them by zeros in the residual. Multiplies the other chunks by
  * kept_ratio. Any thread. */
 void psd_chunks_gather(const struct psd_chunks *chunks);
 /* Updates weights and history of the chosen chunks by psd_update_apply(), with the values in `chosen` as gradients.
- * These values must be sums over all workers. If is_skipped, weights and history stay unchanged. In both cases norms[c]
- * of each chosen chunk c becomes the norm of its sums, divided by `workers`. Any thread. */
+ * These values must be sums over all workers. If is_skipped, weights and history stay unchanged. In both cases
+ * norms[c] of each chosen chunk c becomes the norm of its sums (relative to the new weights), divided by
+ * `workers`. Any thread. */
 void psd_chunks_apply(const struct psd_chunks *chunks);
 
 #endif

@@ -128,6 +128,10 @@ struct psd_worker_result {
 	/* Number of updates of slices; counted only for encodings with a loss scale, otherwise 0. */
 	uint64_t n_updates;
 	uint64_t n_left_out; /* number of these updates that were skipped because of an overflow */
+	/* Managed communication: number of chunks, number of those that an iteration sends before the last of a clock,
+	 * and share of these among all values that worker 0 has sent; otherwise 0. */
+	uint32_t n_chunks, early_chunks;
+	double early_ratio;
 	/* Stale reads: number of all workers' reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_READ_AGES];
 	/* In training: processor time that this host's threads use per iteration in addition to its operations, for

@@ -10,10 +10,12 @@
 
 enum {
 	MIN_GRANT_BYTES = 16 * 1024, /* worth a system call */
+	PACKET_BYTES = 1448,
 	MOST_PIECES = 1 + PSD_SEGMENTS_MAX,
 };
 
-#define GRANT_SEC 500e-6 /* duration of a burst on the link */
+#define GRANT_SEC      500e-6 /* duration of a burst on the link */
+#define MOST_GRANT_SEC 1e-3   /* two grants may follow one another: 2 % of 100 ms */
 
 /* State of one carrier. */
 struct shaped {
@@ -24,10 +26,13 @@ struct shaped {
 
 void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps)
 {
-	const double grant_bytes = fmax(fmin(send_bps, receive_bps) / 8 * GRANT_SEC, MIN_GRANT_BYTES);
+	const double bytes_per_sec = fmin(send_bps, receive_bps) / 8;
+	const double worth_bytes = fmax(bytes_per_sec * GRANT_SEC, MIN_GRANT_BYTES);
+	const double grant_bytes = fmax(fmin(worth_bytes, bytes_per_sec * MOST_GRANT_SEC), PACKET_BYTES);
 	const double now_sec = psd_socket_now_sec();
 
 	shaper->grant_bytes = (size_t)grant_bytes;
+	shaper->clock_sec = psd_socket_now_sec;
 	psd_bucket_init(&shaper->sends, send_bps, 2 * shaper->grant_bytes, now_sec);
 	psd_bucket_init(&shaper->reads, receive_bps, 2 * shaper->grant_bytes, now_sec);
 }
@@ -41,7 +46,8 @@ static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_buc
 	const uint64_t wanted_bytes = psd_segments_bytes(segments, n_segments);
 	const uint64_t most_bytes =
 		wanted_bytes < shaped->shaper->grant_bytes ? wanted_bytes : shaped->shaper->grant_bytes;
-	const double now_sec = psd_socket_now_sec(), ready_sec = psd_bucket_ready_sec(bucket, most_bytes, now_sec);
+	const double now_sec = shaped->shaper->clock_sec(),
+		     ready_sec = psd_bucket_ready_sec(bucket, most_bytes, now_sec);
 	struct iovec cut[MOST_PIECES];
 	uint64_t granted_bytes;
 	ssize_t n_moved;
@@ -99,7 +105,7 @@ static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 	struct shaped *shaped = carrier->own;
 	const double sec = again_sec(carrier, reads, sends);
 
-	return (isfinite(sec) && sec <= psd_socket_now_sec()) ||
+	return (isfinite(sec) && sec <= shaped->shaper->clock_sec()) ||
 	       shaped->inner.transport->is_ready(&shaped->inner, reads && shaped->read_sec <= 0.0,
 						 sends && shaped->send_sec <= 0.0);
 }

@@ -6,9 +6,13 @@
 #include "real/net/link_model.h"
 #include "real/net/transport.h"
 
+/* Share of a link's rate that TCP's payload has in packets of 1500 bytes on Ethernet. */
+#define PSD_SHAPED_PAYLOAD_RATIO (1448.0 / 1514.0)
+
 /* Rate limit of one host: all its carriers together keep to it. Fields are private to shaped.c. */
 struct psd_shaper {
 	size_t grant_bytes;
+	double (*clock_sec)(void); /* psd_socket_now_sec(); tests replace it */
 	struct psd_bucket sends, reads;
 };
 

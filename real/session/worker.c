@@ -67,8 +67,8 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 		return PSD_OK;
 	if (made->plan.sparse)
 		return psd_error_set(err, PSD_EINVAL, made->system->at,
-				     "system '%s' is 'sparse', optimiser '%s' needs whole gradients",
-				     made->system->name, name);
+				     "system '%s' is '%s', optimiser '%s' needs whole gradients", made->system->name,
+				     made->plan.managed ? "managed" : "sparse", name);
 	if (made->plan.compress && made->plan.compress->momentum == PSD_MOMENTUM_BEFORE)
 		return psd_error_set(
 			err, PSD_EINVAL, made->system->at,

@@ -55,14 +55,7 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 /* First iteration from this one on in which the operation is executed. */
 static uint32_t next_of(const struct psd_worker *worker, uint32_t op, uint32_t iteration)
 {
-	return psd_period_next_of(period_of(worker), worker->host.program->ops[op].fragment, iteration);
-}
-
-/* True if the operation is executed in each iteration, although exchanges are not: peers take turns in it, or its item
- * (bucket) is not local. */
-static bool is_of_turns(const struct psd_worker *worker, const struct psd_op *op)
-{
-	return worker->host.plan->peers > 0 && !op->is_exchange;
+	return psd_op_next(&worker->host.program->ops[op], period_of(worker), iteration);
 }
 
 /* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
@@ -75,18 +68,14 @@ static bool is_out_of_turn(const struct psd_worker *worker, uint32_t o, uint32_t
 
 	return iteration < next || iteration >= next + 2 * (worker->host.program->window - 1) * steps * turns ||
 	       iteration >= worker->host.options->n_iterations ||
-	       (!is_of_turns(worker, op) && is_in_window(worker, iteration) &&
-		!psd_period_exchanges_of(period_of(worker), op->fragment, iteration));
+	       (is_in_window(worker, iteration) && !psd_op_is_due(op, period_of(worker), iteration));
 }
 
 /* Returns the first iteration from `next` on in which a peer sends a message of an operation to this host. */
 static uint32_t find_next(const struct psd_worker *worker, uint32_t o, unsigned peer, uint32_t next)
 {
-	const struct psd_op *op = &worker->host.program->ops[o];
-	struct psd_payload payload = psd_op_payload(op, next);
+	struct psd_payload payload = psd_op_payload(&worker->host.program->ops[o], next_of(worker, o, next));
 
-	if (!is_of_turns(worker, op))
-		return next_of(worker, o, next);
 	while (payload.collective->rotates &&
 	       psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self) == 0)
 		payload.round++;

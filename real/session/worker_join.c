@@ -1,20 +1,29 @@
 /* Connections of a session: to all hosts, their number, their transports, and the emulation of a cluster's links. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "real/base/affinity.h"
 #include "real/keep/agreed_terms.h"
 #include "real/keep/checkpoint.h"
 #include "real/net/connection_count.h"
+#include "real/net/shaped.h"
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 #include "real/work/sums.h"
 
 /* Several connections need a core beside those of the event loop and the layers. */
 enum { LEAST_PROCESSORS = 3 };
+
+/* Kernel's buffers of all connections with a budget: the bytes of WAITING_SEC, and of two round trips for each. Each
+ * has at least a few packets, with which TCP works well. */
+#define WAITING_SEC	    2e-3
+#define LEAST_WAITING_BYTES 6144.0
+#define MOST_WAITING_BYTES  4e6
 
 #define TRY_SEC (1.0 / PSD_WIRE_TRIALS)
 
@@ -33,9 +42,10 @@ static void close_all(int fds[], size_t n_fds)
 static bool wants_several(const struct psd_worker *worker)
 {
 	const struct psd_worker_options *options = worker->host.options;
+	const bool has_rate = options->has_rate || options->made->system->budget_bps > 0.0;
 	const bool has_links = worker->host.layout->workers_per_node < worker->host.n_hosts;
 
-	return has_links && !worker->replay && !options->secret && !options->has_rate && !options->has_latency &&
+	return has_links && !worker->replay && !options->secret && !has_rate && !options->has_latency &&
 	       psd_affinity_count() >= LEAST_PROCESSORS;
 }
 
@@ -129,17 +139,44 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 
 /* ---- connections and emulation ---- */
 
-/* Adds what this machine's links lack to emulate the cluster's. */
+/* Returns this process's share of its node's budget, as bytes without packet headers: the workers of a node share it
+ * equally. The links of a replay have the budget's rate already. INFINITY: no budget. */
+static double budget_bps(const struct psd_worker *worker)
+{
+	const double all_bps = worker->host.options->made->system->budget_bps;
+
+	if (all_bps == 0.0 || worker->host.options->replay)
+		return INFINITY;
+	return all_bps * PSD_SHAPED_PAYLOAD_RATIO / worker->host.layout->workers_per_node;
+}
+
+/* Bytes that wait in buffers, because the other end was late, pass at the link's rate. */
+static void limit_waiting(const struct psd_worker *worker, const struct psd_carrier carriers[], double rate_bps)
+{
+	const unsigned n = worker->host.n_hosts * worker->n_connections;
+	const double round_trip_sec = worker->clock.rtt_sec + 2 * worker->host.options->latency_sec;
+	const double wanted_bytes = rate_bps / 8 * fmax(WAITING_SEC / n, 2 * round_trip_sec);
+	const int bytes = (int)fmin(fmax(wanted_bytes, LEAST_WAITING_BYTES), MOST_WAITING_BYTES);
+
+	for (unsigned i = 0; i < n && isfinite(rate_bps); i++)
+		if (carriers[i].fd >= 0) {
+			(void)setsockopt(carriers[i].fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+			(void)setsockopt(carriers[i].fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+		}
+}
+
+/* Adds what this machine's links lack to emulate the cluster's, and the limit of the system's budget. */
 static enum psd_status emulate_links(struct psd_worker *worker, struct psd_connections_options *connections,
 				     struct psd_carrier carriers[], struct psd_error *err)
 {
 	const struct psd_worker_options *options = worker->host.options;
 	bool *is_near = calloc(worker->host.n_hosts, sizeof(*is_near));
+	const double most_bps = budget_bps(worker);
 	const struct psd_emulated_links links = {
 		.is_near = is_near,
-		.has_rate = options->has_rate,
-		.send_bps = options->send_bps,
-		.receive_bps = options->receive_bps,
+		.has_rate = options->has_rate || isfinite(most_bps),
+		.send_bps = options->has_rate ? fmin(options->send_bps, most_bps) : most_bps,
+		.receive_bps = options->has_rate ? fmin(options->receive_bps, most_bps) : most_bps,
 		.pace_send_bps = options->pace_send_bps,
 		.pace_receive_bps = options->pace_receive_bps,
 		.latency_sec = options->has_latency ? options->latency_sec : 0.0,
@@ -149,6 +186,7 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_conne
 
 	for (unsigned p = 0; is_near && p < worker->host.n_hosts; p++)
 		is_near[p] = psd_worker_is_near(worker, p);
+	limit_waiting(worker, carriers, most_bps);
 	status = is_near ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
 			 : psd_worker_out_of_memory(err);
 	free(is_near);

@@ -105,6 +105,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.late_sec = psd_fit_summary(worker->timers.late_sec + first, n - first).median,
 	};
 	psd_work_count_updates(&worker->work, result);
+	psd_work_count_early(&worker->work, result);
 	psd_reads_add(&worker->interpreter.reads, 0, first, 1, result->reads);
 	psd_worker_measure_load(worker, result);
 	free(iterations);

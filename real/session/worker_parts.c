@@ -32,7 +32,7 @@ void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task)
 {
 	while (psd_worker_awaits_choice(worker, task)) {
 		psd_work_draw_selection(&worker->work);
-		psd_chunk_selection_adopt(psd_work_selection(&worker->work));
+		psd_work_adopt_selection(&worker->work);
 	}
 }
 

@@ -27,9 +27,7 @@ static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 		const struct psd_op *op = &worker->host.program->ops[i];
 		const struct psd_payload payload = psd_op_payload(op, iteration);
 
-		if (psd_op_moves(op) &&
-		    (psd_period_exchanges_of(period, op->fragment, iteration) ||
-		     (worker->host.plan->peers > 0 && !op->is_exchange)) &&
+		if (psd_op_moves(op) && psd_op_is_due(op, period, iteration) &&
 		    worker->peers[peer].ops[i].next_iteration <= iteration &&
 		    psd_payload_bytes_between(&payload, worker->host.layout, peer, worker->host.self) > 0)
 			return i;

@@ -21,10 +21,15 @@ struct psd_chunk_selection {
 	uint32_t iteration;	     /* iteration to which `now` belongs */
 	struct psd_chunk_selection_table now, next;
 	uint64_t digest_before; /* hash of all selections before the one in `now` */
-	uint32_t *order;	/* scratch memory: numbers of all chunks, sorted by norm */
+	/* Managed communication: numbers of values of this host that were sent so far, in all iterations and in those
+	 * without all chunks; number of chunks in the last one of the latter. */
+	uint64_t sent, sent_early;
+	uint32_t n_early;
+	uint32_t *order; /* scratch memory: numbers of all chunks, sorted by norm */
 };
 
-/* Initialises the selection for the first iteration, in which all chunks are sent. The arena allocates its memory.
+/* Initialises the selection for the first iteration, in which all chunks are sent; with managed communication those of
+ * psd_chunk_selection_turn(). The arena allocates its memory.
  * PSD_ENOMEM. */
 enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, const struct psd_plan *plan,
 					 struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
@@ -35,11 +40,15 @@ void psd_chunk_selection_prepare(struct psd_chunk_selection *selection, const fl
  * some workers are real uses it, because it has no norms. Chunks of full size are drawn first, as
  * psd_chunks_whole_first() requires. */
 void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t seed);
-/* Makes the selection of the next iteration the current one. */
-void psd_chunk_selection_adopt(struct psd_chunk_selection *selection);
+/* Computes the selection of the next iteration by turns: the chunks take turns in the order in which the backward pass
+ * computes them. is_forward: in the reverse order. Chunks of full size alone take turns, if there are enough. */
+void psd_chunk_selection_turn(struct psd_chunk_selection *selection, bool is_forward);
+/* Makes the selection of the next iteration the current one. sends_all: all chunks are sent instead of that selection,
+ * because a clock ends. */
+void psd_chunk_selection_adopt(struct psd_chunk_selection *selection, bool sends_all);
 /* Completes a selection that was read from a checkpoint before `iteration`. The caller has read now.is_chosen and both
- * digests; this function computes the other fields. */
-void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration);
+ * digests; this function computes the other fields. sends_all: as in psd_chunk_selection_adopt(). */
+void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration, bool sends_all);
 /* Returns the number of elements of the item (bucket) that are sent in the current iteration. If selection->plan is
  * NULL, there is no selection, and it is the number in the plan. */
 uint64_t psd_chunk_selection_elements(const struct psd_chunk_selection *selection, const struct psd_plan *plan,

@@ -1,4 +1,5 @@
 /* Sending and applying the selected chunks of sparse gradients. */
+#include "engine/program/period.h"
 #include "real/keep/state.h"
 #include "real/work/solver.h"
 #include "real/work/work.h"
@@ -20,12 +21,24 @@ static void keep(void *context, struct psd_state *state)
 	psd_state_add_vector(state, "chosen", PSD_TENSOR_BOOL, selection->plan->n_chunks, selection->now.is_chosen);
 }
 
+/* True if the iteration is the last of a clock, or of the run. */
+static bool ends_clock(const struct psd_host *host, uint32_t iteration)
+{
+	const struct psd_sparse *managed = host->plan->managed;
+
+	if (!managed)
+		return false;
+	const struct psd_period period = psd_period_make((uint32_t)managed->clock, 0, host->options->n_iterations);
+	return iteration < host->options->n_iterations && psd_period_exchanges(&period, iteration);
+}
+
 /* All chunks are sent in the first iteration if none were read. */
 static void go_on(void *context)
 {
 	struct sparse *sparse = context;
+	const uint32_t iteration = sparse->host->options->first_iteration;
 
-	psd_chunk_selection_go_on(&sparse->selection, sparse->host->options->first_iteration);
+	psd_chunk_selection_go_on(&sparse->selection, iteration, ends_clock(sparse->host, iteration));
 }
 
 static enum psd_status take(void *context, const char *path, struct psd_error *err)
@@ -42,7 +55,9 @@ enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error 
 	if (!sparse)
 		return PSD_ENOMEM;
 	sparse->host = work->host;
-	return psd_chunk_selection_open(&sparse->selection, work->host->plan, &work->host->arena, err);
+	PSD_TRY(psd_chunk_selection_open(&sparse->selection, work->host->plan, &work->host->arena, err));
+	go_on(sparse);
+	return PSD_OK;
 }
 
 static enum psd_status make_chunks(struct psd_host *host, const struct psd_plan_item *item, struct psd_chunks *chunks,
@@ -67,6 +82,7 @@ static enum psd_status make_chunks(struct psd_host *host, const struct psd_plan_
 		.n_chunks = item->n_chunks,
 		.kept_ratio = is_full ? 1.0f : (float)host->options->train->optimiser.momentum,
 		.workers = host->layout->workers,
+		.is_relative = host->plan->managed,
 	};
 	return PSD_OK;
 }
@@ -120,19 +136,47 @@ static enum psd_status choose(struct psd_work *work, struct psd_task task, struc
 	const struct psd_host *host = work->host;
 	const unsigned norms = (unsigned)host->program->ops[task.op].item;
 
+	struct psd_chunk_selection *selection = psd_work_selection(work);
+
 	(void)err;
-	if (host->options->replay) /* beside replaying workers, which send no norms */
+	if (host->options->replay) { /* beside replaying workers, which send no norms */
 		psd_work_draw_selection(work);
-	else
-		psd_chunk_selection_prepare(psd_work_selection(work),
+		return PSD_OK;
+	}
+	switch (host->plan->sparse->importance) { /* without clocks by magnitude */
+	case PSD_IMPORTANCE_MAGNITUDE:
+		psd_chunk_selection_prepare(selection,
 					    psd_memory_buffer(&host->memory, PSD_BUFFER_NORMS, norms, task.iteration));
+		break;
+	case PSD_IMPORTANCE_RANDOM: psd_work_draw_selection(work); break;
+	case PSD_IMPORTANCE_GENERATION: psd_chunk_selection_turn(selection, false); break;
+	case PSD_IMPORTANCE_FORWARD: psd_chunk_selection_turn(selection, true); break;
+	}
 	return PSD_OK;
+}
+
+void psd_work_adopt_selection(const struct psd_work *work)
+{
+	struct psd_chunk_selection *selection = psd_work_selection(work);
+
+	psd_chunk_selection_adopt(selection, ends_clock(work->host, selection->iteration + 1));
 }
 
 static void adopt(struct psd_work *work, struct psd_task task)
 {
 	(void)task;
-	psd_chunk_selection_adopt(psd_work_selection(work));
+	psd_work_adopt_selection(work);
+}
+
+void psd_work_count_early(const struct psd_work *work, struct psd_worker_result *result)
+{
+	const struct psd_chunk_selection *selection = psd_work_selection(work);
+
+	if (!selection || !work->host->plan->managed)
+		return;
+	result->early_chunks = selection->n_early;
+	result->n_chunks = work->host->plan->n_chunks;
+	result->early_ratio = selection->sent > 0 ? (double)selection->sent_early / (double)selection->sent : 0.0;
 }
 
 /* ---- chunks ---- */

@@ -104,6 +104,10 @@ struct psd_chunk_selection *psd_work_selection(const struct psd_work *work);
 enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error *err) PSD_MUST_CHECK;
 /* Draws the selection of the next iteration at random, equal on all hosts of a replay with real workers. */
 void psd_work_draw_selection(const struct psd_work *work);
+/* Sets the counts of chunks that managed communication has sent early. */
+void psd_work_count_early(const struct psd_work *work, struct psd_worker_result *result);
+/* Makes the selection of the next iteration the current one; with managed communication all chunks at a clock's end. */
+void psd_work_adopt_selection(const struct psd_work *work);
 /* True if the operation moves selected chunks. */
 bool psd_work_is_of_chunks(const struct psd_work *work, const struct psd_op *op);
 

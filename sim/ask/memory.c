@@ -111,7 +111,8 @@ static struct psd_system sharded_system(const struct psd_system *system)
 	sharded.unit = PSD_UNIT_LAYER;
 	sharded.placement = PSD_PLACEMENT_RANGES;
 	sharded.fuse_bytes = system->fuse_bytes > DDP_BUCKET_BYTES ? system->fuse_bytes : DDP_BUCKET_BYTES;
-	sharded.finds_fuse = sharded.is_sparse = sharded.is_compressed = sharded.is_low_rank = sharded.is_local = false;
+	sharded.finds_fuse = sharded.is_sparse = sharded.is_managed = sharded.is_compressed = sharded.is_low_rank =
+		sharded.is_local = false;
 	sharded.pipeline_bytes = 0;
 	sharded.servers = sharded.staleness = sharded.accumulate = 0;
 	sharded.wire = 0;

@@ -167,7 +167,7 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 	double n_operations = 0.0, n_messages = 0.0;
 	for (uint32_t i = 0; i < program->n_ops && n_operations + n_messages <= most; i++) {
 		const struct psd_op *op = &program->ops[i];
-		const double times = op->is_exchange ? n_exchanges : length.n_iterations;
+		const double times = psd_op_times(op, length.n_iterations, n_exchanges);
 		n_operations += times * sim->n_hosts;
 		n_messages += sim->alone.is_on ? 0.0 : times * psd_sim_transfer_events(sim, op);
 	}

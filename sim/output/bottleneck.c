@@ -47,11 +47,13 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Part of the path between nodes that is slower than a node's link: the software stack or the uplinks of racks. */
+/* Part of the path between nodes that is slower than a node's link: the software stack, the system's budget or the
+ * uplinks of racks. */
 struct narrow {
 	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's */
 	double link_bps;
 	bool is_incast; /* the stack's rate holds for many senders only */
+	bool is_budget; /* the budget's rate is no higher than the stack's, and counts in its place */
 	bool has_uplinks;
 };
 
@@ -83,17 +85,19 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
 	const enum psd_topology topology = costed->scenario->network.topology;
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
+	const double budget_bps = result->system->budget_bps * costed->scenario->network.payload_ratio;
 	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
 	struct psd_case made;
 	struct psd_error err;
 
-	if (link_bps == 0.0 || (result->system->host.transport_bps == 0.0 && !has_racks) ||
+	if (link_bps == 0.0 || (result->system->host.transport_bps == 0.0 && budget_bps == 0.0 && !has_racks) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return narrow;
 	narrow.has_uplinks = fill_uplinks(&made);
 	narrow.is_incast = made.plan.rates.receive_bps < made.plan.rates.send_bps;
 	if (made.plan.rates.receive_bps < link_bps)
 		narrow.stack_bps = made.plan.rates.receive_bps;
+	narrow.is_budget = narrow.stack_bps > 0.0 && narrow.stack_bps == budget_bps;
 	psd_case_release(&made);
 	return narrow;
 }
@@ -136,6 +140,10 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.node, 100.0 * slow.ratio);
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
+	else if (narrow.is_budget)
+		psd_text_add(sentence, "the system's budget of %s, where the link has %s (systems.budget)",
+			     psd_units_write_rate(result->system->budget_bps, rate),
+			     psd_units_write_rate(narrow.link_bps, link));
 	else if (narrow.stack_bps > 0.0)
 		psd_text_add(sentence, "the software stack, which %s %s%s where the link has %s (%s)",
 			     narrow.is_incast ? "receives" : "moves", psd_units_write_rate(narrow.stack_bps, rate),
@@ -273,7 +281,11 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 	}
 	if (resource == PSD_RESOURCE_NIC)
 		narrow = narrow_of(psd_report_costed(report, result), result);
-	snprintf(text, room, "%s", narrow.has_uplinks ? "uplinks" : narrow.stack_bps > 0 ? "stack" : words[resource]);
+	snprintf(text, room, "%s",
+		 narrow.has_uplinks	? "uplinks"
+		 : narrow.is_budget	? "budget"
+		 : narrow.stack_bps > 0 ? "stack"
+					: words[resource]);
 }
 
 /* Reasons to wait for others: a slower node, a slower link, cores, uneven iterations. */

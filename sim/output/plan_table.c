@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/units.h"
+#include "engine/program/chunks.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -278,6 +279,10 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 		planned->plan.local ? "an exchange" : "an iteration");
 	if (planned->plan.local)
 		write_local_steps(out, &planned->plan);
+	if (planned->plan.managed)
+		fprintf(out, "managed: %" PRIu64 " of %u chunks an iteration, all of them in every %" PRIu64 "th\n\n",
+			psd_chunks_kept(planned->plan.managed, planned->plan.n_chunks, 1), planned->plan.n_chunks,
+			planned->plan.managed->clock);
 	if (psd_plan_adds_gradients(&planned->plan))
 		fprintf(out, "accumulate: gradients of %u micro-batches are added before they are exchanged\n\n",
 			(unsigned)planned->plan.micro_batches);

@@ -300,11 +300,12 @@ static void check_exchange(struct exchange *exchange, const char *what)
 			    host->tensors[t].elements + 1, 0, what);
 }
 
-static void check_chunks(const uint64_t sizes[], unsigned n_tensors, uint64_t chunk_elements)
+static void check_chunks_by(bool is_relative, const uint64_t sizes[], unsigned n_tensors, uint64_t chunk_elements)
 {
 	struct exchange *exchange = open_exchange(sizes, n_tensors, chunk_elements);
 	struct psd_error err = {0};
 
+	exchange->host.is_relative = exchange->own.is_relative = is_relative;
 	psd_chunks_gather(&exchange->host);
 	cr_assert_eq(psd_device_cuda.kernels->gather(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
 	check_exchange(exchange, "gathered");
@@ -322,6 +323,12 @@ static void check_chunks(const uint64_t sizes[], unsigned n_tensors, uint64_t ch
 	check_equal(exchange->device, exchange->own.history, exchange->host.history, exchange->host.elements, 0,
 		    "skipped");
 	close_exchange(exchange);
+}
+
+static void check_chunks(const uint64_t sizes[], unsigned n_tensors, uint64_t chunk_elements)
+{
+	check_chunks_by(false, sizes, n_tensors, chunk_elements);
+	check_chunks_by(true, sizes, n_tensors, chunk_elements);
 }
 
 /* Tensors that end within chunks, chunks that end within tensors, a short last one. */

@@ -90,6 +90,25 @@ MATRIX_ROW(run_sparse, lars_is_refused_with_its_place, matrix_is_refused, .subje
 	   MATRIX_ON({"sync: ring, sparse: {sparsity: 0.5}", 2, 1}), .learns = {FIXED(LARS, 0.003)},
 	   .words = "'s' is 'sparse', optimiser 'lars' needs whole gradients")
 
+/* ---- managed communication ---- */
+
+/* With all chunks in each iteration nothing is withheld. */
+MATRIX_ROW(run_managed, with_all_chunks_early_it_is_momentum_bit_for_bit, matrix_has_same_bits,
+	   .subject = &matrix_quick, .iterations = 5, MATRIX_ON({"sync: ring, fuse: 80kB", 3, 1}),
+	   .keys = {", managed: {clock: 2, early: 100%, chunk: 1000}"}, .other.keys = "")
+#define WITHHELD(priority) ", managed: {clock: 3, early: 30%, chunk: 700, priority: " priority "}"
+MATRIX_ROW(run_managed, every_order_leaves_equal_bits, matrix_is_same_on_all, .subject = &matrix_quick,
+	   .layouts = all_reduces_of_four, .is_in_turn = true, .iterations = 8,
+	   .keys = {WITHHELD("magnitude") ", barrier: layer", WITHHELD("random") ", schedule: sequential",
+		    WITHHELD("generation") ", wire: bf16", WITHHELD("forward") ", priority: forward"})
+/* As for sparse ones; of four iterations three send 146 - floor(146 * 0.75) = 37 chunks, one sends all. */
+MATRIX_ROW(run_managed, a_node_sends_the_bytes_of_the_formula, matrix_sends, .subject = &matrix_quick, .iterations = 12,
+	   MATRIX_ON({"sync: ring, fuse: 1MB, managed: {clock: 4, early: 25%, chunk: 1000, priority: random}", 2, 1}),
+	   .bytes = 3 * 37 * 1000 + 145578 + 4 * 146)
+MATRIX_ROW(run_managed, lars_is_refused_with_its_place, matrix_is_refused, .subject = &matrix_maskless,
+	   MATRIX_ON({"sync: ring, managed: {clock: 4, early: 25%}", 2, 1}), .learns = {FIXED(LARS, 0.003)},
+	   .words = "'s' is 'managed', optimiser 'lars' needs whole gradients")
+
 /* ---- values of 2 bytes ---- */
 
 #define ROW_ROUNDED(name, n_iterations, ...)                                                                           \

@@ -141,6 +141,28 @@ FOLDER_TEST(run_save, a_resumed_run_ends_like_an_uninterrupted_one, make_folder(
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 }
 
+#define MANAGED                                                                                                        \
+	"--system Ring --set systems.1.managed.clock=4 --set systems.1.managed.early=30% --set "                       \
+	"systems.1.managed.chunk=16 "
+
+/* Checkpoints are at the ends of clocks, where nothing is withheld. */
+FOLDER_TEST(run_save, a_run_with_clocks_goes_on_at_the_end_of_one, make_folder())
+{
+	run_quietly(&folder, MANAGED "--save @/whole");
+	run_quietly(&folder, MANAGED "--save @/cut --save-every 3 --resume --iterations 4");
+	cr_expect(scratch_folder_has(&folder, "cut/iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "cut/iteration-3"));
+	char arguments[512];
+
+	snprintf(arguments, sizeof(arguments), "--no-emulation %s--save %s/cut --resume %s/s.yaml", MANAGED,
+		 folder.path, folder.path);
+	struct run done = run_program("psd-run", arguments, "2>&1");
+	cr_expect_not_null(strstr(done.text, "note: 'Ring' sent "), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, " chunks in an iteration before a clock's last, "), "%s", done.text);
+	free(done.text);
+	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+}
+
 FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c");

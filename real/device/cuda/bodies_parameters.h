@@ -2,6 +2,7 @@
 #ifndef PSD_REAL_CUDA_BODIES_PARAMETERS_H
 #define PSD_REAL_CUDA_BODIES_PARAMETERS_H
 
+#include "real/device/chunks.h"
 #include "real/device/cuda/values.h"
 
 /* ---- encodings and chunks ---- */
@@ -134,6 +135,12 @@ PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chu
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;
 }
 
+/* Returns the absolute value of a change, relative to its parameter if norms are. */
+PSD_BODY double psd_chunk_magnitude(const struct psd_cuda_spans *of, double change, float weight)
+{
+	return of->is_relative ? fabs(change) / (fabs((double)weight) + PSD_CHUNKS_LEAST) : fabs(change);
+}
+
 /* Adds the gradient of element e of a span to the element's residual, and returns the absolute value of the sum. If the
  * chunk is chosen, the sum is moved to `chosen` and the residual becomes 0. Otherwise the residual is multiplied by
  * kept_ratio. */
@@ -145,7 +152,7 @@ PSD_BODY double psd_settle(const struct psd_cuda_gather *of, const struct psd_cu
 	if (span->is_chosen)
 		of->chosen[span->first_chosen + e] = whole;
 	*residual = span->is_chosen ? 0.0f : of->kept_ratio * whole;
-	return fabs((double)whole);
+	return psd_chunk_magnitude(&of->of, (double)whole, span->weight[e]);
 }
 
 PSD_BODY void psd_gather_at(uint64_t i, const struct psd_cuda_gather *of)
@@ -172,9 +179,9 @@ PSD_BODY void psd_apply_chunks_at(uint64_t i, const struct psd_cuda_apply_chunks
 		for (uint64_t e = part; e < span->elements && span->is_chosen; e += PSD_CUDA_CHUNK_PARTS) {
 			const float gradient = of->chosen[span->first_chosen + e];
 
-			sum += fabs((double)gradient);
 			if (!of->is_skipped)
 				psd_step_at(&span->step, &span->weight[e], gradient, &of->history[span->first + e]);
+			sum += psd_chunk_magnitude(&of->of, (double)gradient, span->weight[e]);
 		}
 	}
 	*partial = sum;

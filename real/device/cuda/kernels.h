@@ -668,6 +668,7 @@ struct psd_cuda_spans {
 	uint32_t ends[PSD_CUDA_CHUNKS];
 	uint32_t first_chunk, n_chunks;
 	bool is_continued; /* the first chunk also has spans that the previous launch of the kernel handled */
+	bool is_relative;  /* see psd_chunks.is_relative */
 	/* Partial sums of absolute values; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS). Chunk number c of the bucket
 	 * uses row c % PSD_CUDA_CHUNKS. */
 	double *partial;

@@ -312,6 +312,7 @@ enum psd_status psd_cuda_kernel_gather(struct psd_device *device, const struct p
 
 	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
+	run.of.is_relative = chunks->is_relative;
 	while (cursor.chunk < chunks->n_chunks) {
 		fill_spans(&cursor, &run.of);
 		PSD_TRY(psd_cuda_run_gather(device, &run, indices_of(&run.of), err));
@@ -329,6 +330,7 @@ enum psd_status psd_cuda_kernel_apply_chunks(struct psd_device *device, const st
 
 	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
+	run.of.is_relative = chunks->is_relative;
 	while (cursor.chunk < chunks->n_chunks) {
 		fill_spans(&cursor, &run.of);
 		PSD_TRY(psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err));

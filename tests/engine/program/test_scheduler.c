@@ -691,7 +691,7 @@ static void world_open(struct world *world, const struct psd_program *program, c
 	*world = (struct world){.program = program, .name = name, .seed = seed, .random = seed};
 	world->n_ahead = seed % 2 ? 0 : PSD_MOST_AHEAD;
 	world->n_hosts = psd_layout_hosts(&program->plan->layout);
-	world->n_iterations = program->plan->local ? LOCAL_ITERATIONS : ITERATIONS;
+	world->n_iterations = psd_plan_steps(program->plan) > 1 || program->plan->local ? LOCAL_ITERATIONS : ITERATIONS;
 	cr_assert_leq(world->n_hosts, HOSTS_MAX);
 	world->n_done = calloc((size_t)world->n_hosts * world->n_iterations * program->n_ops, sizeof(*world->n_done));
 	world->n_collective = calloc((size_t)world->n_iterations * program->n_ops, sizeof(*world->n_collective));
@@ -722,10 +722,10 @@ static bool has_to_do(const struct world *world, unsigned host, struct psd_task 
 {
 	const struct psd_plan *plan = world->program->plan;
 	const struct psd_op *op = &world->program->ops[task.op];
-	const bool is_exchange = !plan->local || (task.iteration + 1) % plan->local->steps == 0 ||
-				 task.iteration + 1 == world->n_iterations;
+	const bool is_exchange =
+		(task.iteration + 1) % psd_plan_steps(plan) == 0 || task.iteration + 1 == world->n_iterations;
 
-	return psd_op_runs_on(op, &plan->layout, host) && (is_exchange || !op->is_exchange);
+	return psd_op_runs_on(op, &plan->layout, host) && !(is_exchange ? op->is_between : op->is_exchange);
 }
 
 static void carry_out(struct world *world, const struct psd_program *program, const char *name, uint64_t seed)
@@ -843,6 +843,28 @@ static void expect_local_steps(const char *scenario)
 
 TEST_ROW(scheduler, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period,
 	 expect_local_steps(cifar10_quick))
+
+Test(scheduler, with_clocks_some_chunks_are_sent_in_each_iteration_and_all_at_the_end)
+{
+	struct world *world = malloc(sizeof(*world));
+	struct loaded loaded;
+
+	cr_assert_not_null(world);
+	loaded_open(&loaded, cifar10_quick);
+	for (unsigned bits = 0; bits < 1u << 3; bits++) {
+		struct psd_system system = loaded.scenario.systems[0];
+
+		system.sync = PSD_SYNC_ALL_REDUCE;
+		system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
+		system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
+		system.is_managed = true;
+		system.managed = (struct psd_sparse){
+			.clock = bits & 4 ? 2 : 3, .early_ratio = 0.25, .sparsity = 0.75, .chunk_elements = 1000};
+		carry_out_variant(&loaded, &system, world);
+	}
+	loaded_close(&loaded);
+	free(world);
+}
 
 Test(scheduler, with_local_steps_leaders_exchange_at_the_end_of_each_period)
 {

@@ -28,6 +28,13 @@ Test(result, local_steps_train_with_other_values)
 		    "the beginning, so that its training differs from training without this\n");
 }
 
+TEST_ROW(
+	result, managed_communication_trains_with_other_values,
+	expect_note(&(struct psd_system){.name = "A", .is_managed = true, .managed = {.clock = 4}},
+		    "note: 'A' sends some chunks of gradients in each iteration and all of them every 4 iterations, so "
+		    "that a gradient is withheld for at most 3 iterations and its training differs from training "
+		    "without this\n"))
+
 Test(result, outer_steps_name_their_turns)
 {
 	expect_note(&(struct psd_system){.name = "A",

@@ -922,6 +922,94 @@ Test(scenario, compression_is_agreed)
 		      (const char *const[]){"compress.by: one-bit\n", "compress.block: 1024\n", "compress.kept: -\n"});
 }
 
+/* ---- budget ---- */
+
+SCENARIO_TEST(scenario, a_budget_is_of_its_system,
+	      read_with(8, "  - {name: A, sync: ring, budget: 40Mbps}\n"
+			   "  - {name: B, sync: ps}"))
+{
+	cr_expect_eq(scenario.systems[0].budget_bps, 40e6);
+	cr_expect_eq(scenario.systems[1].budget_bps, 0.0, "the links' rate");
+}
+
+/* network: line 6 */
+static void expect_budget_error(const char *network, const char *expected)
+{
+	const char *const settings[] = {"systems.0.budget=40Mbps", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+	char text[256];
+
+	snprintf(text, sizeof(text), "--set systems.0.budget: %s", expected);
+	cr_expect_eq(parse(&scenario, 6, network, settings, &err), PSD_EINVAL, "%s", network);
+	cr_expect_str_eq(err.text, text);
+}
+
+Test(scenario, wrong_budgets_are_named_with_their_place)
+{
+	expect_system_error("ring", "budget: 9Mbps", "35: 'budget' is '9Mbps', must be 10Mbps or more");
+	expect_system_error("ring", "budget: 40", "35: 'budget' is '40', must be a rate such as 40Gbps or 2.3GBps");
+	expect_budget_error("  network: {platform: p.xml}",
+			    "'budget' of system 'A' has no effect with 'platform', whose file defines the links");
+	expect_budget_error("  network: {bandwidth: 40Gbps, latency: 30us}\n"
+			    "  background: [{from: 0, to: 1, bytes: 1MB}]",
+			    "'budget' of system 'A' cannot be used together with 'background', which would be limited "
+			    "with it");
+}
+
+Test(scenario, a_budget_is_agreed)
+{
+	expect_agreed("  - {name: A, sync: ring, budget: 40Mbps}", (const char *const[]){"budget: 40Mbps\n", "", ""});
+}
+
+/* ---- managed communication ---- */
+
+SCENARIO_TEST(scenario, managed_communication_arrives_in_its_place,
+	      read_with(8, "  - {name: A, sync: ring, managed: {clock: 4, early: 25%, priority: random, chunk: 500}}\n"
+			   "  - {name: B, sync: torus, budget: 40Mbps, managed: {clock: 2}}\n"
+			   "  - {name: C, sync: ring}"))
+{
+	const struct psd_system *one = &scenario.systems[0], *other = &scenario.systems[1];
+
+	cr_expect(one->is_managed && !one->is_sparse && !one->finds_early);
+	cr_expect_eq(one->managed.clock, 4);
+	cr_expect_eq(one->managed.early_ratio, 0.25);
+	cr_expect_eq(one->managed.importance, PSD_IMPORTANCE_RANDOM);
+	cr_expect_eq(one->managed.chunk_elements, 500);
+	cr_expect(other->is_managed && other->finds_early, "by the budget");
+	cr_expect_eq(other->managed.importance, PSD_IMPORTANCE_MAGNITUDE);
+	cr_expect_eq(other->managed.chunk_elements, 32000);
+	cr_expect_not(scenario.systems[2].is_managed);
+}
+
+Test(scenario, wrong_managed_communication_is_named_with_its_place)
+{
+	expect_system_error("ring", "managed: {early: 25%}", "36: 'managed' needs 'clock'");
+	expect_system_error("ring", "managed: {clock: 1}",
+			    "44: 'clock' is '1', must be a whole number from 2 to 10000");
+	expect_system_error("ring", "managed: {clock: 4}",
+			    "27: 'managed' of system 'A' needs 'early', or 'budget' beside it");
+	expect_system_error(
+		"ring", "managed: {clock: 4, early: 5%}, sparse: {sparsity: 50%}",
+		"27: 'managed' of system 'A' cannot be used together with 'sparse': each selects the chunks "
+		"that travel");
+	expect_system_error(
+		"ring", "managed: {clock: 4, early: 5%}, wire: fp16",
+		"27: 'managed' of system 'A' cannot be used together with 'wire: fp16', must be fp32 or bf16: "
+		"an overflow of a sum would lose the gradients of several iterations");
+	expect_system_error(
+		"ring", "managed: {clock: 4, early: 5%}, local_sgd: {steps: 2}",
+		"27: 'managed' of system 'A' cannot be used together with 'local_sgd', whose workers send no "
+		"gradients");
+	expect_no_effect("ps", "managed", "managed: {clock: 4, early: 5%}",
+			 "ring, two-level, halving-doubling, recursive-doubling, double-tree, torus and auto");
+}
+
+Test(scenario, managed_communication_reads_back_as_printed)
+{
+	expect_system_reads_back("ring", "managed: {clock: 4, early: 25%, priority: forward, chunk: 32000}");
+}
+
 /* ---- low rank ---- */
 
 SCENARIO_TEST(scenario, low_rank_arrives_in_its_place,

@@ -36,6 +36,11 @@ struct change {
 		"sync: ps", "sync: ring, sparse: {sparsity: 0.25}"                                                     \
 	}
 
+#define MANAGED                                                                                                        \
+	{                                                                                                              \
+		"sync: ps", "sync: ring, managed: {clock: 4, early: 0.25}"                                             \
+	}
+
 #define LOCAL_SGD                                                                                                      \
 	{                                                                                                              \
 		"sync: ps", "sync: ps, local_sgd: {steps: 4, window: 32}"                                              \
@@ -87,6 +92,10 @@ static const struct special {
 	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.warmup", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.feedback", SPARSE, {NULL, NULL}, NULL},
+	{"systems.managed.clock", MANAGED, {NULL, NULL}, "8"},
+	{"systems.managed.early", MANAGED, {NULL, NULL}, NULL},
+	{"systems.managed.priority", MANAGED, {NULL, NULL}, NULL},
+	{"systems.managed.chunk", MANAGED, {NULL, NULL}, NULL},
 	{"systems.local_sgd.steps", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.window", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.gap", LOCAL_SGD, {NULL, NULL}, NULL},

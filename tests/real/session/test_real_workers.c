@@ -155,9 +155,9 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 		cr_assert_eq(n_drawn, (unsigned)k);
 		cr_assert_eq(one.next.digest, same.next.digest);
 		cr_assert_neq(one.next.digest, other.next.digest);
-		psd_chunk_selection_adopt(&one);
-		psd_chunk_selection_adopt(&same);
-		psd_chunk_selection_adopt(&other);
+		psd_chunk_selection_adopt(&one, false);
+		psd_chunk_selection_adopt(&same, false);
+		psd_chunk_selection_adopt(&other, false);
 	}
 	for (uint32_t c = 0; c < n; c++)
 		cr_expect_leq(fabs(n_times[c] - (is_whole[c] ? DRAWS * share : 0.0)), is_whole[c] ? most_off : 0.0,

@@ -17,8 +17,7 @@ static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
 			       "compute: {device: k20}\n"
 			       "cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			       "systems: [{name: s, sync: ring, fuse: 1MB, sparse: {sparsity: 0.8, chunk: 700, warmup: "
-			       "4, feedback: %s}, wire: %s}]\n"
+			       "systems: [{name: s, sync: ring, fuse: 1MB, %s, wire: %s}]\n"
 			       "train: {data: {kind: synthetic}, iterations: 12, optimiser: {momentum: 0.9, "
 			       "weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.5}}\n";
 
@@ -32,16 +31,20 @@ struct group {
 	uint32_t ops[PSD_OP_KINDS];
 };
 
-static void open_crew(struct group *group, const char *feedback, const char *wire)
+#define SPARSE(feedback) "sparse: {sparsity: 0.8, chunk: 700, warmup: 4, feedback: " feedback "}"
+
+/* treatment: key of the system */
+static void open_crew(struct group *group, const char *treatment, const char *wire)
 {
 	struct psd_error err = {.text = ""};
 
-	loaded_print(&group->loaded, scenario, feedback, wire);
+	loaded_print(&group->loaded, scenario, treatment, wire);
 	cr_assert_eq(psd_case_make(&group->made, &group->loaded.costed, &group->loaded.scenario.systems[0],
 				   psd_scenario_point(&group->loaded.scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
 	group->n = group->loaded.costed.graph.parameters;
-	group->options = (struct psd_worker_options){.made = &group->made, .train = &group->loaded.scenario.train};
+	group->options = (struct psd_worker_options){
+		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
 	for (uint32_t o = 0; o < group->made.program.n_ops; o++)
 		group->ops[group->made.program.ops[o].kind] = o;
 	for (unsigned w = 0; w < WORKERS; w++) {
@@ -155,8 +158,14 @@ struct reference {
 	float *weight, *history, *sum, *held[WORKERS];
 	double *norm; /* norms of each chunk */
 	bool *is_chosen;
+	bool is_relative; /* norms are relative to parameters */
 	uint64_t n, n_chunks;
 };
+
+static double magnitude_of(const struct reference *reference, float change, uint64_t e)
+{
+	return fabs((double)change) / (reference->is_relative ? fabs((double)reference->weight[e]) + 0.01 : 1.0);
+}
 
 /* hg and g of the paper: what is held back joins the gradient, and leaves or shrinks. */
 static void step(struct reference *reference, uint32_t iteration, float kept_ratio)
@@ -171,15 +180,15 @@ static void step(struct reference *reference, uint32_t iteration, float kept_rat
 
 			reference->sum[e] += g;
 			if (!reference->is_chosen[c])
-				reference->norm[c] += fabs((double)g);
+				reference->norm[c] += magnitude_of(reference, g, e);
 			reference->held[w][e] = reference->is_chosen[c] ? 0.0f : kept_ratio * g;
 		}
 		if (!reference->is_chosen[c])
 			continue;
-		reference->norm[c] += fabs((double)reference->sum[e]);
 		reference->history[e] =
 			MOMENTUM * reference->history[e] + 0.5f * (reference->sum[e] + 0.01f * reference->weight[e]);
 		reference->weight[e] -= reference->history[e];
+		reference->norm[c] += magnitude_of(reference, reference->sum[e], e);
 	}
 }
 
@@ -255,13 +264,13 @@ static void compare(const struct group *group, const struct reference *reference
 	cr_assert_eq(n_apart, 0, "iteration %u: %lu parameters differ", iteration, n_apart);
 }
 
-static void check(const char *feedback, float kept_ratio)
+static void check(const char *treatment, float kept_ratio)
 {
 	struct group *group = calloc(1, sizeof(*group));
 	struct reference reference;
 
 	cr_assert(group);
-	open_crew(group, feedback, "fp32");
+	open_crew(group, treatment, "fp32");
 	cr_assert_eq(group->made.plan.n_items, 2);
 	cr_assert_eq(group->made.plan.n_chunks, 208);
 	reference = open_reference(group);
@@ -276,8 +285,118 @@ static void check(const char *feedback, float kept_ratio)
 	free(group);
 }
 
-TEST_ROW(sparse, the_residual_shrinks_by_the_momentum, check("momentum", MOMENTUM))
-TEST_ROW(sparse, or_is_kept_as_a_whole, check("full", 1.0f))
+TEST_ROW(sparse, the_residual_shrinks_by_the_momentum, check(SPARSE("momentum"), MOMENTUM))
+TEST_ROW(sparse, or_is_kept_as_a_whole, check(SPARSE("full"), 1.0f))
+
+/* ---- managed communication ---- */
+
+enum { CLOCK = 4, EARLY = 208 - 166 /* floor(208 * 0.8) */, WHOLE = 207 };
+
+#define NEAR_RATIO 1e-5 /* norms are floats, and those here are not */
+
+static bool ends_clock(uint32_t iteration)
+{
+	return (iteration + 1) % CLOCK == 0 || iteration + 1 == ITERATIONS;
+}
+
+/* No worker owes anything: what it has withheld is zero. */
+static bool owes_nothing(const struct group *group, uint32_t iteration)
+{
+	uint64_t n_owed = 0;
+
+	for (unsigned w = 0; w < WORKERS; w++) {
+		const float *residual =
+			psd_memory_buffer(&group->workers[w].host.memory, PSD_BUFFER_RESIDUAL, 0, iteration);
+
+		for (uint64_t e = 0; e < group->n; e++)
+			n_owed += residual[e] != 0.0f;
+	}
+	return n_owed == 0;
+}
+
+/* The early chunks have larger norms than all others. */
+static void expect_largest(const struct reference *reference, const bool is_chosen[], uint32_t iteration)
+{
+	double least_chosen = INFINITY, most_other = 0.0;
+	unsigned n_chosen = 0;
+
+	for (uint64_t c = 0; c < reference->n_chunks; c++) {
+		n_chosen += is_chosen[c];
+		least_chosen = is_chosen[c] ? fmin(least_chosen, reference->norm[c]) : least_chosen;
+		most_other = is_chosen[c] ? most_other : fmax(most_other, reference->norm[c]);
+	}
+	cr_expect_eq(n_chosen, EARLY, "iteration %u: %u chunks", iteration, n_chosen);
+	cr_expect_geq(least_chosen, (1.0 - NEAR_RATIO) * most_other, "iteration %u: %g and %g", iteration, least_chosen,
+		      most_other);
+}
+
+/* Whole chunks take turns in the bucket's order, which is that of the backward pass, or in the reverse order. */
+static void expect_turn(const bool is_chosen[], uint32_t iteration, bool is_forward)
+{
+	const unsigned n_before = (iteration - iteration / CLOCK) * EARLY;
+	bool expected[WHOLE + 1] = {false};
+
+	for (unsigned i = 0; i < EARLY; i++) {
+		const unsigned at = (n_before + i) % WHOLE;
+
+		expected[is_forward ? WHOLE - 1 - at : at] = true;
+	}
+	cr_expect_eq(memcmp(is_chosen, expected, sizeof(expected)), 0, "iteration %u", iteration);
+}
+
+static void expect_chosen(const struct reference *reference, const bool is_chosen[], uint32_t iteration,
+			  const char *priority)
+{
+	unsigned n_chosen = 0;
+
+	for (uint64_t c = 0; c < reference->n_chunks; c++)
+		n_chosen += is_chosen[c];
+	if (ends_clock(iteration))
+		cr_expect_eq(n_chosen, reference->n_chunks, "iteration %u: %u chunks", iteration, n_chosen);
+	else if (!strcmp(priority, "magnitude"))
+		expect_largest(reference, is_chosen, iteration);
+	else if (!strcmp(priority, "random"))
+		cr_expect_eq(n_chosen, EARLY, "iteration %u: %u chunks", iteration, n_chosen);
+	else
+		expect_turn(is_chosen, iteration, !strcmp(priority, "forward"));
+}
+
+/* The reference takes its choices from worker 0, once they are what they should be. */
+static void check_managed(const char *priority)
+{
+	struct group *group = calloc(1, sizeof(*group));
+	struct reference reference;
+	char treatment[128];
+
+	cr_assert(group);
+	snprintf(treatment, sizeof(treatment), "managed: {clock: 4, early: 20%%, chunk: 700, priority: %s}", priority);
+	open_crew(group, treatment, "fp32");
+	reference = open_reference(group);
+	reference.is_relative = true;
+	for (uint32_t i = 0; i < ITERATIONS; i++) {
+		const bool *is_chosen = psd_work_selection(&group->workers[0].work)->now.is_chosen;
+
+		if (i == 0)
+			expect_turn(is_chosen, 0, false);
+		else
+			expect_chosen(&reference, is_chosen, i, priority);
+		memcpy(reference.is_chosen, is_chosen, reference.n_chunks * sizeof(*is_chosen));
+		run_iteration(group, i);
+		step(&reference, i, 1.0f);
+		memcpy(reference.is_chosen, psd_work_selection(&group->workers[0].work)->now.is_chosen,
+		       reference.n_chunks * sizeof(*is_chosen));
+		compare(group, &reference, i);
+		cr_expect_eq(owes_nothing(group, i), ends_clock(i), "iteration %u", i);
+	}
+	close_reference(&reference);
+	close_crew(group);
+	free(group);
+}
+
+TEST_ROW(managed, the_largest_relative_changes_are_sent_early, check_managed("magnitude"))
+TEST_ROW(managed, or_chunks_drawn_by_the_seed, check_managed("random"))
+TEST_ROW(managed, or_those_whose_turn_it_is, check_managed("generation"))
+TEST_ROW(managed, or_in_the_reverse_order, check_managed("forward"))
 
 /* ---- during the transfer ---- */
 
@@ -302,7 +421,7 @@ static void check_way(const char *name, const struct psd_encoding *wire)
 	unsigned n_sums = 0;
 
 	cr_assert(group);
-	open_crew(group, "full", name);
+	open_crew(group, SPARSE("full"), name);
 	for (uint32_t o = 0; o < group->made.program.n_ops; o++) {
 		const bool is_of_norms = group->made.program.ops[o].item == 1;
 		uint64_t elements, bytes;

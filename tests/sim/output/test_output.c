@@ -674,6 +674,10 @@ FIXTURE_TEST(a_stack_that_moves_less_than_the_link_is_named)
 	host->transport_bps = 600e6;
 	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the software stack, which moves 600 Mb/s where "
 					    "the link has 1 Gb/s (host.transport), busy for\n  95 % of");
+	fixture->scenario.systems[0].budget_bps = 100e6;
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the system's budget of 100 Mb/s, where the "
+					    "link has 1 Gb/s (systems.budget), busy for 95 % of");
+	fixture->scenario.systems[0].budget_bps = 0.0;
 	host->incast_ratio = 0.25;
 	expect_bottleneck(&fixture->report,
 			  "first at 4 nodes: bound by the software stack, which receives 300 Mb/s from many senders at "

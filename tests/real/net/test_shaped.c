@@ -1,0 +1,121 @@
+/* The rate limit of a host: bytes that its carriers move, counted in each 100 ms. */
+#include <criterion/criterion.h>
+
+#include "real/net/segments.h"
+#include "real/net/shaped.h"
+#include "real/net/socket.h"
+
+#define WINDOW_SEC   0.1
+#define RUN_SEC	     0.35
+#define EXCESS_RATIO 0.05
+#define LOST_RATIO   0.01
+#define IDLE_SEC     0.05 /* a pause, after which a limiter that saves without end would let a burst pass */
+#define TURN_SEC     13e-6
+
+enum { MOST_MOVES = 1 << 16, CARRIERS = 3, WANTED_BYTES = 1 << 20 };
+
+struct move {
+	double at_sec;
+	uint64_t bytes;
+};
+
+struct moves {
+	struct move all[MOST_MOVES];
+	unsigned n;
+};
+
+static struct moves moved;
+static double now_sec;
+
+static double clock_sec(void)
+{
+	return now_sec;
+}
+
+/* The wire takes whatever it is given. */
+static ssize_t take_all(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
+{
+	const uint64_t bytes = psd_segments_bytes(segments, n_segments);
+
+	(void)carrier;
+	cr_assert_lt(moved.n, MOST_MOVES);
+	moved.all[moved.n++] = (struct move){now_sec, bytes};
+	return (ssize_t)bytes;
+}
+
+static void release(struct psd_carrier *carrier)
+{
+	(void)carrier;
+}
+
+static const struct psd_transport wire = {.name = "wire", .send = take_all, .receive = take_all, .release = release};
+
+/* Most bytes of any window that begins with a move. */
+static uint64_t busiest_window(void)
+{
+	uint64_t bytes = 0, most = 0;
+
+	for (unsigned first = 0, end = 0; first < moved.n; first++) {
+		while (end < moved.n && moved.all[end].at_sec < moved.all[first].at_sec + WINDOW_SEC)
+			bytes += moved.all[end++].bytes;
+		most = bytes > most ? bytes : most;
+		bytes -= moved.all[first].bytes;
+	}
+	return most;
+}
+
+/* Moves as fast as the limit allows, but for one pause. */
+static void move_for(struct psd_carrier carriers[], bool sends)
+{
+	static char bytes[WANTED_BYTES];
+	const struct iovec all = {bytes, sizeof(bytes)};
+	const double start_sec = now_sec;
+
+	moved.n = 0;
+	for (unsigned i = 0; now_sec < start_sec + RUN_SEC; i++, now_sec += TURN_SEC) {
+		struct psd_carrier *carrier = &carriers[i % CARRIERS];
+
+		if (now_sec > start_sec + WINDOW_SEC && now_sec < start_sec + WINDOW_SEC + IDLE_SEC)
+			continue;
+		(void)(sends ? carrier->transport->send : carrier->transport->receive)(carrier, &all, 1);
+	}
+}
+
+static void expect_budget(double rate_bps, bool sends)
+{
+	struct psd_carrier carriers[CARRIERS];
+	struct psd_shaper shaper;
+	uint64_t all_bytes = 0;
+
+	psd_shaper_init(&shaper, rate_bps, rate_bps);
+	shaper.clock_sec = clock_sec;
+	now_sec = psd_socket_now_sec(); /* not before the one that the shaper has seen */
+	for (unsigned c = 0; c < CARRIERS; c++) {
+		carriers[c] = (struct psd_carrier){.transport = &wire, .fd = -1};
+		cr_assert(psd_shaped_wrap(&shaper, &carriers[c]));
+	}
+	move_for(carriers, sends);
+	for (unsigned m = 0; m < moved.n; m++)
+		all_bytes += moved.all[m].bytes;
+	const double busiest_bytes = (double)busiest_window();
+	const double window_bytes = WINDOW_SEC * rate_bps / 8, whole_bytes = (RUN_SEC - IDLE_SEC) * rate_bps / 8;
+
+	cr_expect_leq(busiest_bytes, (1.0 + EXCESS_RATIO) * window_bytes, "%g bps: %g bytes in 100 ms", rate_bps,
+		      busiest_bytes);
+	/* nothing but the pause is lost */
+	cr_expect_geq((double)all_bytes, (1.0 - LOST_RATIO) * whole_bytes, "%g bps: %g bytes in all", rate_bps,
+		      (double)all_bytes);
+	for (unsigned c = 0; c < CARRIERS; c++)
+		carriers[c].transport->release(&carriers[c]);
+}
+
+/* The smallest budget of a scenario, the one of the documents, and one whose grants are worth a system call each. */
+Test(shaped, any_100_ms_have_no_more_than_five_per_cent_above_the_rate)
+{
+	static const double rates_bps[] = {10e6, 40e6, 1e9};
+
+	for (unsigned r = 0; r < sizeof(rates_bps) / sizeof(rates_bps[0]); r++) {
+		expect_budget(rates_bps[r], true);
+		expect_budget(rates_bps[r], false);
+	}
+}
