@@ -33,7 +33,8 @@ b
 	header ~ "^<(sys/mman|sys/resource|ucontext)[.]h>$" && file == "engine/base/stack.c" { next }
 	header == "<signal.h>" && file == "engine/base/output.c" { next }
 	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c, " \
-		"POSIX files in engine/base/file.c, inputs.c and output.c, limits in stack.c, signals in output.c)" }' >>"$bad"
+		"POSIX files in engine/base/file.c, inputs.c and output.c, limits in stack.c, signals in output.c)"
+	}' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
 # psd-plot reads profilers' traces as psd-sim import does.

@@ -61,7 +61,8 @@ is_replay() { grep -q 'replay: true' "$1"; }
 # sizes_of FILE: prints the numbers of nodes: NODES, or the one that groups of nodes have together
 sizes_of() {
 	if grep -q '^  groups:' "$1"; then
-		sed -n 's/^sweep: {nodes: \[\([0-9]*\)\]}$/\1/p; /^sweep:$/,/^[a-z]/s/^  nodes: \[\([0-9]*\)\]$/\1/p' "$1"
+		sed -n -e 's/^sweep: {nodes: \[\([0-9]*\)\]}$/\1/p' \
+			-e '/^sweep:$/,/^[a-z]/s/^  nodes: \[\([0-9]*\)\]$/\1/p' "$1"
 	else
 		echo "$clusters"
 	fi

@@ -1407,8 +1407,8 @@ Test(contract, an_exchange_is_spread_over_its_local_steps)
 	}
 }
 
-/* A node sends 575 MB in 1.15 s, and an iteration computes 0.91 s. With a delay of two such an exchange ends before it is
- * joined, so that all iterations compute and end. */
+/* A node sends 575 MB in 1.15 s, and an iteration computes 0.91 s. With a delay of two such an exchange ends before it
+ * is joined, so that all iterations compute and end. */
 Test(contract, a_delay_hides_an_exchange)
 {
 	static const char *const syncs[] = {"ps", "ring", "two-level-ps"};

@@ -239,8 +239,8 @@ Test(compression, a_tensor_has_blocks_for_all_of_its_values)
 	cr_expect_eq(psd_block_count(&small, UINT64_MAX), UINT64_C(1) << 54); /* 2^64 - 1 values */
 }
 
-/* One-bit: two means and a bit for each value. Int8: a step and a byte for each value. Top-k: 4 bytes and a position of 2 for each kept value, rounded up to a
- * multiple of 4. */
+/* One-bit: two means and a bit for each value. Int8: a step and a byte for each value. Top-k: 4 bytes and a position of
+ * 2 for each kept value, rounded up to a multiple of 4. */
 Test(compression, bytes_are_those_of_what_travels)
 {
 	for (unsigned b = 0; b < N_BLOCKS; b++)

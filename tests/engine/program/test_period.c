@@ -126,7 +126,7 @@ Test(period, the_longest_run_does_not_overflow)
 
 /* ---- fragments ---- */
 
-/* With 10 steps and 4 fragments, fragment 0 exchanges after 10 / 4 iterations, rounded down, then 20 / 4, 30 / 4, 10. */
+/* With 10 steps and 4 fragments, fragments exchange after 10 / 4 iterations, rounded down, 20 / 4, 30 / 4 and 10. */
 Test(period, fragments_take_turns)
 {
 	static const uint32_t after[] = {2, 5, 7, 10};

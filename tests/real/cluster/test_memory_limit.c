@@ -50,7 +50,8 @@ Test(memory_limit, activations_of_a_device_with_memory_of_its_own_are_not_the_ho
 	training_free(apart);
 }
 
-/* A third of each layer, one whole layer, and gradients of two that take turns, of 650, 65600, 51264, 25632 and 2432. */
+/* A third of each layer, one whole layer, and gradients of two that take turns. Layers have 650, 65600, 51264, 25632
+ * and 2432 parameters. */
 Test(memory_limit, workers_with_parts_need_less)
 {
 	struct training *ring = training_make("cifar10-quick.yaml", "sync: ring", WORKERS, 1, BATCH, 1, TRAIN);
