@@ -1,6 +1,6 @@
 /* A whole number of 8 bits for each value, from -127 to 127, and for each block the step between two of them: the
- * largest magnitude over 127. The error of a value is at most half a step. Source: Dettmers 2015 (arXiv 1511.04561), for
- * blocks; Seide et al. 2014, for error feedback. */
+ * largest magnitude over 127. The error of a value is at most half a step. Source: Dettmers 2015 (arXiv 1511.04561),
+ * for blocks; Seide et al. 2014, for error feedback. */
 #include <float.h>
 #include <string.h>
 
@@ -50,7 +50,8 @@ INLINE void look_at_row(const float *restrict values, uint32_t n_lanes, uint32_t
 	}
 }
 
-/* Returns the step of a block; 0: all values stay. Bits of magnitudes are in the order of magnitudes, those of infinities and NaNs behind all others. */
+/* Returns the step of a block; 0: all values stay. Bits of magnitudes are in the order of magnitudes, those of
+ * infinities and NaNs behind all others. */
 static float find_step(const float *values, uint32_t n)
 {
 	const uint32_t in_rows = n - n % PSD_BLOCK_LANES;

@@ -11,9 +11,9 @@
 #include "engine/program/program.h"
 
 /* Class of hosts that behave in the same way. They have the same role (worker, worker with a shard, or separate server)
- * and are in the same groups of collectives. Their nodes (psd_layout_kind()), machines and racks are of the same kind. A host that is the
- * root of some item (bucket) is a class of its own. The representative is the last host of a class: if a slice has
- * fewer elements than there are shards, only the last shards have elements. */
+ * and are in the same groups of collectives. Their nodes (psd_layout_kind()), machines and racks are of the same kind.
+ * A host that is the root of some item (bucket) is a class of its own. The representative is the last host of a class:
+ * if a slice has fewer elements than there are shards, only the last shards have elements. */
 struct psd_host_class {
 	/* number of the representative: the host of the class that the estimate executes */
 	unsigned representative;

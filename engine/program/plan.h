@@ -95,8 +95,8 @@ struct psd_plan {
 	unsigned peers;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
-	/* Largest number of iterations by which updates may be late; always 0 with a single worker. With local SGD it is the
-	 * delay of an exchange. */
+	/* Largest number of iterations by which updates may be late; always 0 with a single worker. With local SGD it
+	 * is the delay of an exchange. */
 	uint32_t staleness;
 	/* Number of iterations by which all updates are late: `staleness`, or 0 with stale reads. */
 	uint32_t lag;

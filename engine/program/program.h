@@ -147,8 +147,8 @@ static inline struct psd_payload psd_op_payload(const struct psd_op *op, uint32_
 	return payload;
 }
 
-/* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in psd_op.work_sec.
- * Pure. */
+/* Returns the durations of all operations on the host, n_ops entries, borrowed; NULL: they are those in
+ * psd_op.work_sec. Pure. */
 const double *psd_program_host_sec(const struct psd_program *program, unsigned host);
 
 /* Consecutive layers of the graph: numbers `first` to `end` - 1. */

@@ -258,8 +258,8 @@ struct psd_sparse {
 	enum psd_importance importance; /* managed communication: chunks that are sent early */
 };
 
-/* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of the
- * last exchange are updated. Source: Douillard et al. 2023, DiLoCo (arXiv 2311.08105). */
+/* Outer optimiser of local SGD: the mean change of all workers' parameters is a gradient, by which the parameters of
+ * the last exchange are updated. Source: Douillard et al. 2023, DiLoCo (arXiv 2311.08105). */
 struct psd_outer {
 	double rate;	 /* 1 without momentum: parameters become the average */
 	double momentum; /* 0: no state is kept */
@@ -280,8 +280,8 @@ struct psd_local_sgd {
 	/* Number of groups of buckets (fragments), which exchange one after the other in a period; 0 or 1: all exchange
 	 * together. Source: Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512). */
 	unsigned fragments;
-	/* Number of iterations from an exchange's begin to the one in which workers join its result. Local steps between
-	 * them are kept. */
+	/* Number of iterations from an exchange's begin to the one in which workers join its result. Local steps
+	 * between them are kept. */
 	unsigned delay;
 	bool has_outer;
 	struct psd_outer outer; /* parameters of the outer optimiser, if has_outer */

@@ -1,5 +1,5 @@
-/* Local steps whose workers have equal parameters only at the end of a run. A checkpoint within says since when, so that
- * a resumed run continues with the exchanges that were begun. */
+/* Local steps whose workers have equal parameters only at the end of a run. A checkpoint within says since when, so
+ * that a resumed run continues with the exchanges that were begun. */
 #include "real/keep/state.h"
 #include "real/session/worker_parts.h"
 

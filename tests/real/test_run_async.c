@@ -4,7 +4,7 @@
 #include "tests/real/training.h"
 #include "tests/test_with.h"
 
-#define JOB "iterations: 30, learning_rate: {policy: fixed, base: 0.02}"
+#define JOB "iterations: 150, learning_rate: {policy: fixed, base: 0.02}"
 
 static double last_loss(const char *system, unsigned workers)
 {

@@ -1,6 +1,6 @@
-/* Kernel bodies of compression by one-bit, top-k and int8; kernels.h describes their arguments. Sums are added in the order
- * of engine/encodings/one_bit.c, and values are written in the order of top_k.c. So the results have the same bits,
- * except for NaNs. */
+/* Kernel bodies of compression by one-bit, top-k and int8; kernels.h describes their arguments. Sums are added in the
+ * order of engine/encodings/one_bit.c, and values are written in the order of top_k.c. So the results have the same
+ * bits, except for NaNs. */
 #ifndef PSD_REAL_CUDA_BODIES_PACKING_H
 #define PSD_REAL_CUDA_BODIES_PACKING_H
 

@@ -92,6 +92,7 @@ static const struct special {
 	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.warmup", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.feedback", SPARSE, {NULL, NULL}, NULL},
+	{"systems.peers", {"sync: ps", "sync: sfb, peers: 2, local_sgd: {steps: 4}"}, {NULL, NULL}, "3"},
 	{"systems.managed.clock", MANAGED, {NULL, NULL}, "8"},
 	{"systems.managed.early", MANAGED, {NULL, NULL}, NULL},
 	{"systems.managed.priority", MANAGED, {NULL, NULL}, NULL},
