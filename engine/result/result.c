@@ -156,6 +156,15 @@ void psd_result_add_reads(struct psd_text *text, const struct psd_system *system
 	psd_text_add(text, "\n");
 }
 
+/* Adds " every 8 iterations". */
+static void add_every(struct psd_text *text, uint64_t iterations)
+{
+	if (iterations == 1)
+		psd_text_add(text, " in each iteration");
+	else
+		psd_text_add(text, " every %" PRIu64 " iterations", iterations);
+}
+
 /* One step without an outer optimiser is training without this. */
 static void add_local_note(struct psd_text *text, const struct psd_system *system)
 {
@@ -164,9 +173,11 @@ static void add_local_note(struct psd_text *text, const struct psd_system *syste
 	if (local->steps == 1 && !local->has_outer)
 		return;
 	add_note(text, system);
-	psd_text_add(text, "' lets workers train by themselves and %s every %" PRIu64 " iterations%s",
-		     local->has_outer ? "updates their parameters by their mean change" : "averages their parameters",
-		     local->steps, local->window ? " in the beginning" : "");
+	psd_text_add(text, "' lets workers train by themselves and %s",
+		     local->has_outer ? "updates their parameters by their mean change" : "averages their parameters");
+	add_every(text, local->steps);
+	if (local->window)
+		psd_text_add(text, " in the beginning");
 	if (local->fragments > 1)
 		psd_text_add(text, " in %u parts one after the other", local->fragments);
 	if (local->delay > 0)
@@ -197,26 +208,28 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 	if (system->is_compressed && system->compress.kept_ratio < 1.0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends gradients%s compressed (%s), adds the errors to later ones, so that its training "
+			     "' sends %s%s compressed (%s), adds the errors to later ones, so that its training "
 			     "differs from training without this\n",
+			     system->is_local ? "changes of parameters" : "gradients",
 			     system->compress.tensors == PSD_COMPRESSED_MATRICES ? " of matrices" : "",
 			     psd_compression_names[system->compress.by]);
 	}
 	if (system->is_low_rank) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends gradients of matrices as products of rank %u where these have fewer values, adds "
+			     "' sends %s of matrices as products of rank %u where these have fewer values, adds "
 			     "the errors to later ones, so that its training differs from training without this\n",
-			     system->low_rank.rank);
+			     system->is_local ? "changes" : "gradients", system->low_rank.rank);
 	}
 	if (system->peers > 0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends factors to %u other worker%s in an iteration and averages workers' parameters "
-			     "every %" PRIu64
-			     " iterations, so that its training on more than %u workers differs from training "
-			     "without this\n",
-			     system->peers, system->peers > 1 ? "s" : "", system->local_sgd.steps, system->peers + 1);
+			     "' sends factors to %u other worker%s in an iteration and averages workers' parameters",
+			     system->peers, system->peers > 1 ? "s" : "");
+		add_every(text, system->local_sgd.steps);
+		psd_text_add(text,
+			     ", so that its training on more than %u workers differs from training without this\n",
+			     system->peers + 1);
 	} else if (system->is_local) {
 		add_local_note(text, system);
 	}
@@ -225,20 +238,20 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		psd_text_add(
 			text,
 			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
-			"since, so that its training differs from training without this\n");
+			"since, so that its training on more than 1 worker differs from training without this\n");
 	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' reads its own gradients at once and those of other workers at most %u iteration%s "
 			     "late: workers' parameters differ while they train, and are equal in tests, checkpoints "
-			     "and at the end; its training differs from training without this\n",
+			     "and at the end; its training on more than 1 worker differs from training without this\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
 	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' applies gradients %u iteration%s late, so that its training differs from training "
-			     "without this\n",
+			     "' applies gradients %u iteration%s late, so that its training on more than 1 worker "
+			     "differs from training without this\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
 	}
 	if (system->is_managed) {

@@ -28,6 +28,27 @@ Test(result, local_steps_train_with_other_values)
 		    "the beginning, so that its training differs from training without this\n");
 }
 
+Test(result, updates_beside_those_of_others_need_other_workers)
+{
+	expect_note(&(struct psd_system){.name = "A", .is_async = true},
+		    "note: 'A' updates by each worker's gradient as it arrives, of parameters that others have updated "
+		    "since, so that its training on more than 1 worker differs from training without this\n");
+	expect_note(&(struct psd_system){.name = "A", .staleness = 1, .reads = PSD_READS_STALE},
+		    "note: 'A' reads its own gradients at once and those of other workers at most 1 iteration late: "
+		    "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "
+		    "its training on more than 1 worker differs from training without this\n");
+}
+
+Test(result, a_period_of_one_iteration_is_each)
+{
+	expect_note(&(struct psd_system){.name = "A", .is_local = true, .local_sgd = {.steps = 1, .has_outer = true}},
+		    "note: 'A' lets workers train by themselves and updates their parameters by their mean change in "
+		    "each iteration, so that its training differs from training without this\n");
+	expect_note(&(struct psd_system){.name = "A", .is_local = true, .peers = 2, .local_sgd = {.steps = 1}},
+		    "note: 'A' sends factors to 2 other workers in an iteration and averages workers' parameters in "
+		    "each iteration, so that its training on more than 3 workers differs from training without this\n");
+}
+
 TEST_ROW(
 	result, managed_communication_trains_with_other_values,
 	expect_note(&(struct psd_system){.name = "A", .is_managed = true, .managed = {.clock = 4}},
@@ -95,11 +116,11 @@ Test(result, gradients_of_low_rank_train_with_other_values)
 Test(result, late_updates_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .staleness = 1},
-		    "note: 'A' applies gradients 1 iteration late, so that its training differs from training without "
-		    "this\n");
+		    "note: 'A' applies gradients 1 iteration late, so that its training on more than 1 worker differs "
+		    "from training without this\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 3},
-		    "note: 'A' applies gradients 3 iterations late, so that its training differs from training without "
-		    "this\n");
+		    "note: 'A' applies gradients 3 iterations late, so that its training on more than 1 worker differs "
+		    "from training without this\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 0}, "");
 }
 
@@ -111,10 +132,12 @@ Test(result, every_loss_has_its_note)
 					  .is_local = true,
 					  .local_sgd = {.steps = 16}};
 
-	expect_note(&system, "note: 'A' sends gradients compressed (one-bit), adds the errors to later ones, so that "
-			     "its training differs from training without this\n"
-			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
-			     "iterations, so that its training differs from training without this\n");
+	expect_note(
+		&system,
+		"note: 'A' sends changes of parameters compressed (one-bit), adds the errors to later ones, so that "
+		"its training differs from training without this\n"
+		"note: 'A' lets workers train by themselves and averages their parameters every 16 "
+		"iterations, so that its training differs from training without this\n");
 }
 
 Test(result, low_rank_is_reported_before_local_steps)
@@ -126,7 +149,7 @@ Test(result, low_rank_is_reported_before_local_steps)
 					  .local_sgd = {.steps = 16}};
 
 	expect_note(&system,
-		    "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
+		    "note: 'A' sends changes of matrices as products of rank 1 where these have fewer "
 		    "values, adds the errors to later ones, so that its training differs from training without this\n"
 		    "note: 'A' lets workers train by themselves and averages their parameters every 16 "
 		    "iterations, so that its training differs from training without this\n");
