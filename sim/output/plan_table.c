@@ -255,6 +255,12 @@ static void write_local_steps(FILE *out, const struct psd_plan *plan)
 	if (plan->staleness > 0)
 		fprintf(out, ", joined %u iteration%s late", (unsigned)plan->staleness, plan->staleness > 1 ? "s" : "");
 	fputs("\n\n", out);
+	if (plan->peers > 0)
+		fprintf(out,
+			"peers: factors are sent in each of these %u iterations, and MB and ms count one of them and "
+			"the "
+			"exchange;\nof the other methods, which only exchange, they count the exchange alone\n\n",
+			(unsigned)psd_plan_steps(plan));
 }
 
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,

@@ -850,6 +850,22 @@ FIXTURE_TEST(plan_of_local_steps_gives_the_rule_in_seconds_alone)
 	psd_case_release(&made);
 }
 
+/* With 4 nodes and 1 peer, a period of 3 has 3 times the factors and one average. */
+Test(output, plan_of_some_peers_tells_what_is_counted)
+{
+	static const char text[] =
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
+		"cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [4]}\n"
+		"systems: [{name: A, sync: hybrid, peers: 1, local_sgd: {steps: 3}}]\n";
+	char *plan = plan_at(text, 0);
+
+	cr_expect_not_null(strstr(plan,
+				  "peers: factors are sent in each of these 3 iterations, and MB and ms count one "
+				  "of them and the exchange;\n"),
+			   "%s", plan);
+	free(plan);
+}
+
 /* Matrices in blocks, the others by servers as they are, and a column of what blocks would cost each. A worker alone
  * has none. */
 Test(output, plan_of_compressed_gradients_has_a_column_of_them)
