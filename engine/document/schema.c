@@ -264,8 +264,31 @@ static enum psd_status read_entry(const struct psd_schema_reader *reader, void *
 	return read_section(reader, entry, key->section, key->name, node);
 }
 
+/* Refuses a list of mappings that --set begins or replaces, which a file alone can do. */
+static enum psd_status refuse_set_list(const struct psd_key *key, const struct psd_node *list, struct psd_error *err)
+{
+	const char *path = list->at.path + strlen("--set "), *name = strstr(path, key->name);
+	const int length = (int)(name ? (size_t)(name - path) + strlen(key->name) : strcspn(path, "="));
+	const char *one = key->section->tables[0][0].name;
+
+	if (key->is_required)
+		return psd_error_set(
+			err, PSD_EINVAL, list->at,
+			"'%s' is a list of mappings, which a file must have: --set changes one of their keys "
+			"(%.*s.0.%s=VALUE)",
+			key->name, length, path, one);
+	return psd_error_set(err, PSD_EINVAL, list->at,
+			     "'%s' is a list of mappings, which a file must begin: --set changes one of their keys "
+			     "(%.*s.0.%s=VALUE) or removes the list (%.*s=)",
+			     key->name, length, path, one, length, path);
+}
+
 static enum psd_status check_list(const struct psd_key *key, const struct psd_node *list, struct psd_error *err)
 {
+	const bool is_plain = list->kind != PSD_NODE_SEQUENCE || (list->first && list->first->kind == PSD_NODE_SCALAR);
+
+	if (key->type == PSD_KEY_SECTION && is_plain && psd_node_is_set(list))
+		return refuse_set_list(key, list, err);
 	if (list->kind != PSD_NODE_SEQUENCE)
 		return psd_error_set(err, PSD_EINVAL, list->at, "'%s' must be a list such as [...]", key->name);
 	if (list->n_children < 1 || list->n_children > key->most_entries)

@@ -437,7 +437,17 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("systems.1.sync=ps",
 			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
 	expect_setting_error("title.x=4", "--set title.x: 'x' is below a plain value, must be below a mapping or list");
-	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
+	expect_setting_error("systems=4",
+			     "--set systems: 'systems' is a list of mappings, which a file must have: --set changes "
+			     "one of their keys (systems.0.name=VALUE)");
+	expect_setting_error("cluster.slow=[]",
+			     "--set cluster.slow: 'slow' is a list of mappings, which a file must begin: --set changes "
+			     "one of their keys (cluster.slow.0.node=VALUE) or removes the list (cluster.slow=)");
+	expect_setting_error(
+		"cluster.groups.0.nodes=2",
+		"--set cluster.groups.0.nodes: 'groups' is a list of mappings, which a file must begin: --set "
+		"changes one of their keys (cluster.groups.0.nodes=VALUE) or removes the list "
+		"(cluster.groups=)");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 	expect_setting_error("sweep.nodes=[2,,4]",
