@@ -207,6 +207,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	run->from_hosts = 0;
 	if (found->newest.iterations > 0)
 		status = look_back(run, made, found, host, &about, err);
+	memcpy(run->from_system, about.system, sizeof(run->from_system));
 	if (!status)
 		status = psd_run_settle_end(run, err);
 	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
@@ -328,6 +329,7 @@ bool psd_run_has_ended(struct psd_run *run, const struct psd_case *made)
 	    found.newest.n_hosts != n_hosts || found.newest.missing != n_hosts)
 		return false;
 	run->first_iteration = found.newest.iterations;
+	*run->from_system = '\0'; /* other hosts of this run wrote it */
 	return psd_run_is_done(run);
 }
 

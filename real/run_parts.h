@@ -8,6 +8,7 @@
 #include "engine/result/trace_files.h"
 #include "real/cluster/hosts.h"
 #include "real/keep/checkpoint.h"
+#include "real/keep/old_checkpoint.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
 #include "real/session/run_log.h"
@@ -62,6 +63,8 @@ struct psd_run {
 	/* Number of hosts that wrote the checkpoint, if it was written on another cluster or with another system; each
 	 * host then reads the files of all of them. 0: each host reads only its own file. */
 	unsigned from_hosts;
+	/* Name of the system that wrote the checkpoint; "": not known. */
+	char from_system[PSD_OLD_CHECKPOINT_SYSTEM_MAX];
 	struct psd_trace_files trace;	 /* open files of the option --trace; `files` is NULL without it */
 	bool has_trace;			 /* the trace has been written to the file */
 	struct psd_error trace_err;	 /* reason why the trace could not be written; status PSD_OK: no error */

@@ -247,7 +247,7 @@ static enum psd_status launch_again(struct psd_run *run, const struct psd_case *
 static void say_done(const struct psd_run *run, const struct psd_system *system)
 {
 	psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with --iterations",
-			system->name, run->first_iteration);
+			*run->from_system ? run->from_system : system->name, run->first_iteration);
 }
 
 /* This host joins no other, so a host whose newest checkpoint is older must not wait for it. */

@@ -170,6 +170,8 @@ FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 		       "/c: the folder has checkpoints: go on from them with '--resume', or name another folder\n");
 	expect_one_line("psd-run", arguments_of(&folder, "--system PS --save @/c --resume").text, 0,
 			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
+	expect_one_line("psd-run", arguments_of(&folder, "--system Ring --save @/c --resume").text, 0,
+			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
 }
 
 /* The whole of it, cut or changed; the run does not begin elsewhere. */
