@@ -197,6 +197,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status)
 		status = psd_run_check_groups(run, err);
 	if (!status)
+		status = psd_run_check_slow(run, err);
+	if (!status)
 		status = check_libraries(run, err);
 	if (!status)
 		status = choose_traced(run, err);
@@ -293,6 +295,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 			close(run.locks[l]);
 	psd_secret_free(run.secret);
 	psd_hosts_release(&run.hosts);
+	for (unsigned i = 0; i < run.n_rows; i++)
+		psd_text_release(&run.rows[i].split);
 	free(run.rows);
 	psd_costed_model_release(&run.costed);
 	return status;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "engine/base/text.h"
+#include "engine/base/units.h"
 #include "engine/document/document.h"
 #include "real/base/console.h"
 #include "real/cluster/launch.h"
@@ -51,10 +52,13 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 	if (scenario->n_groups == 0)
 		return PSD_OK;
 	if (run->point.nodes != scenario->nodes || run->point.workers_per_node != scenario->workers_per_node)
-		return psd_error_set(err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
-				     "'groups' have %u nodes of %u workers, the run has %u nodes of %u",
-				     scenario->nodes, scenario->workers_per_node, run->point.nodes,
-				     run->point.workers_per_node);
+		return psd_error_set(
+			err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
+			"'groups' have %u nodes with %u worker%s each, the run has %u node%s with %u worker%s "
+			"each",
+			scenario->nodes, scenario->workers_per_node, scenario->workers_per_node == 1 ? "" : "s",
+			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers_per_node,
+			run->point.workers_per_node == 1 ? "" : "s");
 	for (unsigned g = 0; g < scenario->n_groups && !scenario->has_replay; g++, entry = entry ? entry->next : NULL) {
 		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
 		PSD_TRY(check_link(&scenario->groups[g], entry, err));
@@ -65,6 +69,24 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 					     "'split' of system '%s' is 'measured', must be 'even' or 'speed' with "
 					     "'--hosts' or mpirun",
 					     scenario->systems[s].name);
+	return PSD_OK;
+}
+
+enum psd_status psd_run_check_slow(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = run->scenario;
+	const struct psd_node *slow = psd_node_child(psd_node_child(scenario->root, "cluster"), "slow");
+	const struct psd_node *entry = slow ? slow->first : NULL;
+
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++, entry = entry ? entry->next : NULL) {
+		const struct psd_node *node = psd_node_child(entry, "node");
+
+		if (scenario->slowdowns[i].node >= run->point.nodes)
+			return psd_error_set(err, PSD_EINVAL, node ? node->at : PSD_NOWHERE,
+					     "'node' is %u, must be from 0 to %u: the run has %u node%s",
+					     scenario->slowdowns[i].node, run->point.nodes - 1, run->point.nodes,
+					     run->point.nodes == 1 ? "" : "s");
+	}
 	return PSD_OK;
 }
 
@@ -89,6 +111,45 @@ static void take_speeds(struct psd_run *run, const struct psd_case *even, const 
 	run->costed.is_measured = true;
 }
 
+static void add_measured(struct psd_text *text, const char *before, const struct psd_run *run)
+{
+	const unsigned n_groups = run->scenario->n_groups;
+
+	for (unsigned g = 0; g < n_groups && run->costed.is_measured; g++)
+		psd_text_add(text, "%s%.4g%s", g > 0 ? ", " : before, 1.0 / run->costed.sample_sec[g],
+			     g + 1 < n_groups ? "" : " samples/s on a worker of each group; ");
+}
+
+/* Without emulation links have no rate. Real hosts have their own speed and links. */
+void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const struct psd_case *made)
+{
+	const struct psd_kinds *kinds = &made->kinds;
+	const bool has_speeds = run->cluster_kind != PSD_CLUSTER_HOSTS;
+	const bool has_links = has_speeds && run->cluster_kind != PSD_CLUSTER_LOOPBACK;
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	if (kinds->n == 0)
+		return;
+	psd_text_add(text, "split %s", psd_split_names[made->system->split]);
+	if (run->costed.is_measured) { /* each system has a measurement of its own */
+		psd_text_add(text, " for ");
+		psd_text_add_plain(text, made->system->name);
+	}
+	psd_text_add(text, ": ");
+	add_measured(text, "", run);
+	for (unsigned k = 0, first = 0; k < kinds->n; first = kinds->nodes[k++].end_node) {
+		const struct psd_plan_kind *kind = &kinds->plan[k];
+		const unsigned n = kinds->nodes[k].end_node - first;
+
+		psd_text_add(text, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		if (has_speeds && kind->speed_ratio != 1.0)
+			psd_text_add(text, " of speed %.4g %%", 100.0 * kind->speed_ratio);
+		if (has_links && kind->bandwidth_bps != made->point.bandwidth_bps)
+			psd_text_add(text, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
+		psd_text_add(text, ": batch %u", kind->batch);
+	}
+}
+
 void psd_run_say_split(const struct psd_run *run, const struct psd_case *made)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -96,9 +157,7 @@ void psd_run_say_split(const struct psd_run *run, const struct psd_case *made)
 	if (run->options->is_quiet || made->system->split == PSD_SPLIT_EVEN || run->self != 0)
 		return;
 	psd_text_add(&text, "psd-run: %s: ", made->system->name);
-	for (unsigned g = 0; g < run->scenario->n_groups && run->costed.is_measured; g++)
-		psd_text_add(&text, "%s%.4g%s", g > 0 ? ", " : "measured ", 1.0 / run->costed.sample_sec[g],
-			     g + 1 < run->scenario->n_groups ? "" : " samples/s on a worker of each group; ");
+	add_measured(&text, "measured ", run);
 	psd_text_add(&text, "batch");
 	for (unsigned k = 0, first = 0; k < made->kinds.n; first = made->kinds.nodes[k++].end_node) {
 		const unsigned last = made->kinds.nodes[k].end_node - 1;

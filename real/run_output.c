@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/units.h"
 #include "engine/encodings/encoding.h"
@@ -13,6 +14,8 @@
 
 #define MOST_LEFT_OUT_RATIO 0.01 /* share of updates left out; a note tells of more */
 #define MOST_OFF_RATIO	    0.1	 /* deviation from the profile's time; a note tells of more */
+
+enum { SPLIT_INDENT = 10, SPLIT_WIDTH = 80 };
 
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_cluster_kind cluster_kind)
@@ -172,30 +175,52 @@ static void add_replay_head(struct psd_text *text, const struct psd_replay *repl
 	psd_text_add(text, "\n");
 }
 
+/* Systems with the same division share a line. */
+static void add_splits(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (unsigned i = 0; i < report->n_rows; i++) {
+		const char *split = report->rows[i].split.bytes;
+		bool is_new = split != NULL;
+
+		for (unsigned j = 0; j < i && is_new; j++)
+			is_new = !report->rows[j].split.bytes || strcmp(split, report->rows[j].split.bytes);
+		if (!is_new)
+			continue;
+		psd_text_add(text, "groups    ");
+		psd_text_add_wrapped(text, split, SPLIT_INDENT, SPLIT_INDENT, SPLIT_WIDTH);
+	}
+}
+
 static void add_head(struct psd_text *text, const struct psd_run_report *report)
 {
 	static const char *const cluster_words[] = {
-		[PSD_CLUSTER_LOOPBACK] = "processes on loopback, as fast as this machine",
+		[PSD_CLUSTER_LOOPBACK] = "processes on loopback, links as fast as this machine",
 		[PSD_CLUSTER_SHAPED] = "processes on loopback that keep to the rate of the links",
 		[PSD_CLUSTER_EMULATED] = "emulated on this machine",
 		[PSD_CLUSTER_HOSTS] = "real hosts, links as they are",
 	};
 	const struct psd_graph *graph = &report->costed->graph;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_point *point = &report->rows[0].point;
 	char count[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add_plain(text, report->costed->scenario->title);
+	psd_text_add_plain(text, scenario->title);
 	psd_text_add(text, "\n\nmodel     ");
 	psd_text_add_plain(text, graph->name);
-	psd_text_add(text, ": %s parameters in %u tensors; batch %u per worker\n",
-		     psd_units_write_count(graph->parameters, count), graph->n_tensors,
-		     report->costed->scenario->batch_per_worker);
+	psd_text_add(text, ": %s parameters in %u tensors", psd_units_write_count(graph->parameters, count),
+		     graph->n_tensors);
+	if (scenario->n_groups == 0) /* else their batches follow */
+		psd_text_add(text, "; batch %u per worker", scenario->batch_per_worker);
+	psd_text_add(text, "\n");
 	psd_text_add(text, "cluster   %u node%s", point->nodes, point->nodes == 1 ? "" : "s");
 	if (point->workers != point->nodes)
 		psd_text_add(text, ", %u workers", point->workers);
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
+	if (scenario->n_slowdowns)
+		psd_text_add(text, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
 	psd_text_add(text, "; %s\n", cluster_words[report->rows[0].cluster_kind]);
+	add_splits(text, report);
 	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n", report->rows[0].executor,
 		     report->n_iterations, report->n_iterations == 1 ? "" : "s");
 	add_speedup_head(text, report);
@@ -242,6 +267,23 @@ static void add_left_out_note(struct psd_text *text, const struct psd_run_report
 	}
 }
 
+/* A test takes whole batches of worker 0. */
+static void add_untested_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const uint64_t samples = row->result.untested_samples;
+
+		if (samples == 0)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(text,
+			     "' has no test accuracy: the test set has %" PRIu64
+			     " sample%s, a test needs a batch of worker 0, %u samples\n",
+			     samples, samples == 1 ? "" : "s", row->samples / psd_system_micro_batches(row->system));
+	}
+}
+
 static void add_early_note(struct psd_text *text, const struct psd_run_report *report)
 {
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
@@ -277,6 +319,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
 	add_left_out_note(text, report);
+	add_untested_note(text, report);
 	add_profile_note(text, report);
 	free(results);
 	return PSD_OK;

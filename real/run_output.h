@@ -21,6 +21,9 @@ struct psd_run_row {
 	/* If has_replay: settings of the replay, including the dilation that was used. */
 	struct psd_replay replay;
 	uint32_t samples; /* number of samples of worker 0 in an iteration */
+	/* Division of the samples among groups of nodes, see psd_run_add_split(); empty without groups. The row owns
+	 * the text. */
+	struct psd_text split;
 	struct psd_worker_result result;
 };
 

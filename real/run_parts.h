@@ -130,6 +130,8 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 /* Checks that this run can have the scenario's groups of nodes. PSD_EINVAL: it has another number of nodes, cannot
  * emulate a speed or a link, or cannot measure speeds before it trains. */
 enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Checks that the run has the slow nodes of the scenario. PSD_EINVAL: it has fewer nodes. */
+enum psd_status psd_run_check_slow(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* For a system whose split is measured: trains for a few iterations with an even split, and sets the seconds of a
  * sample on each group in run->costed. Their training has no other effect. Statuses of
  * psd_case_make() and psd_launch(). */
@@ -137,6 +139,9 @@ enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_sys
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Prints the batches of all nodes, and speeds that were measured, if the system does not split samples evenly. */
 void psd_run_say_split(const struct psd_run *run, const struct psd_case *made);
+/* Adds the division of samples among groups of nodes to `text`, with emulated speeds and links, and speeds that were
+ * measured. Adds nothing if the scenario has no groups. */
+void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const struct psd_case *made);
 
 /* ---- run_checkpoints.c ---- */
 

@@ -178,6 +178,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	if (!status && psd_run_replay(run))
 		status = psd_replay_check(&row->result, &run->replay, made->system->name, err);
 	if (!status) {
+		psd_run_add_split(&row->split, run, made);
 		run->rows[run->n_rows++] = *row;
 		say_stolen(run, made, &row->result);
 	}

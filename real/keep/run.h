@@ -125,6 +125,9 @@ struct psd_worker_result {
 	double last_loss;
 	uint64_t test_labels; /* number of labels in the last test; 0: there was no test */
 	uint64_t test_correct;
+	/* Number of samples of the test set, if it is smaller than a batch of worker 0, so that there was no test;
+	 * otherwise 0. */
+	uint64_t untested_samples;
 	/* Number of updates of slices; counted only for encodings with a loss scale, otherwise 0. */
 	uint64_t n_updates;
 	uint64_t n_left_out; /* number of these updates that were skipped because of an overflow */

@@ -312,6 +312,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	result->last_loss = worker->losses.last;
 	result->test_labels = worker->pauses.labels;
 	result->test_correct = worker->pauses.correct;
+	result->untested_samples = psd_worker_untested(worker);
 	remark_detour(worker);
 	if (is_observed)
 		status = psd_host_fetch_parameters(&worker->host, err);

@@ -477,6 +477,8 @@ uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iterati
 /* If the interpreter waits for a pause: starts the pause's job or, if the pause has nothing to do, lets the interpreter
  * continue. Returns false if it did neither. */
 bool psd_worker_pause(struct psd_worker *worker);
+/* Returns the number of test samples, if a batch of this worker has more, so that it cannot test; otherwise 0. */
+uint64_t psd_worker_untested(const struct psd_worker *worker);
 /* Handles the end of a pause's job without error: starts the pause's next job, or lets the interpreter continue. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
 /* Stores the progress of an iteration whose losses are all known. If a test follows the iteration, the callback

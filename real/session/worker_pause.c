@@ -42,6 +42,14 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 	return first > (begun - samples) / batch + 1 ? first - (begun - samples) / batch : 1;
 }
 
+uint64_t psd_worker_untested(const struct psd_worker *worker)
+{
+	const struct psd_feed *feed = psd_work_feed(&worker->work);
+	const uint64_t samples = worker->host.options->is_tested && feed ? psd_feed_samples(feed, PSD_DATA_TEST) : 0;
+
+	return samples < worker->host.batch ? samples : 0;
+}
+
 /* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. Every worker knows. */
 static uint64_t next_test_of_run(const struct psd_worker *worker, uint32_t iteration)
 {

@@ -1,8 +1,13 @@
 /* Whole runs on groups of nodes whose workers have unequal batches. Gradients are weighted by samples, so that a run
  * trains as one worker with the batch of all. */
+#define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 
+#include "tests/real/folder_run.h"
+#include "tests/real/plain_softmax.h"
 #include "tests/real/training.h"
+
+TestSuite(run_groups);
 
 #define GRAPH "../../tests/data/maskless.yaml"
 #define TRAIN                                                                                                          \
@@ -75,18 +80,18 @@ static void expect_as_one(size_t first, size_t end)
 	training_free(one);
 }
 
-Test(run_groups, workers_train_as_one, .timeout = 120)
+Test(run_groups, workers_train_as_one)
 {
 	expect_as_one(0, N_OF_GATE);
 }
 
-Test(run_groups, workers_of_every_method_train_as_one, .timeout = 120)
+Test(run_groups, workers_of_every_method_train_as_one)
 {
 	expect_as_one(N_OF_GATE, sizeof(all_unequal) / sizeof(all_unequal[0]));
 }
 
 /* Work of a slow device is its processor time and the waits after it. */
-Test(run_groups, a_slow_group_works_for_as_much_longer, .timeout = 120)
+Test(run_groups, a_slow_group_works_for_as_much_longer)
 {
 	const struct unequal slow = {"sync: ring", 2, 1, 1, "[{nodes: 1}, {nodes: 1, speed: 0.1}]"};
 	double compute_sec[2] = {0.0, 0.0};
@@ -100,4 +105,74 @@ Test(run_groups, a_slow_group_works_for_as_much_longer, .timeout = 120)
 	/* work is counted in processor time, which other programs change by half at most */
 	cr_expect(compute_sec[1] > 5.0 * compute_sec[0] && compute_sec[1] < 20.0 * compute_sec[0], "%g s and %g s",
 		  compute_sec[0], compute_sec[1]);
+}
+
+/* ---- the report ---- */
+
+#define DIVIDED "  - {name: By speed, sync: ring, split: speed}\n  - {name: Measured, sync: ring, split: measured}\n"
+
+/* cluster: keys that the cluster has beside its network; systems: systems beside two that divide evenly. */
+static struct scratch_folder make_folder(const char *cluster, const char *systems)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "title: softmax\nmodel: {graph: softmax.yaml, batch_per_worker: 12}\ncompute: {device: cpu}\n"
+		 "cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}, %s}\n"
+		 "systems:\n  - {name: Even, sync: ring}\n  - {name: Servers, sync: ps}\n%s"
+		 "train:\n  data: {kind: synthetic, training_samples: 96, test_samples: 8}\n  iterations: 4\n"
+		 "  learning_rate: {policy: fixed, base: 0.01}\n",
+		 cluster, systems);
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	scratch_folder_write(&folder, "softmax.yaml", PLAIN_SOFTMAX, strlen(PLAIN_SOFTMAX));
+	return folder;
+}
+
+/* Each system divides the 24 samples of an iteration. folder_run() is quiet. */
+FOLDER_TEST(run_groups, the_table_tells_batches_and_speeds,
+	    make_folder("groups: [{nodes: 1, batch_per_worker: 16}, {nodes: 1, batch_per_worker: 8, speed: 50%}]",
+			DIVIDED))
+{
+	static const char *const heads[] = {
+		" parameters in 2 tensors\n",
+		"\ncluster   2 nodes; processes on loopback, links as fast as this machine\n"
+		"groups    split even: 1 node: batch 16; 1 node of speed 50 %: batch 8\n",
+		"\ngroups    split speed: 1 node: batch ",
+		"\ngroups    split measured for Measured: ",
+		" samples/s",
+	};
+	char *text = folder_run(&folder, "@/s.yaml");
+	unsigned fast = 0, slow = 0;
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		cr_expect_not_null(strstr(text, heads[i]), "'%s' in\n%s", heads[i], text);
+	const char *by_speed = strstr(text, heads[2]);
+
+	cr_assert_not_null(by_speed);
+	cr_expect_eq(sscanf(by_speed + strlen(heads[2]), "%u; 1 node of speed 50 %%: batch %u", &fast, &slow), 2);
+	cr_expect_eq(fast + slow, 24, "%u and %u", fast, slow);
+	free(text);
+	folder_run_refuses(&folder, "--nodes 1 @/s.yaml",
+			   "'groups' have 2 nodes with 1 worker each, the run has 1 node with 1 worker each\n");
+}
+
+FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes: 2", ""))
+{
+	folder_run_notes(
+		&folder, "--system Servers @/s.yaml",
+		"note: 'Servers' has no test accuracy: the test set has 8 samples, a test needs a batch of worker 0, "
+		"12 samples\n",
+		"Ring");
+}
+
+FOLDER_TEST(run_groups, slow_nodes_are_counted_and_must_be_there,
+	    make_folder("nodes: 2, slow: [{node: 1, compute: 50%}]", ""))
+{
+	char *text = folder_run(&folder, "--system Servers @/s.yaml");
+
+	cr_expect_not_null(strstr(text, "\ncluster   2 nodes, 1 slowdown; "), "%s", text);
+	free(text);
+	folder_run_refuses(&folder, "--nodes 1 @/s.yaml",
+			   "s.yaml:4:92: 'node' is 1, must be from 0 to 0: the run has 1 node\n");
 }
