@@ -510,7 +510,8 @@ static enum psd_status check_group_systems(const struct psd_schema_reader *reade
 			PSD_TRY(check_group_system(reader, system));
 		else if (system->split != PSD_SPLIT_EVEN)
 			return psd_error_set(reader->err, PSD_EINVAL, system->at,
-					     "'split' of system '%s' is '%s', must be 'even' without 'cluster.groups'",
+					     "'split' of system '%s' is '%s', must be 'even' unless 'cluster.groups' "
+					     "lists groups of nodes",
 					     system->name, psd_split_names[system->split]);
 	}
 	return PSD_OK;

@@ -216,9 +216,9 @@ static const struct psd_key local_keys[] = {
 		 "only then. Default: all tensors are exchanged together"},
 	{LOCAL("delay", UNSIGNED, delay), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .help = "number of iterations that an exchange may take beside local steps. Its result is joined to the "
-		 "parameters this number of iterations later, and steps since its begin are kept. Less than "
-		 "`systems.local_sgd.steps`. Memory has this number of further gradients. Not with `systems.low_rank`, "
-		 "nor with all-reduces of a library"},
+		 "parameters this number of iterations later: a worker adds the steps that it has made since the "
+		 "exchange began. Less than `systems.local_sgd.steps`. Memory has this number of further gradients. "
+		 "Not with `systems.low_rank`, nor with all-reduces of a library"},
 	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
 	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
 		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "

@@ -208,7 +208,8 @@ Test(kinds, contradictions_are_refused)
 		       "test.yaml:6:11: 'groups' have 80000 nodes together, at most 65536 are possible");
 	expect_unread("model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n" COMPUTE
 		      "cluster: {nodes: 2, " LINKS "}\nsystems: [{name: A, sync: ps, split: speed}]\n",
-		      "test.yaml:4:11: 'split' of system 'A' is 'speed', must be 'even' without 'cluster.groups'");
+		      "test.yaml:4:11: 'split' of system 'A' is 'speed', must be 'even' unless 'cluster.groups' lists "
+		      "groups of nodes");
 }
 
 /* Factors have as many rows as a worker has samples. */
