@@ -440,6 +440,9 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("systems=4",
 			     "--set systems: 'systems' is a list of mappings, which a file must have: --set changes "
 			     "one of their keys (systems.0.name=VALUE)");
+	expect_setting_error("systems.0.split=speed",
+			     "--set systems.0.split: 'split' of system 'A' is 'speed', must be 'even' unless "
+			     "'cluster.groups' lists groups of nodes");
 	expect_setting_error("cluster.slow=[]",
 			     "--set cluster.slow: 'slow' is a list of mappings, which a file must begin: --set changes "
 			     "one of their keys (cluster.slow.0.node=VALUE) or removes the list (cluster.slow=)");
