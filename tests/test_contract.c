@@ -1916,7 +1916,7 @@ Test(contract, a_simulation_with_too_many_events_is_refused)
 
 /* ---- late updates in an endless run ---- */
 
-/* Of 582,312 bytes each of 2 nodes sends half as gradients and half as parameters, or twice half in a ring of two steps
+/* Each of 2 nodes sends half of 582,312 bytes as gradients and half as parameters, or twice half in a ring of two steps
  * with their latency. At this rate that takes longer than the 21.7 ms of computing. The first iterations do not wait
  * for it. */
 Test(contract, late_updates_take_as_long_as_the_link)
