@@ -432,7 +432,7 @@ static void find_range(struct psd_ask *ask)
 
 static enum psd_status list_sizes(struct psd_ask *ask)
 {
-	unsigned nodes = 1;
+	unsigned nodes = ask->scenario->n_groups > 0 ? ask->most_nodes : 1;
 
 	ask->sizes = calloc(ask->most_nodes < 2048 ? ask->most_nodes : 2048, sizeof(*ask->sizes));
 	if (!ask->sizes)
