@@ -5,6 +5,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/estimate/estimate.h"
+#include "engine/program/jitter.h"
 #include "engine/result/result.h"
 #include "sim/ask/ask.h"
 #include "sim/executor/simulate.h"
@@ -492,6 +493,9 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 
 	*ask = (struct psd_ask){.settings = *settings,
 				.scenario = scenario,
+				.has_disturbances = !settings->is_estimate &&
+						    (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0 ||
+						     psd_jitter_is_drawn(scenario)),
 				.n_systems = scenario->n_systems,
 				.bandwidths_bps = &scenario->network.bandwidth_bps,
 				.n_bandwidths = 1,
