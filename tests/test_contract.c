@@ -1913,3 +1913,37 @@ Test(contract, a_simulation_with_too_many_events_is_refused)
 	psd_case_release(&made);
 	loaded_close(&loaded);
 }
+
+/* ---- late updates in an endless run ---- */
+
+/* Each of 2 nodes sends half of 582,312 bytes as gradients and half as parameters, or twice half in a ring of two steps
+ * with their latency. At this rate that takes longer than the 21.7 ms of computing. The first iterations do not wait
+ * for it. */
+Test(contract, late_updates_take_as_long_as_the_link)
+{
+	static const struct {
+		const char *system;
+		double latencies;
+	} rows[] = {
+		{"sync: ps, staleness: 1", 0},
+		{"sync: ps, staleness: 3", 0},
+		{"sync: ps, staleness: 16", 0},
+		{"sync: ps, staleness: 1, reads: stale", 0},
+		{"sync: ps, staleness: 3, reads: stale", 0},
+		{"sync: ring, fuse: 1MB, staleness: 1", 2},
+		{"sync: ring, fuse: 1MB, staleness: 3, reads: stale", 2},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const double expected_sec = 582312.0 * 8.0 / 200e6 + rows[i].latencies * 200e-6;
+		const struct outcomes outcomes =
+			outcomes_of("model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 50}\n"
+				    "compute: {device: cpu}\n"
+				    "cluster: {stack: none, nodes: 2, network: {bandwidth: 200Mbps, latency: 200us}}\n"
+				    "systems: [{name: s, %s}]\n",
+				    rows[i].system);
+
+		expect_closed_form(outcomes, expected_sec, CLOSED_FORM_RATIO * expected_sec, "%s", rows[i].system);
+		cr_expect_gt(outcomes.simulation.parts.exposed_comm_sec, 0.0, "%s", rows[i].system);
+	}
+}

@@ -514,6 +514,16 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 	return busiest_sec / (in->iterations.end + in->n_skipped - in->iterations.first);
 }
 
+double psd_interpreter_steady_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	double sec = psd_interpreter_iteration_sec(in, first);
+
+	for (int r = 0; r < PSD_RESOURCES && in->program->plan->staleness > 0; r++)
+		if (r != PSD_RESOURCE_DEVICE)
+			sec = fmax(sec, psd_interpreter_busy_sec(in, (enum psd_resource)r));
+	return sec;
+}
+
 static double device_sec(const struct psd_parts *parts)
 {
 	return parts->compute_sec + parts->other_work_sec;

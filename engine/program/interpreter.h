@@ -159,4 +159,9 @@ bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsig
  * longest. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 
+/* Returns psd_interpreter_iteration_sec() of an endless run. Late updates let workers compute ahead of exchanges, until
+ * these are as late as they may be. From then on an iteration takes at least the time for which it occupies any
+ * resource of a host. */
+double psd_interpreter_steady_sec(const struct psd_interpreter *interpreter, uint32_t first);
+
 #endif

@@ -13,6 +13,16 @@ bool psd_outcome_takes_factors(const struct psd_program *program)
 	return false;
 }
 
+void psd_outcome_lengthen(struct psd_outcome *outcome, double iteration_sec)
+{
+	const double sec = iteration_sec - outcome->iteration_sec;
+
+	outcome->iteration_sec = iteration_sec;
+	outcome->parts.exposed_comm_sec += sec;
+	for (unsigned p = 0; p < PSD_PERCENTILES && outcome->has_percentiles; p++)
+		outcome->percentiles_sec[p] += sec;
+}
+
 uint32_t psd_run_unit(const struct psd_system *system)
 {
 	if (system->is_managed)

@@ -58,6 +58,10 @@ struct psd_outcome {
 /* True if the program rebuilds some gradients from factors. Pure. */
 bool psd_outcome_takes_factors(const struct psd_program *program);
 
+/* Sets the duration of an iteration to iteration_sec, which is not shorter. The device waits for communication in the
+ * time that is added. */
+void psd_outcome_lengthen(struct psd_outcome *outcome, double iteration_sec);
+
 /* Length of a run: number of iterations, and number of first iterations that are not measured. With a barrier per
  * iteration and without jitter all iterations are equal, so one is enough. The first iterations of some systems
  * differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait for

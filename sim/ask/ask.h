@@ -45,11 +45,14 @@ struct psd_ask {
 	struct psd_ask_settings settings;
 	struct psd_ask_ready *ready; /* one for each system that is asked about */
 	const struct psd_scenario *scenario;
+	/* True if answers are simulated and estimates leave out keys of the scenario, such as `slow`. Simulations then
+	 * search break-evens. */
+	bool has_disturbances;
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
 	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
 	unsigned n_bandwidths;
 	uint64_t fuse_bytes; /* size of buckets in the next predictions: the first of the sweep; 0: those of systems */
-	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. */
+	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. Groups fix the number. */
 	unsigned least_nodes, most_nodes;
 	unsigned *sizes; /* numbers of nodes that searches try, rising: all small ones, then steps of 2 % */
 	unsigned n_sizes;

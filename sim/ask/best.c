@@ -3,15 +3,21 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/program/jitter.h"
 #include "sim/ask/ask.h"
 #include "sim/ask/border.h"
 
 /* A system is faster only if it has more samples per second by this ratio: equal systems have no order. */
 static const double equal_ratio = 0.001;
+/* With random durations of operations it is more. */
+static const double random_equal_ratio = 0.01;
+/* A sentence about turns is told only if no simulation contradicts it by more than this ratio. */
+static const double clear_ratio = 0.02;
 /* A faster link may cost a system this share of its samples per second, because transfers start in another order. */
 static const double monotone_ratio = 0.05;
 
-enum { COARSE_RATES = 3, MOST_TURNS = 4 };
+/* Steps of a search by estimates, and by simulations. */
+enum { COARSE_RATES = 3, COARSE_SIMULATED_RATES = 32, MOST_TURNS = 4 };
 
 /* ---- the best system ---- */
 
@@ -122,18 +128,29 @@ struct duel {
 	int before; /* order below a turn, for the search of its border */
 };
 
-/* Order of the two: 1 if a is faster, -1 if b is, 0 if they are equal. */
-static int order_of(const struct duel *duel, uint64_t number)
+static bool is_over_rates(const struct duel *duel)
 {
-	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
-	const unsigned nodes = is_over_rates ? duel->ask->most_nodes : (unsigned)number;
-	const double bps = is_over_rates ? psd_ask_rate(number) : duel->bandwidth_bps;
-	const double a = psd_ask_samples_per_sec(duel->ask, duel->a, nodes, bps, duel->how);
-	const double b = psd_ask_samples_per_sec(duel->ask, duel->b, nodes, bps, duel->how);
+	return duel->bandwidth_bps <= 0.0;
+}
 
-	if (a <= 0.0 || b <= 0.0 || fabs(a / b - 1.0) <= equal_ratio)
+/* Order of the two: 1 if a is faster, -1 if b is, 0 if they are equal but for the ratio. */
+static int order_within(const struct duel *duel, unsigned nodes, double bandwidth_bps, double ratio)
+{
+	const double a = psd_ask_samples_per_sec(duel->ask, duel->a, nodes, bandwidth_bps, duel->how);
+	const double b = psd_ask_samples_per_sec(duel->ask, duel->b, nodes, bandwidth_bps, duel->how);
+
+	if (a <= 0.0 || b <= 0.0 || fabs(a / b - 1.0) <= ratio)
 		return 0;
 	return a > b ? 1 : -1;
+}
+
+static int order_of(const struct duel *duel, uint64_t number)
+{
+	const unsigned nodes = is_over_rates(duel) ? duel->ask->most_nodes : (unsigned)number;
+	const double bps = is_over_rates(duel) ? psd_ask_rate(number) : duel->bandwidth_bps;
+
+	return order_within(duel, nodes, bps,
+			    psd_jitter_is_drawn(duel->ask->scenario) ? random_equal_ratio : equal_ratio);
 }
 
 static bool is_as_before(void *context, uint64_t number)
@@ -192,11 +209,10 @@ static bool is_sure(const struct duel *duel, uint64_t least, uint64_t most)
 static void scan(struct duel *duel, const uint64_t numbers[], unsigned first, unsigned last, struct turns *turns)
 {
 	const unsigned middle = first + (last - first) / 2;
-	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
 
 	if (duel->ask->status || first == last)
 		return;
-	if (last - first == 1 || (is_over_rates && is_sure(duel, numbers[first], numbers[last]))) {
+	if (last - first == 1 || (is_over_rates(duel) && is_sure(duel, numbers[first], numbers[last]))) {
 		add_turns(duel, numbers[first], numbers[last], turns);
 		return;
 	}
@@ -204,23 +220,68 @@ static void scan(struct duel *duel, const uint64_t numbers[], unsigned first, un
 	scan(duel, numbers, middle, last, turns);
 }
 
-/* Finds turns by estimates at the listed numbers, then their borders, then moves them to where simulations turn. */
+/* Moves turns to where simulations turn. Leaves out those that simulations do not have, and adds those that they have
+ * beyond. */
+static void confirm_turns(struct duel *duel, const uint64_t numbers[], unsigned n, struct turns *turns)
+{
+	const struct turns guessed = *turns;
+	uint64_t least = numbers[0];
+
+	duel->how = PSD_ASK_CONFIRM;
+	*turns = (struct turns){.first = order_of(duel, least)};
+	duel->before = turns->first;
+	for (unsigned t = 0; t < guessed.n && !duel->ask->status; t++) {
+		const uint64_t most = t + 1 < guessed.n ? guessed.turns[t + 1].number : numbers[n - 1];
+		const struct psd_border border = {is_as_before, duel, least, most};
+		const uint64_t number = most > least ? psd_border_find(&border, guessed.turns[t].number) : most;
+
+		if (number >= most)
+			continue;
+		duel->before = order_of(duel, number + 1);
+		turns->turns[turns->n++] = (struct turn){number, duel->before};
+		least = number + 1;
+	}
+	add_turns(duel, least, numbers[n - 1], turns);
+}
+
+/* Finds turns at the listed numbers, then their borders: by estimates which simulations confirm, or by simulations
+ * where estimates leave out keys. */
 static void find_turns(struct duel *duel, const uint64_t numbers[], unsigned n, struct turns *turns)
 {
-	duel->how = PSD_ASK_ESTIMATE;
+	const bool is_guessed = !duel->ask->has_disturbances;
+
+	duel->how = is_guessed ? PSD_ASK_ESTIMATE : PSD_ASK_CONFIRM;
 	*turns = (struct turns){.first = order_of(duel, numbers[0])};
 	duel->before = turns->first;
 	scan(duel, numbers, 0, n - 1, turns);
-	duel->how = PSD_ASK_CONFIRM;
-	duel->before = turns->first;
-	for (unsigned t = 0; t < turns->n && !duel->ask->status; t++) {
-		const uint64_t least = t > 0 ? turns->turns[t - 1].number + 1 : numbers[0];
-		const uint64_t most = t + 1 < turns->n ? turns->turns[t + 1].number : numbers[n - 1];
-		const struct psd_border border = {is_as_before, duel, least, most};
+	if (is_guessed)
+		confirm_turns(duel, numbers, n, turns);
+}
 
-		turns->turns[t].number = psd_border_find(&border, turns->turns[t].number);
-		duel->before = turns->turns[t].after;
+/* True if the turns say another order than the simulation of the largest cluster at a bandwidth of the sweep, which is
+ * made anyway. Bandwidths beside a turn do not count: turns are found to 1 %. */
+static bool is_contradicted(const struct duel *duel, const struct turns *turns)
+{
+	const struct psd_ask *ask = duel->ask;
+
+	for (unsigned b = 0; b < ask->n_bandwidths; b++) {
+		const double bps = is_over_rates(duel) ? ask->bandwidths_bps[b] : duel->bandwidth_bps;
+		const int order = order_within(duel, ask->most_nodes, bps, clear_ratio);
+		int told = turns->first;
+		bool is_beside = bps < psd_ask_rate(1) || bps > psd_ask_rate(PSD_ASK_RATES);
+
+		for (unsigned t = 0; t < turns->n; t++) {
+			const double at = is_over_rates(duel) ? psd_ask_rate(turns->turns[t].number)
+							      : (double)turns->turns[t].number;
+			const double number = is_over_rates(duel) ? bps : ask->most_nodes;
+
+			is_beside = is_beside || (is_over_rates(duel) && fabs(number / at - 1.0) <= clear_ratio);
+			told = number > at ? turns->turns[t].after : told;
+		}
+		if (order != 0 && told != order && !is_beside)
+			return true;
 	}
+	return false;
 }
 
 static void add_number(struct psd_text *text, const struct duel *duel, uint64_t number)
@@ -243,16 +304,20 @@ static void add_faster(struct psd_text *text, const struct duel *duel, int order
 
 static void add_duel(struct psd_answers *answers, struct duel *duel, const uint64_t numbers[], unsigned n)
 {
-	const bool is_over_rates = duel->bandwidth_bps <= 0.0;
+	const bool over_rates = is_over_rates(duel);
 	struct turns turns;
 	struct psd_answer *answer;
 
 	find_turns(duel, numbers, n, &turns);
-	if (turns.n == 0 && !is_over_rates)
+	if ((turns.n == 0 && !over_rates) || duel->ask->status)
+		return;
+	const bool turns_more = is_contradicted(duel, &turns);
+
+	if (turns_more && turns.n < MOST_TURNS)
 		return;
 	answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
-	psd_text_add(&answer->sentence, is_over_rates ? "With " : "At ");
-	if (is_over_rates)
+	psd_text_add(&answer->sentence, over_rates ? "With " : "At ");
+	if (over_rates)
 		psd_answer_add_nodes(&answer->sentence, duel->ask->most_nodes);
 	else
 		psd_answer_add_rate(&answer->sentence, duel->bandwidth_bps);
@@ -260,21 +325,24 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 	add_faster(&answer->sentence, duel, turns.first);
 	for (unsigned t = 0; t < turns.n; t++) {
 		const bool is_last = t + 1 == turns.n;
-		const double at = is_over_rates ? psd_ask_rate(turns.turns[t].number) : (double)turns.turns[t].number;
+		const double at = over_rates ? psd_ask_rate(turns.turns[t].number) : (double)turns.turns[t].number;
 		const struct psd_answer_value value = {
 			.name = "turn",
-			.unit = is_over_rates ? "bit/s" : "nodes",
+			.unit = over_rates ? "bit/s" : "nodes",
 			.number = at,
 			.system = turns.turns[t].after
 					  ? psd_ask_system_name(duel->ask, turns.turns[t].after > 0 ? duel->a : duel->b)
 					  : NULL,
-			.nodes = is_over_rates ? duel->ask->most_nodes : 0,
+			.nodes = over_rates ? duel->ask->most_nodes : 0,
 			.bandwidth_bps = duel->bandwidth_bps};
 
 		psd_text_add(&answer->sentence, " up to ");
 		add_number(&answer->sentence, duel, turns.turns[t].number);
 		psd_text_add(&answer->sentence, is_last ? "; beyond, " : ", then ");
-		add_faster(&answer->sentence, duel, turns.turns[t].after);
+		if (is_last && turns_more)
+			psd_text_add(&answer->sentence, "their order turns again");
+		else
+			add_faster(&answer->sentence, duel, turns.turns[t].after);
 		psd_answer_add_value(answers, answer, value);
 	}
 	if (turns.n == 0) {
@@ -297,7 +365,8 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned a, unsigned b)
 {
 	struct duel duel = {.ask = ask, .a = a, .b = b};
-	const unsigned n_rates = (PSD_ASK_RATES - 1) / COARSE_RATES + 2;
+	const unsigned step = ask->has_disturbances ? COARSE_SIMULATED_RATES : COARSE_RATES;
+	const unsigned n_rates = (PSD_ASK_RATES - 1) / step + 2;
 	const unsigned most = n_rates > ask->n_sizes ? n_rates : ask->n_sizes;
 	uint64_t *numbers = calloc(most, sizeof(*numbers));
 	unsigned n = 0;
@@ -306,16 +375,18 @@ static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned
 		answers->is_out_of_memory = true;
 		return;
 	}
-	for (uint64_t rate = 1; rate < PSD_ASK_RATES; rate += COARSE_RATES)
+	for (uint64_t rate = 1; rate < PSD_ASK_RATES; rate += step)
 		numbers[n++] = rate;
 	numbers[n++] = PSD_ASK_RATES;
 	add_duel(answers, &duel, numbers, n);
-	for (unsigned i = 0; i < ask->n_sizes; i++)
-		numbers[i] = ask->sizes[i];
 	/* a single node has no exchange between nodes: systems are compared from the second on */
-	for (unsigned i = 0; i < ask->n_bandwidths && ask->n_sizes > 2 && !ask->status; i++) {
+	n = 0;
+	for (unsigned i = 1; i < ask->n_sizes; i++)
+		if (!ask->has_disturbances || n == 0 || i + 1 == ask->n_sizes || ask->sizes[i] >= 2 * numbers[n - 1])
+			numbers[n++] = ask->sizes[i];
+	for (unsigned i = 0; i < ask->n_bandwidths && n > 1 && !ask->status; i++) {
 		duel.bandwidth_bps = ask->bandwidths_bps[i];
-		add_duel(answers, &duel, numbers + 1, ask->n_sizes - 1);
+		add_duel(answers, &duel, numbers, n);
 	}
 	free(numbers);
 }

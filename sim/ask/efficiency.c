@@ -85,6 +85,8 @@ static void add_kept(struct psd_answers *answers, struct psd_answer *answer, con
 
 void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers)
 {
+	if (ask->scenario->n_groups > 0)
+		return; /* groups fix the number of nodes */
 	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++) {
 		const unsigned system = ask->first_system + s;
 		struct psd_answer *answer = psd_answers_add(answers, "efficiency", psd_ask_system_name(ask, system));
@@ -127,6 +129,8 @@ static bool find_knee(struct psd_ask *ask, unsigned system, double bandwidth_bps
 
 void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 {
+	if (ask->scenario->n_groups > 0)
+		return;
 	for (unsigned s = 0; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++) {
 		const unsigned system = ask->first_system + s;
 		struct psd_answer *answer = psd_answers_add(answers, "knee", psd_ask_system_name(ask, system));

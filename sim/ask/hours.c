@@ -230,6 +230,8 @@ static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 	text = &answer->sentence;
 	if (is_found)
 		psd_text_add(text, "The %s cluster ", wanted == CHEAPEST ? "cheapest" : "fastest");
+	else if (ask->scenario->n_groups > 0)
+		psd_text_add(text, "This cluster does not do the job ");
 	else
 		psd_text_add(text, "No cluster of %u to %u nodes does the job ", ask->least_nodes, ask->most_nodes);
 	add_bound(ask, text, wanted);

@@ -5,6 +5,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/estimate/estimate.h"
+#include "engine/program/jitter.h"
 #include "engine/result/result.h"
 #include "sim/ask/ask.h"
 #include "sim/executor/simulate.h"
@@ -432,7 +433,7 @@ static void find_range(struct psd_ask *ask)
 
 static enum psd_status list_sizes(struct psd_ask *ask)
 {
-	unsigned nodes = 1;
+	unsigned nodes = ask->scenario->n_groups > 0 ? ask->most_nodes : 1;
 
 	ask->sizes = calloc(ask->most_nodes < 2048 ? ask->most_nodes : 2048, sizeof(*ask->sizes));
 	if (!ask->sizes)
@@ -492,6 +493,9 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 
 	*ask = (struct psd_ask){.settings = *settings,
 				.scenario = scenario,
+				.has_disturbances = !settings->is_estimate &&
+						    (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0 ||
+						     psd_jitter_is_drawn(scenario)),
 				.n_systems = scenario->n_systems,
 				.bandwidths_bps = &scenario->network.bandwidth_bps,
 				.n_bandwidths = 1,

@@ -162,8 +162,8 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 		     100.0 * lead_of(rivals), psd_ask_system_name(ask, rivals->second));
 	psd_text_add(text, "and its band begins %.2g %% below the prediction", 100.0 * (1.0 - low_ratio));
 	if (doubt)
-		psd_text_add(text,
-			     ", so that either may be faster. The sweep has no larger cluster with such a doubt.");
+		psd_text_add(text, ", so that either may be faster.%s",
+			     ask->scenario->n_groups > 0 ? "" : " The sweep has no larger cluster with such a doubt.");
 	else
 		psd_text_add(text, ", so that no order is in doubt.");
 	add_value(ask, answers, answer, rivals, "lead", "ratio", lead_of(rivals));

@@ -350,8 +350,11 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 	}
 	psd_sim_count_skipped(sim, outcome);
 	outcome->has_percentiles = psd_jitter_is_drawn(sim->scenario);
-	return !outcome->has_percentiles ||
-	       psd_interpreter_percentiles(&sim->interpreter, length.first_measured, outcome->percentiles_sec);
+	if (outcome->has_percentiles &&
+	    !psd_interpreter_percentiles(&sim->interpreter, length.first_measured, outcome->percentiles_sec))
+		return false;
+	psd_outcome_lengthen(outcome, psd_interpreter_steady_sec(&sim->interpreter, length.first_measured));
+	return true;
 }
 
 /* Sets platform->ends_apart where messages of some all-reduce never share a link. There each message lasts as long as

@@ -485,6 +485,64 @@ Test(ask, simulations_correct_what_estimates_leave_out)
 	loaded_close(&loaded);
 }
 
+/* One of 4 nodes computes at half speed. With fast links the synchronous system has 4 / 2 of a node's rate, the
+ * asynchronous one 3 + 1 / 2. The estimate knows no slow node: to it both are equal there. */
+Test(ask, break_evens_heed_slow_nodes)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+	const struct psd_answer *answer, *best;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20}\n"
+			     "iterations: 20\n"
+			     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: none, "
+			     "slow: [{node: 1, compute: 50%}]}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ps, asynchronous: {bound: 50}}]\n"
+			     "sweep: {nodes: [2, 4]}\n");
+	ask(&loaded, false, &answers);
+	best = find(&answers, "best", NULL, 10e9);
+	cr_assert(best && best->n_values == 2);
+	cr_expect_str_eq(best->values[0].system, "B");
+	cr_expect_float_eq(best->values[0].number / best->values[1].number, 3.5 / 2.0, 0.02, "%s",
+			   best->sentence.bytes);
+	answer = find(&answers, "break-even", "B", 0.0);
+	cr_assert(answer && answer->n_values > 0);
+	cr_assert_not_null(answer->values[answer->n_values - 1].system, "%s", answer->sentence.bytes);
+	cr_expect_str_eq(answer->values[answer->n_values - 1].system, "B", "%s", answer->sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+/* Groups fix the number of nodes: 3 here. */
+Test(ask, groups_have_answers_about_all_of_their_nodes)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: none, "
+			     "groups: [{nodes: 1}, {nodes: 2, speed: 50%}]}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ring}]\n"
+			     "job: {samples: 1000000, within: 1h, price: 2 per worker hour}\n");
+	ask(&loaded, true, &answers);
+	cr_expect_gt(answers.n, 3);
+	for (uint32_t i = 0; i < answers.n; i++) {
+		const struct psd_answer *answer = &answers.all[i];
+
+		cr_expect(strcmp(answer->question, "efficiency") != 0 && strcmp(answer->question, "knee") != 0, "%s",
+			  answer->sentence.bytes);
+		for (uint32_t v = 0; v < answer->n_values; v++) {
+			cr_expect(answer->values[v].nodes == 0 || answer->values[v].nodes == 3, "%s",
+				  answer->sentence.bytes);
+			cr_expect_str_neq(answer->values[v].unit, "nodes", "%s", answer->sentence.bytes);
+		}
+	}
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* ---- the command ---- */
 
 #define JOB "scenarios/examples/job.yaml"
