@@ -26,6 +26,7 @@ static void apply(struct psd_estimate *estimate, uint64_t tag)
 		break;
 	case PSD_ESTIMATE_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_event_tag_task(tag)); break;
 	case PSD_ESTIMATE_MESSAGE_PART: psd_estimate_end_message_part(estimate, psd_event_tag_rest(tag)); break;
+	case PSD_ESTIMATE_QUEUED: psd_interpreter_queued(interpreter, class); break;
 	case PSD_ESTIMATE_COLLECTIVE_PART: psd_estimate_end_collective_part(estimate, class); break;
 	case PSD_ESTIMATE_COLLECTIVE: psd_estimate_end_collective(estimate, psd_event_tag_task(tag)); break;
 	}

@@ -30,10 +30,25 @@ static void begin_span(struct psd_interpreter *in, unsigned h, enum psd_resource
 	psd_account_begin(&in->account, h, op_of(in, host->given[resource].tasks[0]), start_sec);
 }
 
+/* The link of a host is busy while its NIC or a queue behind this sends. */
+static void begin_line(struct psd_interpreter *in, struct psd_host_state *host)
+{
+	if (host->n_lines++ == 0)
+		host->line_from_sec = now_sec(in);
+}
+
+static void end_line(struct psd_interpreter *in, struct psd_host_state *host)
+{
+	if (--host->n_lines == 0)
+		host->busy_sec[PSD_RESOURCE_NIC] += now_sec(in) - host->line_from_sec;
+}
+
 static void give(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	host->given[resource].tasks[host->given[resource].n++] = task;
+	if (resource == PSD_RESOURCE_NIC)
+		begin_line(in, host);
 	if (host->given[resource].n == 1)
 		begin_span(in, h, resource, now_sec(in));
 }
@@ -55,9 +70,12 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 	const double start_sec = host->started_sec[resource];
 	const double end_sec = now_sec(in);
 	const struct psd_task task = take_first(host, resource);
-	host->busy_sec[resource] += end_sec - start_sec;
-	if (resource == PSD_RESOURCE_NIC)
+	if (resource == PSD_RESOURCE_NIC) {
+		end_line(in, host);
 		host->sent_sec = end_sec;
+	} else {
+		host->busy_sec[resource] += end_sec - start_sec;
+	}
 	psd_account_end(&in->account, h, op_of(in, task), end_sec);
 	if (in->seam.span != NULL)
 		in->seam.span(in->seam.context, h, task, start_sec, end_sec);
@@ -169,6 +187,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	if (in->seam.send(in->seam.context, h, task))
 		return false;
 	(void)take_first(host, resource);
+	end_line(in, host);
 	psd_account_end(&in->account, h, op, host->started_sec[resource]);
 	psd_scheduler_finish(&host->scheduler, task);
 	return true;
@@ -348,6 +367,18 @@ void psd_interpreter_passed(struct psd_interpreter *in)
 	psd_account_arrive(&in->account, now_sec(in));
 }
 
+void psd_interpreter_queued(struct psd_interpreter *in, unsigned host)
+{
+	begin_line(in, &in->hosts[host]);
+	psd_account_depart(&in->account, now_sec(in));
+	psd_interpreter_finished(in, host, PSD_RESOURCE_NIC);
+}
+
+void psd_interpreter_left(struct psd_interpreter *in, unsigned host)
+{
+	end_line(in, &in->hosts[host]);
+}
+
 void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double work_sec)
 {
 	psd_account_worked(&in->account, host, work_sec);
@@ -406,6 +437,7 @@ void psd_interpreter_skip(struct psd_interpreter *in, uint32_t last, uint32_t un
 
 		psd_scheduler_set_end(&host->scheduler, in->iterations.end);
 		host->sent_sec += sec;
+		host->line_from_sec += sec;
 		for (unsigned r = 0; r < PSD_RESOURCES; r++) {
 			host->started_sec[r] += sec;
 			host->busy_sec[r] += n_units * busy_sec[h * PSD_RESOURCES + r];

@@ -117,6 +117,11 @@ void psd_interpreter_passed(struct psd_interpreter *interpreter);
 /* Records that a message of send operation `send` has arrived at `host`, and starts the operations that become
  * ready. */
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
+/* Records that the message of the host's present send operation is in a queue behind its NIC
+ * (psd_collective.is_queued): the operation ends, and its message, the only one, is on its way. */
+void psd_interpreter_queued(struct psd_interpreter *interpreter, unsigned host);
+/* Records that a queued message has left the host. Until then the host's link counts as busy. */
+void psd_interpreter_left(struct psd_interpreter *interpreter, unsigned host);
 /* Sets the seconds in which the device really worked on its present operation, see psd_account_worked(). */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
 /* Records that the collective has ended on all its members among this interpreter's hosts, and starts the operations
