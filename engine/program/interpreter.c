@@ -490,12 +490,17 @@ static double own_iteration_sec(const struct psd_interpreter *in, unsigned host,
 
 static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
 {
-	double rate = 0.0;
+	double samples = 0.0, rate = 0.0;
 
-	for (unsigned h = 0; h < in->n_hosts; h++)
-		if (in->hosts[h].is_worker)
-			rate += 1.0 / own_iteration_sec(in, h, first);
-	return in->n_workers / rate;
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		const uint32_t batch = in->hosts[h].scheduler.duties->batch;
+
+		if (!in->hosts[h].is_worker)
+			continue;
+		samples += batch;
+		rate += batch / own_iteration_sec(in, h, first);
+	}
+	return samples / rate;
 }
 
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)

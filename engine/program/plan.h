@@ -55,8 +55,9 @@ struct psd_plan_kind {
 };
 
 struct psd_plan {
-	const struct psd_graph *graph;	 /* graph of the model, borrowed */
-	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
+	const struct psd_graph *graph; /* graph of the model, borrowed */
+	const struct psd_costs *costs; /* durations of the model's layers, borrowed */
+	uint32_t batch; /* number of samples of a micro-batch of each worker, unless its kind has another one */
 	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
 	/* kinds of worker nodes, layout.n_kinds entries, borrowed; NULL: all nodes are of one kind */
@@ -167,6 +168,9 @@ void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
 /* True if one of the item's (bucket's) tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
+
+/* Returns the number of samples of a micro-batch of a worker. Pure. */
+uint32_t psd_plan_batch(const struct psd_plan *plan, unsigned worker);
 
 /* Returns the number of items (buckets) that have tensors. Pure. */
 unsigned psd_plan_buckets(const struct psd_plan *plan);

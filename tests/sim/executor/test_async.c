@@ -41,3 +41,21 @@ Test(async_time, workers_share_slow_links_evenly)
 	for (unsigned nodes = 2; nodes <= 5; nodes++)
 		check_slow_links(nodes);
 }
+
+/* Both devices compute 2000 samples/s, whatever their batches: 1020 samples take 1020 / 4000 s. Messages of 0.58 MB
+ * add 12 us for each on a link of 400 Gbit/s: 1 % of the 10 ms of a batch of 20. */
+Test(async_time, the_rate_is_the_sum_of_workers_rates)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 20}\n"
+			     "compute: {device: k20, samples_per_sec: 2000}\n"
+			     "cluster: {stack: none, network: {bandwidth: 400Gbps, latency: 1us}, groups: [{nodes: 1}, "
+			     "{nodes: 1, batch_per_worker: 1000, speed: 1}]}\n"
+			     "systems: [{name: A, sync: ps, asynchronous: {}}]\n");
+	loaded_case(&made, &loaded, 0, 0);
+	expect_sec(&made, 1020.0 / 4000, 1.01 * 1020 / 4000);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
