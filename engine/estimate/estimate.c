@@ -70,6 +70,7 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		.n_events = estimate->n_events,
 		.takes_factors = psd_outcome_takes_factors(estimate->program),
 	};
+	psd_interpreter_find_bound(interpreter, length.first_measured, outcome);
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 	for (unsigned c = 0; c < estimate->classes.n; c++)

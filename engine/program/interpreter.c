@@ -488,8 +488,31 @@ static double own_iteration_sec(const struct psd_interpreter *in, unsigned host,
 	       (in->iterations.end - first);
 }
 
+static double slowest_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	double sec = 0.0;
+
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		if (in->hosts[h].is_worker)
+			sec = fmax(sec, own_iteration_sec(in, h, first));
+	return sec;
+}
+
+/* Returns the least mean duration of a worker's iterations that the bound allows, seconds. A worker ends its last
+ * iteration after the slowest one has ended that of `bound` before. With a small bound a training is long. */
+static double least_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	const double bound = (double)in->program->plan->async->bound;
+	const double iterations = (double)in->program->plan->job_iterations;
+
+	if (iterations == 0.0)
+		return bound <= PSD_MOST_STALENESS ? slowest_sec(in, first) : 0.0;
+	return fmax(0.0, 1.0 - bound / iterations) * slowest_sec(in, first);
+}
+
 static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
 {
+	const double bound_sec = least_sec(in, first);
 	double samples = 0.0, rate = 0.0;
 
 	for (unsigned h = 0; h < in->n_hosts; h++) {
@@ -498,9 +521,48 @@ static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t firs
 		if (!in->hosts[h].is_worker)
 			continue;
 		samples += batch;
-		rate += batch / own_iteration_sec(in, h, first);
+		rate += batch / fmax(own_iteration_sec(in, h, first), bound_sec);
 	}
 	return samples / rate;
+}
+
+static double ended_sec(const struct psd_interpreter *in, unsigned host, uint32_t iteration)
+{
+	return in->own_next_sec[(size_t)host * in->iterations.end + iteration];
+}
+
+/* Returns the first iteration of `quick` that waits for `slow`, for a tenth of an iteration at least; 0: there is none.
+ */
+static uint32_t first_wait(const struct psd_interpreter *in, unsigned quick, unsigned slow, double sec)
+{
+	const uint64_t bound = in->program->plan->async->bound;
+
+	for (uint32_t i = 1; i < in->iterations.end; i++)
+		if (i >= bound && ended_sec(in, slow, (uint32_t)(i - bound)) > ended_sec(in, quick, i - 1) + 0.1 * sec)
+			return i;
+	return 0;
+}
+
+void psd_interpreter_find_bound(const struct psd_interpreter *in, uint32_t first, struct psd_outcome *outcome)
+{
+	unsigned quick = 0, slow = 0; /* workers are the first hosts */
+
+	outcome->job_iterations = in->program->plan->job_iterations;
+	if (!in->own_next_sec)
+		return;
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		if (!in->hosts[h].is_worker)
+			continue;
+		quick = ended_sec(in, h, 0) < ended_sec(in, quick, 0) ? h : quick;
+		slow = ended_sec(in, h, 0) > ended_sec(in, slow, 0) ? h : slow;
+	}
+	const double quick_sec = own_iteration_sec(in, quick, first), slow_sec = own_iteration_sec(in, slow, first);
+
+	outcome->bound_from = first_wait(in, quick, slow, slow_sec);
+	outcome->is_at_bound = outcome->bound_from > 0 || quick_sec < 0.999 * least_sec(in, first);
+	if (outcome->bound_from == 0 && quick_sec < 0.99 * slow_sec)
+		outcome->bound_from =
+			(uint64_t)ceil((double)in->program->plan->async->bound * slow_sec / (slow_sec - quick_sec));
 }
 
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)

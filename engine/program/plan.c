@@ -440,6 +440,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.layout = input->layout,
 		.kinds = input->kinds,
 		.batch = input->batch,
+		.job_iterations = input->job_iterations,
 		.fuse_bytes = input->fuse_bytes,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),

@@ -340,6 +340,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.n_events = n_events(sim),
 		.takes_factors = psd_outcome_takes_factors(sim->program),
 	};
+	psd_interpreter_find_bound(&sim->interpreter, length.first_measured, outcome);
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
 	count_reads(sim, length.first_measured, outcome);
