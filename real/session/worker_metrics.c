@@ -99,6 +99,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	*result = (struct psd_worker_result){
 		.iteration_sec = typical.sec,
 		.parts = typical.parts,
+		.own_compute_sec = typical.parts.compute_sec,
 		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->losses.last,
