@@ -80,9 +80,8 @@ static const struct psd_option option_list[] = {
 	{OPTION("--join-timeout", "TIME", "longest wait until all hosts have joined. Default 300s"),
 	 .more = "Default with --hosts: 120s", .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
 	{OPTION("--stall", "TIME", "end after TIME without progress. Default 60s"),
-	 .more = "The message names the process. The pauses of slow nodes (`cluster.slow`, `cluster.groups.speed`) "
-		 "count as progress, however long they are",
-	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
+	 .more = "The message names the process. Emulated pauses are progress", .kind = PSD_OPTION_SECONDS,
+	 AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--dilation", "K", "slow a replay down K times, or `auto`: as needed"),
 	 .more = "Sets emulation.dilation", .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
 	{OPTION("--set", "KEY=VALUE", "set a value: sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),

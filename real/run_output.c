@@ -65,7 +65,7 @@ static struct baseline compute_baseline(const struct psd_run_report *report)
 		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->costed->costs.compute_sec);
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double images_per_sec =
-			psd_result_images_per_sec(&one, row->samples, row->result.parts.compute_sec);
+			psd_result_images_per_sec(&one, row->samples, row->result.own_compute_sec);
 
 		if (!row->has_replay && !row->has_rebuilds && images_per_sec > quickest.images_per_sec)
 			quickest = (struct baseline){images_per_sec, row->system};
@@ -234,7 +234,7 @@ static void add_profile_note(struct psd_text *text, const struct psd_run_report 
 {
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double profile_sec = psd_system_micro_batches(row->system) * report->costed->costs.compute_sec;
-		const double sec = row->result.parts.compute_sec;
+		const double sec = row->result.own_compute_sec;
 
 		if (row->replay.real_workers == 0 || fabs(sec / profile_sec - 1.0) <= MOST_OFF_RATIO)
 			continue;

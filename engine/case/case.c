@@ -249,6 +249,19 @@ static enum psd_status settle_fuse(struct psd_plan_input *input, struct psd_erro
 	return PSD_OK;
 }
 
+/* Returns the number of iterations of the training; 0: not known. */
+static uint64_t job_iterations(const struct psd_scenario *scenario, const struct psd_system *system,
+			       struct psd_point point)
+{
+	const uint64_t samples = psd_scenario_all_samples(scenario, system, point.nodes, point.workers);
+
+	if (scenario->has_train && scenario->train.iterations > 0)
+		return scenario->train.iterations;
+	return scenario->has_job
+		       ? (uint64_t)ceil((double)scenario->job.samples * scenario->job.epochs / (double)samples)
+		       : 0;
+}
+
 static struct psd_plan_input input_of(const struct psd_costed_model *costed, const struct psd_system *system,
 				      struct psd_point point)
 {
@@ -263,6 +276,7 @@ static struct psd_plan_input input_of(const struct psd_costed_model *costed, con
 		.layout = layout_of(scenario, system, point),
 		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : PSD_UNLIMITED_BPS,
 		.fuse_bytes = psd_system_fuse_bytes(system, &point),
+		.job_iterations = job_iterations(scenario, system, point),
 		.batch = workload.batch_per_worker,
 		.is_half = psd_workload_is_half(&workload),
 		.is_adaptive = scenario->train.optimiser.kind == PSD_OPTIMISER_ADAMW,

@@ -130,6 +130,9 @@ struct psd_collective {
 	/* The payload's elements are those of one worker. Ranges count the elements of all workers, in order of rank,
 	 * and go on with the first worker behind the last one. */
 	bool is_of_all;
+	/* Each host sends one message at most, and its NIC does not wait until this has left: messages from one host to
+	 * another one queue in the buffers of their connection, and connections share the link. */
+	bool is_queued;
 	bool rotates; /* the receivers of a host change from one iteration to the next (psd_payload.round) */
 	/* The elements are divided: consecutive hosts receive consecutive ranges. False: all hosts receive the same
 	 * range. */

@@ -52,4 +52,5 @@ static unsigned fan_out(const struct psd_layout *layout)
 
 const struct psd_collective psd_push_of_one = {.name = "push of one", PSD_AT_ONCE, .has_root = true, .is_cut = true};
 
-const struct psd_collective psd_pull_of_one = {.name = "pull of one", .reverse_of = &psd_push_of_one, .has_root = true};
+const struct psd_collective psd_pull_of_one = {
+	.name = "pull of one", .reverse_of = &psd_push_of_one, .has_root = true, .is_queued = true};

@@ -26,6 +26,7 @@ static void apply(struct psd_estimate *estimate, uint64_t tag)
 		break;
 	case PSD_ESTIMATE_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_event_tag_task(tag)); break;
 	case PSD_ESTIMATE_MESSAGE_PART: psd_estimate_end_message_part(estimate, psd_event_tag_rest(tag)); break;
+	case PSD_ESTIMATE_QUEUED: psd_interpreter_queued(interpreter, class); break;
 	case PSD_ESTIMATE_COLLECTIVE_PART: psd_estimate_end_collective_part(estimate, class); break;
 	case PSD_ESTIMATE_COLLECTIVE: psd_estimate_end_collective(estimate, psd_event_tag_task(tag)); break;
 	}
@@ -70,6 +71,7 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		.takes_factors = psd_outcome_takes_factors(estimate->program),
 	};
 	psd_outcome_lengthen(outcome, psd_interpreter_steady_sec(interpreter, length.first_measured));
+	psd_interpreter_find_bound(interpreter, length.first_measured, outcome);
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 	for (unsigned c = 0; c < estimate->classes.n; c++)

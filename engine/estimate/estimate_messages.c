@@ -44,7 +44,12 @@ enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct
 	estimate->ports = malloc(PORTS_OF_CLASS * (size_t)n * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(n, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(n, sizeof(*estimate->sending));
-	estimate->n_parts_left = calloc(psd_classes_n_paths(&estimate->classes), sizeof(*estimate->n_parts_left));
+	estimate->n_parts_left = calloc(2 * psd_classes_n_paths(&estimate->classes), sizeof(*estimate->n_parts_left));
+	if (estimate->program->plan->async) {
+		estimate->queues = calloc(psd_classes_n_paths(&estimate->classes), sizeof(*estimate->queues));
+		if (!estimate->queues)
+			return psd_estimate_out_of_memory(err);
+	}
 	if (estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
 	    estimate->n_parts_left == NULL)
 		return psd_estimate_out_of_memory(err);
@@ -57,11 +62,16 @@ void psd_estimate_begin_messages(struct psd_estimate *estimate)
 	estimate->flows_at_sec = 0.0;
 	estimate->n_flows = 0;
 	memset(estimate->n_flows_left, 0, estimate->classes.n * sizeof(*estimate->n_flows_left));
+	for (size_t path = 0; estimate->queues && path < psd_classes_n_paths(&estimate->classes); path++)
+		estimate->queues[path].n = 0;
 	make_ports(estimate);
 }
 
 void psd_estimate_close_messages(struct psd_estimate *estimate)
 {
+	for (size_t path = 0; estimate->queues && path < psd_classes_n_paths(&estimate->classes); path++)
+		free(estimate->queues[path].tasks);
+	free(estimate->queues);
 	free(estimate->flows);
 	free(estimate->ports);
 	free(estimate->n_flows_left);
@@ -84,56 +94,22 @@ static void share_ports(struct psd_estimate *estimate)
 	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
 }
 
-void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
-{
-	const size_t pair = path / PSD_REACHES;
-	const unsigned to = (unsigned)(pair % estimate->classes.n), from = (unsigned)(pair / estimate->classes.n);
-	const struct psd_task task = estimate->sending[from];
-	const struct psd_rates *rates = &estimate->program->plan->rates;
-	const double latency_sec = path % PSD_REACHES >= PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
-
-	if (--estimate->n_parts_left[path] > 0)
-		return;
-	psd_interpreter_departed(&estimate->interpreter);
-	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
-			  psd_event_tag_of_task(PSD_ESTIMATE_ARRIVED, to, task));
-	if (--estimate->n_flows_left[from] > 0)
-		return;
-	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
-}
-
-/* Ends the flows whose remaining bits take less than a nanosecond, or less than the resolution of the clock. */
-void psd_estimate_end_flows(struct psd_estimate *estimate)
-{
-	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
-	advance_flows(estimate);
-	for (unsigned f = 0; f < estimate->n_flows;) {
-		const struct psd_fluid_flow flow = estimate->flows[f];
-		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
-			f++;
-			continue;
-		}
-		estimate->flows[f] = estimate->flows[--estimate->n_flows];
-		psd_estimate_end_message_part(estimate, flow.tag);
-	}
-	share_ports(estimate);
-}
-
-/* Begins the processor work of sender and receiver for the messages from one class to another. */
+/* Begins the processor work of sender and receiver for the messages from one class to another. is_behind: they follow
+ * others directly. */
 static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
-		       const struct psd_payload *payload, double bytes)
+		       const struct psd_payload *payload, double bytes, bool is_behind)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
 	const struct psd_classes *classes = &estimate->classes;
 	const size_t path = psd_classes_path(classes, from, to, reach);
 	const struct psd_class_peers *forth = &classes->peers[path];
 	const struct psd_class_peers *back = &classes->peers[psd_classes_path(classes, to, from, reach)];
-	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
-	const struct psd_socket_work end = psd_estimate_socket_work(estimate, bytes, has_paused, reach < PSD_REACH_FAR);
-	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, path);
+	const struct psd_socket_work end = psd_estimate_socket_work(estimate, bytes, !is_behind, reach < PSD_REACH_FAR);
+	const size_t of_queue = payload->collective->is_queued ? psd_classes_n_paths(classes) : 0;
+	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, path + of_queue);
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[path] = end.sec > 0 ? 3 : 1;
+	estimate->n_parts_left[path + of_queue] = end.sec > 0 ? 3 : 1;
 	if (end.sec <= 0)
 		return;
 	estimate->n_events += psd_layout_hosts(layout); /* all hosts are visited */
@@ -175,9 +151,9 @@ static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow 
 				  (double)n * class->n_behind);
 }
 
-static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach)
+static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
+		       const struct psd_payload *payload, bool is_behind)
 {
-	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
 	const size_t path = psd_classes_path(&estimate->classes, from, to, reach);
 	const struct psd_class_peers *forth = &estimate->classes.peers[path],
 				     *back = &estimate->classes
@@ -191,24 +167,138 @@ static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to
 	}
 	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
 	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .tag = path};
+	if (payload->collective->is_queued)
+		flow->tag += psd_classes_n_paths(&estimate->classes);
+	else
+		estimate->n_flows_left[from]++;
+
 	add_uses(estimate, flow, from, forth->n, false, reach);
 	add_uses(estimate, flow, to, back->n, true, reach);
-	estimate->n_flows_left[from]++;
-	start_ends(estimate, from, to, reach, payload, bytes);
+	start_ends(estimate, from, to, reach, payload, bytes, is_behind);
+}
+
+/* Returns the reach of a path, and sets its classes. */
+static size_t ends_of(const struct psd_estimate *estimate, size_t path, unsigned *from, unsigned *to)
+{
+	const size_t pair = path / PSD_REACHES;
+
+	*from = (unsigned)(pair / estimate->classes.n);
+	*to = (unsigned)(pair % estimate->classes.n);
+	return path % PSD_REACHES;
+}
+
+static void start_queued(struct psd_estimate *estimate, size_t path, bool is_behind)
+{
+	const struct psd_task task = estimate->queues[path].tasks[0];
+	unsigned from, to;
+	const enum psd_reach reach = (enum psd_reach)ends_of(estimate, path, &from, &to);
+
+	start_flow(estimate, from, to, reach, &estimate->program->ops[task.op].payload, is_behind);
+}
+
+static void add_to_queue(struct psd_estimate *estimate, unsigned from, size_t path, struct psd_task task)
+{
+	struct psd_estimate_queue *queue = &estimate->queues[path];
+	struct psd_task *grown = psd_grown(queue->tasks, queue->n, &queue->room, sizeof(*grown));
+
+	if (!grown) {
+		estimate->is_out_of_memory = true;
+		return;
+	}
+	queue->tasks = grown;
+	queue->tasks[queue->n++] = task;
+	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_QUEUED, from, 0));
+	if (queue->n == 1)
+		start_queued(estimate, path, false);
+}
+
+/* The time of a message on the link is over: it arrives after the latency. */
+static void arrive_later(struct psd_estimate *estimate, unsigned to, size_t reach, struct psd_task task)
+{
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	const double latency_sec = reach >= PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
+
+	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
+			  psd_event_tag_of_task(PSD_ESTIMATE_ARRIVED, to, task));
+}
+
+static void end_queued(struct psd_estimate *estimate, size_t path)
+{
+	struct psd_estimate_queue *queue = &estimate->queues[path];
+	const struct psd_task task = queue->tasks[0];
+	unsigned from, to;
+	const size_t reach = ends_of(estimate, path, &from, &to);
+
+	memmove(queue->tasks, queue->tasks + 1, --queue->n * sizeof(task));
+	psd_interpreter_left(&estimate->interpreter, from);
+	arrive_later(estimate, to, reach, task);
+	if (queue->n == 0)
+		return;
+	advance_flows(estimate);
+	start_queued(estimate, path, true);
+	share_ports(estimate);
+}
+
+void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
+{
+	const size_t n_paths = psd_classes_n_paths(&estimate->classes);
+	unsigned from, to;
+
+	if (--estimate->n_parts_left[path] > 0)
+		return;
+	if (path >= n_paths) {
+		end_queued(estimate, path - n_paths);
+		return;
+	}
+	const size_t reach = ends_of(estimate, path, &from, &to);
+
+	psd_interpreter_departed(&estimate->interpreter);
+	arrive_later(estimate, to, reach, estimate->sending[from]);
+	if (--estimate->n_flows_left[from] > 0)
+		return;
+	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
+}
+
+/* Ends the flows whose remaining bits take less than a nanosecond, or less than the resolution of the clock. */
+void psd_estimate_end_flows(struct psd_estimate *estimate)
+{
+	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
+	advance_flows(estimate);
+	for (unsigned f = 0; f < estimate->n_flows;) {
+		const struct psd_fluid_flow flow = estimate->flows[f];
+		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
+			f++;
+			continue;
+		}
+		estimate->flows[f] = estimate->flows[--estimate->n_flows];
+		psd_estimate_end_message_part(estimate, flow.tag);
+	}
+	share_ports(estimate);
 }
 
 bool psd_estimate_send(void *context, unsigned from, struct psd_task task)
 {
 	struct psd_estimate *estimate = context;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	const bool is_behind = !psd_interpreter_has_paused(&estimate->interpreter, from);
+	bool has_sent = false;
 
 	advance_flows(estimate);
 	estimate->sending[from] = task;
 	for (unsigned to = 0; to < estimate->classes.n; to++)
-		for (unsigned reach = 0; reach < PSD_REACHES; reach++)
-			if (psd_classes_send(&estimate->classes, payload, from, to, (enum psd_reach)reach))
-				start_flow(estimate, from, to, (enum psd_reach)reach);
-	if (estimate->n_flows_left[from] == 0)
+		for (unsigned r = 0; r < PSD_REACHES; r++) {
+			const enum psd_reach reach = (enum psd_reach)r;
+
+			if (!psd_classes_send(&estimate->classes, payload, from, to, reach))
+				continue;
+			has_sent = true;
+			if (payload->collective->is_queued)
+				add_to_queue(estimate, from, psd_classes_path(&estimate->classes, from, to, reach),
+					     task);
+			else
+				start_flow(estimate, from, to, reach, payload, is_behind);
+		}
+	if (!has_sent)
 		return false;
 	share_ports(estimate);
 	return true;

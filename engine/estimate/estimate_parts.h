@@ -20,6 +20,7 @@ enum psd_estimate_event {
 	/* one part of a collective has ended: the bytes on the network, or the processor work of a member; tag:
 	 * first class of hosts that takes part in the collective */
 	PSD_ESTIMATE_COLLECTIVE_PART,
+	PSD_ESTIMATE_QUEUED,	 /* the message of a send operation is in a queue; tag: class */
 	PSD_ESTIMATE_COLLECTIVE, /* a collective has ended; tag: task */
 };
 
@@ -43,6 +44,12 @@ struct psd_estimate_share {
 	bool shares_cores; /* more than one host uses the pool */
 };
 
+/* Queue of messages on a path (psd_collective.is_queued); the first is sent now. */
+struct psd_estimate_queue {
+	struct psd_task *tasks;
+	unsigned n, room;
+};
+
 struct psd_estimate {
 	const struct psd_program *program;
 	struct psd_interpreter interpreter;
@@ -62,8 +69,10 @@ struct psd_estimate {
 	struct psd_fluid_port *ports;
 	double flows_at_sec; /* time up to which the flows' left_bits are computed, seconds */
 	double flow_end_sec; /* time at which the next flow ends, seconds; infinity: there are no flows */
-	/* per path: number of parts of its messages that have not ended: bytes, processor work of sender and of
-	 * receiver */
+	/* queue of each path; NULL: the program has no queued messages */
+	struct psd_estimate_queue *queues;
+	/* per path, and again per path for its queue: number of parts of its messages that have not ended: bytes,
+	 * processor work of sender and of receiver */
 	unsigned *n_parts_left;
 	unsigned *n_flows_left;	  /* per class: number of flows of its send operation that have not ended */
 	struct psd_task *sending; /* per class: the send operation that it executes now */

@@ -76,6 +76,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 const struct psd_method psd_method_async = {
 	.name = "async",
 	.collective = &psd_push_of_one,
+	.alone = &psd_method_ps, /* workers together move the same bytes on each link */
 	.keeps = {[PSD_BUFFER_PART] = true, [PSD_BUFFER_PART_HISTORY] = true, [PSD_BUFFER_RECEIVED] = true},
 	.slicing = PSD_SLICED,
 	.unroll = unroll,

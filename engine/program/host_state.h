@@ -18,6 +18,8 @@ struct psd_host_state {
 	double started_sec[PSD_RESOURCES];
 	double sent_sec; /* time at which the NIC last sent, seconds since the start of the run */
 	double busy_sec[PSD_RESOURCES];
+	unsigned n_lines;     /* number of queued messages, and of tasks on the NIC */
+	double line_from_sec; /* time at which n_lines was last 0, seconds since the start of the run */
 };
 
 #endif

@@ -30,10 +30,25 @@ static void begin_span(struct psd_interpreter *in, unsigned h, enum psd_resource
 	psd_account_begin(&in->account, h, op_of(in, host->given[resource].tasks[0]), start_sec);
 }
 
+/* The link of a host is busy while its NIC or a queue behind this sends. */
+static void begin_line(struct psd_interpreter *in, struct psd_host_state *host)
+{
+	if (host->n_lines++ == 0)
+		host->line_from_sec = now_sec(in);
+}
+
+static void end_line(struct psd_interpreter *in, struct psd_host_state *host)
+{
+	if (--host->n_lines == 0)
+		host->busy_sec[PSD_RESOURCE_NIC] += now_sec(in) - host->line_from_sec;
+}
+
 static void give(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	host->given[resource].tasks[host->given[resource].n++] = task;
+	if (resource == PSD_RESOURCE_NIC)
+		begin_line(in, host);
 	if (host->given[resource].n == 1)
 		begin_span(in, h, resource, now_sec(in));
 }
@@ -55,9 +70,12 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 	const double start_sec = host->started_sec[resource];
 	const double end_sec = now_sec(in);
 	const struct psd_task task = take_first(host, resource);
-	host->busy_sec[resource] += end_sec - start_sec;
-	if (resource == PSD_RESOURCE_NIC)
+	if (resource == PSD_RESOURCE_NIC) {
+		end_line(in, host);
 		host->sent_sec = end_sec;
+	} else {
+		host->busy_sec[resource] += end_sec - start_sec;
+	}
 	psd_account_end(&in->account, h, op_of(in, task), end_sec);
 	if (in->seam.span != NULL)
 		in->seam.span(in->seam.context, h, task, start_sec, end_sec);
@@ -169,6 +187,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	if (in->seam.send(in->seam.context, h, task))
 		return false;
 	(void)take_first(host, resource);
+	end_line(in, host);
 	psd_account_end(&in->account, h, op, host->started_sec[resource]);
 	psd_scheduler_finish(&host->scheduler, task);
 	return true;
@@ -348,6 +367,18 @@ void psd_interpreter_passed(struct psd_interpreter *in)
 	psd_account_arrive(&in->account, now_sec(in));
 }
 
+void psd_interpreter_queued(struct psd_interpreter *in, unsigned host)
+{
+	begin_line(in, &in->hosts[host]);
+	psd_account_depart(&in->account, now_sec(in));
+	psd_interpreter_finished(in, host, PSD_RESOURCE_NIC);
+}
+
+void psd_interpreter_left(struct psd_interpreter *in, unsigned host)
+{
+	end_line(in, &in->hosts[host]);
+}
+
 void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double work_sec)
 {
 	psd_account_worked(&in->account, host, work_sec);
@@ -406,6 +437,7 @@ void psd_interpreter_skip(struct psd_interpreter *in, uint32_t last, uint32_t un
 
 		psd_scheduler_set_end(&host->scheduler, in->iterations.end);
 		host->sent_sec += sec;
+		host->line_from_sec += sec;
 		for (unsigned r = 0; r < PSD_RESOURCES; r++) {
 			host->started_sec[r] += sec;
 			host->busy_sec[r] += n_units * busy_sec[h * PSD_RESOURCES + r];
@@ -456,14 +488,81 @@ static double own_iteration_sec(const struct psd_interpreter *in, unsigned host,
 	       (in->iterations.end - first);
 }
 
-static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
+static double slowest_sec(const struct psd_interpreter *in, uint32_t first)
 {
-	double rate = 0.0;
+	double sec = 0.0;
 
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		if (in->hosts[h].is_worker)
-			rate += 1.0 / own_iteration_sec(in, h, first);
-	return in->n_workers / rate;
+			sec = fmax(sec, own_iteration_sec(in, h, first));
+	return sec;
+}
+
+/* Returns the least mean duration of a worker's iterations that the bound allows, seconds. A worker ends its last
+ * iteration after the slowest one has ended that of `bound` before. With a small bound a training is long. */
+static double least_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	const double bound = (double)in->program->plan->async->bound;
+	const double iterations = (double)in->program->plan->job_iterations;
+
+	if (iterations == 0.0)
+		return bound <= PSD_MOST_STALENESS ? slowest_sec(in, first) : 0.0;
+	return fmax(0.0, 1.0 - bound / iterations) * slowest_sec(in, first);
+}
+
+static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	const double bound_sec = least_sec(in, first);
+	double samples = 0.0, rate = 0.0;
+
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		const uint32_t batch = in->hosts[h].scheduler.duties->batch;
+
+		if (!in->hosts[h].is_worker)
+			continue;
+		samples += batch;
+		rate += batch / fmax(own_iteration_sec(in, h, first), bound_sec);
+	}
+	return samples / rate;
+}
+
+static double ended_sec(const struct psd_interpreter *in, unsigned host, uint32_t iteration)
+{
+	return in->own_next_sec[(size_t)host * in->iterations.end + iteration];
+}
+
+/* Returns the first iteration of `quick` that waits for `slow`, for a tenth of an iteration at least; 0: there is none.
+ */
+static uint32_t first_wait(const struct psd_interpreter *in, unsigned quick, unsigned slow, double sec)
+{
+	const uint64_t bound = in->program->plan->async->bound;
+
+	for (uint32_t i = 1; i < in->iterations.end; i++)
+		if (i >= bound && ended_sec(in, slow, (uint32_t)(i - bound)) > ended_sec(in, quick, i - 1) + 0.1 * sec)
+			return i;
+	return 0;
+}
+
+void psd_interpreter_find_bound(const struct psd_interpreter *in, uint32_t first, struct psd_outcome *outcome)
+{
+	unsigned quick = 0, slow = 0; /* workers are the first hosts */
+
+	outcome->job_iterations = in->program->plan->job_iterations;
+	if (!in->own_next_sec)
+		return;
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		if (!in->hosts[h].is_worker)
+			continue;
+		quick = ended_sec(in, h, 0) < ended_sec(in, quick, 0) ? h : quick;
+		slow = ended_sec(in, h, 0) > ended_sec(in, slow, 0) ? h : slow;
+	}
+	const double quick_sec = own_iteration_sec(in, quick, first), slow_sec = own_iteration_sec(in, slow, first);
+
+	outcome->bound_from = first_wait(in, quick, slow, slow_sec);
+	outcome->is_at_bound = outcome->bound_from > 0 || quick_sec < 0.999 * least_sec(in, first);
+	if (outcome->bound_from == 0 && quick_sec < 0.99 * slow_sec)
+		outcome->bound_from =
+			(uint64_t)ceil((double)in->program->plan->async->bound * slow_sec / (slow_sec - quick_sec));
 }
 
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)

@@ -117,6 +117,11 @@ void psd_interpreter_passed(struct psd_interpreter *interpreter);
 /* Records that a message of send operation `send` has arrived at `host`, and starts the operations that become
  * ready. */
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
+/* Records that the message of the host's present send operation is in a queue behind its NIC
+ * (psd_collective.is_queued): the operation ends, and its message, the only one, is on its way. */
+void psd_interpreter_queued(struct psd_interpreter *interpreter, unsigned host);
+/* Records that a queued message has left the host. Until then the host's link counts as busy. */
+void psd_interpreter_left(struct psd_interpreter *interpreter, unsigned host);
 /* Sets the seconds in which the device really worked on its present operation, see psd_account_worked(). */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
 /* Records that the collective has ended on all its members among this interpreter's hosts, and starts the operations
@@ -143,9 +148,12 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
  * operation for which it still waits. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
- * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, so that the
- * cluster's rate is the sum of the workers' rates. */
+ * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, weighted by their
+ * batches, so that the cluster's rate is the sum of the workers' rates. In a training that is long enough, a quick worker
+ * comes as far ahead of the slowest one as the bound allows: then it ends as many iterations ahead. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
+/* Sets the fields of *outcome about the bound of asynchronous training. */
+void psd_interpreter_find_bound(const struct psd_interpreter *interpreter, uint32_t first, struct psd_outcome *outcome);
 /* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */
 bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first,

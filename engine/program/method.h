@@ -21,6 +21,9 @@ struct psd_method {
 	/* the collective of this method in which most nodes send to one node at the same time; it decides the rates of
 	 * the network */
 	const struct psd_collective *collective;
+	/* Method that moves the same bytes on each link, and needs as long where an item is synchronised alone; NULL:
+	 * none is known. */
+	const struct psd_method *alone;
 	/* Buffers that the method needs in addition to parameters and gradients. A method with buffers of factors can
 	 * synchronise only items (buckets) whose gradients can be computed from factors. A method without a buffer of
 	 * encoded values cannot use a lossy encoding. */

@@ -439,6 +439,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.system = input->system,
 		.layout = input->layout,
 		.kinds = input->kinds,
+		.batch = input->batch,
+		.job_iterations = input->job_iterations,
 		.fuse_bytes = input->fuse_bytes,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),
@@ -557,6 +559,13 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 	if (!psd_plan_is_local(plan, item))
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_HISTORY || (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
+}
+
+uint32_t psd_plan_batch(const struct psd_plan *plan, unsigned worker)
+{
+	const unsigned kind = psd_layout_kind(&plan->layout, psd_layout_node(&plan->layout, worker));
+
+	return plan->kinds && kind < plan->layout.n_kinds ? plan->kinds[kind].batch : plan->batch;
 }
 
 bool psd_plan_adds_gradients(const struct psd_plan *plan)

@@ -55,8 +55,10 @@ struct psd_plan_kind {
 };
 
 struct psd_plan {
-	const struct psd_graph *graph;	 /* graph of the model, borrowed */
-	const struct psd_costs *costs;	 /* durations of the model's layers, borrowed */
+	const struct psd_graph *graph; /* graph of the model, borrowed */
+	const struct psd_costs *costs; /* durations of the model's layers, borrowed */
+	uint64_t job_iterations;       /* number of iterations of the training; 0: not known */
+	uint32_t batch; /* number of samples of a micro-batch of each worker, unless its kind has another one */
 	const struct psd_system *system; /* the system, borrowed from the scenario */
 	struct psd_layout layout;
 	/* kinds of worker nodes, layout.n_kinds entries, borrowed; NULL: all nodes are of one kind */
@@ -138,6 +140,7 @@ struct psd_plan_input {
 	/* smallest size of a bucket, from psd_system_fuse_bytes() at the plan's point of the sweep */
 	uint64_t fuse_bytes;
 	const struct psd_plan_kind *kinds; /* kinds of nodes, layout.n_kinds entries; NULL: there are none */
+	uint64_t job_iterations;	   /* number of iterations of the training; 0: not known */
 	uint32_t batch;	  /* number of samples of a micro-batch; without accumulation, of a worker in an iteration */
 	bool is_half;	  /* precision of 16 bits: values of the model are sent in 2 bytes */
 	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
@@ -167,6 +170,9 @@ void psd_plan_set_link(struct psd_plan *plan, const struct psd_plan_input *input
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
 /* True if one of the item's (bucket's) tensors belongs to the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
+
+/* Returns the number of samples of a micro-batch of a worker. Pure. */
+uint32_t psd_plan_batch(const struct psd_plan *plan, unsigned worker);
 
 /* Returns the number of items (buckets) that have tensors. Pure. */
 unsigned psd_plan_buckets(const struct psd_plan *plan);

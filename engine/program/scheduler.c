@@ -18,7 +18,9 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 	if (waits == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
 				     program->n_ops);
-	*duties = (struct psd_duties){.waits = waits, .work_sec = psd_program_host_sec(program, host)};
+	*duties = (struct psd_duties){.waits = waits,
+				      .work_sec = psd_program_host_sec(program, host),
+				      .batch = psd_plan_batch(program->plan, host)};
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 

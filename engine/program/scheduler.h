@@ -24,6 +24,7 @@ struct psd_duties {
 	uint32_t n_carried; /* number of operations that this host executes in such an iteration */
 	/* duration of each operation on this host, borrowed from the program; NULL: psd_op.work_sec */
 	const double *work_sec;
+	uint32_t batch; /* number of samples of a micro-batch, if the host is a worker */
 };
 #define PSD_NOT_CARRIED UINT32_MAX /* in psd_duties: this host does not execute the operation */
 #define PSD_DONE	UINT32_MAX /* in psd_scheduler.waiting: the operation has ended */

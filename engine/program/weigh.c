@@ -203,7 +203,7 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 	struct psd_alternative made = {.is_possible = true};
 	struct psd_program program;
 
-	alone.method = method;
+	alone.method = method->alone ? method->alone : method;
 	alone.n_slices = slices_alone(plan, &alone);
 	alone.root = psd_layout_shard_host(&plan->layout, 0);
 	if (unroll_alone(&program, plan, &alone, err))

@@ -165,6 +165,31 @@ static void add_every(struct psd_text *text, uint64_t iterations)
 		psd_text_add(text, " every %" PRIu64 " iterations", iterations);
 }
 
+void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where)
+{
+	const struct psd_outcome *outcome = &result->outcome;
+	const uint64_t bound = result->system->async.bound;
+
+	if (!result->system->is_async || outcome->bound_from == 0)
+		return;
+	add_note(text, result->system);
+	if (!outcome->is_at_bound && outcome->job_iterations > 0) {
+		psd_text_add(text,
+			     "%s: no worker reaches the bound of %" PRIu64 " in the %" PRIu64
+			     " iterations of the training\n",
+			     where, bound, outcome->job_iterations);
+		return;
+	}
+	psd_text_add(text, "%s: a quick worker is %" PRIu64 " iterations ahead after about %" PRIu64, where, bound,
+		     outcome->bound_from);
+	if (outcome->job_iterations > 0)
+		psd_text_add(text, " of the %" PRIu64 " iterations of the training", outcome->job_iterations);
+	psd_text_add(text, outcome->is_at_bound
+				   ? " and then waits, which is predicted\n"
+				   : " and then waits, which is not predicted: 'train.iterations' and 'job' "
+				     "tell how long the training is\n");
+}
+
 /* One step without an outer optimiser is training without this. */
 static void add_local_note(struct psd_text *text, const struct psd_system *system)
 {
@@ -238,7 +263,8 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		psd_text_add(
 			text,
 			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
-			"since, so that its training on more than 1 worker differs from training without this\n");
+			"since, so that its training on more than 1 worker differs from training without this; its "
+			"seconds are harmonic means over workers, weighted by their batches\n");
 	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);

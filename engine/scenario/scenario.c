@@ -197,7 +197,8 @@ static const struct psd_key root_keys[] = {
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "number of measured iterations, after the iterations of warm-up. Default: 1; 2 with `barrier: layer`; "
-		 "20 with `compute.jitter`; 100 with `compute.spread` or `compute.tail`; 4 in a replay"},
+		 "20 with `systems.asynchronous` or `compute.jitter`; 100 with `compute.spread` or `compute.tail`; 4 "
+		 "in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
 	 .help = "largest number of events (operations, messages) in the simulation of one row of the table. A million "

@@ -261,7 +261,9 @@ static const struct psd_key async_keys[] = {
 	 .highest = PSD_MOST_BOUND,
 	 .fallback = "1000",
 	 .help = "number of iterations by which a worker may be ahead of the slowest one. A worker that is further "
-		 "ahead waits. With the number of iterations of the run nobody waits"},
+		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim counts such waits "
+		 "over "
+		 "`train.iterations` or `job`"},
 	{.name = "rate",
 	 .type = PSD_KEY_CHOICE,
 	 .offset = offsetof(struct psd_async, rate),
@@ -326,8 +328,9 @@ static const struct psd_key keys[] = {
 	{KEY("asynchronous", SECTION, async), .section = &async, .has_offset = offsetof(struct psd_system, is_async),
 	 .when = {"sync", BIT(PS), 0},
 	 .help = "asynchronous training: a server updates its parameters by a worker's gradient as soon as that has "
-		 "arrived, and returns them to this worker. All workers execute equally many iterations, quick ones "
-		 "end earlier; rates are of the time in which all are active. It needs the optimiser sgd without "
+		 "arrived, and returns them to this worker. Each worker executes all iterations of the job; quick "
+		 "workers end earlier. The samples per second are the sum of what workers compute while they train. It "
+		 "needs the optimiser sgd without "
 		 "`clip`. Default: servers wait for the gradients of all workers"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "

@@ -119,6 +119,7 @@ struct psd_worker_result {
 	/* Durations that together make iteration_sec on this host, such as computing and waiting, see struct psd_parts.
 	 * Computing is measured in processor time of one thread, or on a GPU by its own clock. */
 	struct psd_parts parts;
+	double own_compute_sec; /* parts.compute_sec of this host alone; asynchronous: `parts` are of a mean */
 	/* Payload bytes that a node sends to other nodes: mean per measured iteration, for the node that sends most. */
 	uint64_t sent_bytes_per_node;
 	uint64_t received_bytes_per_node;

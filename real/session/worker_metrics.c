@@ -99,6 +99,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	*result = (struct psd_worker_result){
 		.iteration_sec = typical.sec,
 		.parts = typical.parts,
+		.own_compute_sec = typical.parts.compute_sec,
 		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->losses.last,
@@ -120,17 +121,22 @@ static void gather_reads(const struct psd_worker *worker, struct psd_worker_resu
 			result->reads[age] += worker->peers[h].bye.reads[age];
 }
 
-/* Asynchronous training: the cluster's rate is the sum of its workers'. Parts stay in proportion. */
+/* Asynchronous training: the cluster's rate in samples is the sum of its workers'. Parts stay in proportion. */
 static void gather_rates(const struct psd_worker *worker, struct psd_worker_result *result)
 {
 	const unsigned workers = worker->host.layout->workers;
-	double rate = 0.0, ratio;
+	double samples = 0.0, rate = 0.0, ratio;
 
 	if (!worker->host.plan->async)
 		return;
-	for (unsigned w = 0; w < workers; w++)
-		rate += 1.0 / (w == worker->host.self ? result->iteration_sec : worker->peers[w].bye.iteration_sec);
-	ratio = workers / rate / result->iteration_sec;
+	for (unsigned w = 0; w < workers; w++) {
+		const double sec = w == worker->host.self ? result->iteration_sec : worker->peers[w].bye.iteration_sec;
+		const double batch = psd_plan_batch(worker->host.plan, w);
+
+		samples += batch;
+		rate += batch / sec;
+	}
+	ratio = samples / rate / result->iteration_sec;
 	result->iteration_sec *= ratio;
 	result->parts.compute_sec *= ratio;
 	result->parts.other_work_sec *= ratio;

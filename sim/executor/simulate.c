@@ -74,6 +74,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 			sim->n_events++;
 		break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_event_tag_rest(value)); break;
+	case PSD_WAKE_QUEUE: psd_sim_wake_queue(sim, host, (unsigned)psd_event_tag_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_event_tag_task(value)); break;
 	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim, host); break;
 	case PSD_WAKE_STEPS_END: psd_sim_steps_end(sim, host); break;
@@ -254,6 +255,11 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	const unsigned n_nodes = sim->alone.is_on ? 1 : psd_layout_nodes(sim->layout);
 	sim->sendings = calloc(sim->n_hosts, sizeof(*sim->sendings));
 	sim->transfers = calloc(sim->alone.is_on && sim->alone.has_classes ? 1 : n_hosts, sizeof(*sim->transfers));
+	if (sim->program->plan->async) {
+		sim->queues = calloc((size_t)n_hosts * n_hosts, sizeof(*sim->queues));
+		if (!sim->queues)
+			return out_of_memory(sim, err);
+	}
 	sim->duties_of_host = calloc(sim->n_hosts, sizeof(*sim->duties_of_host));
 	sim->n_shift_flows_done =
 		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
@@ -283,6 +289,9 @@ static void release(struct psd_simulation *sim)
 		psd_duties_release(&sim->duties[d]);
 	free(sim->duties);
 	free(sim->duties_of_host);
+	for (size_t q = 0; sim->queues && q < (size_t)sim->n_hosts * sim->n_hosts; q++)
+		free(sim->queues[q].tasks);
+	free(sim->queues);
 	free(sim->sendings);
 	free(sim->n_shift_flows_done);
 	free(sim->transfers);
@@ -331,6 +340,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.n_events = n_events(sim),
 		.takes_factors = psd_outcome_takes_factors(sim->program),
 	};
+	psd_interpreter_find_bound(&sim->interpreter, length.first_measured, outcome);
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
 	count_reads(sim, length.first_measured, outcome);

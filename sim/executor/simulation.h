@@ -35,7 +35,10 @@ enum psd_wake {
 	/* One of the three parts of a crossing (struct psd_crossing) has ended; tag: index of the crossing. */
 	PSD_WAKE_CROSSING,
 	PSD_WAKE_EXCHANGE, /* flows of classes end or change their rates; tag: see exchange.c */
-	PSD_WAKE_PASSED,   /* messages of classes that left together have arrived */
+	/* tag: host and another host: the first queued message from one to the other has left; the same host twice: the
+	 * message of its send operation is in a queue */
+	PSD_WAKE_QUEUE,
+	PSD_WAKE_PASSED, /* messages of classes that left together have arrived */
 };
 
 /* A send operation that a host executes now. */
@@ -47,10 +50,18 @@ struct psd_sending {
 	double start_sec;      /* time at which the operation began, seconds of the simulation */
 };
 
+/* Queue of messages from one host to another (psd_collective.is_queued); the first is sent now. */
+struct psd_sim_queue {
+	struct psd_task *tasks;
+	unsigned n, room;
+	double start_sec; /* time at which the first began to be sent, seconds of the simulation */
+};
+
 /* Crossing: a message for which sender and receiver spend processor time. It consists of three parts: the transfer of
  * its bytes, and the processor work at both ends. It has ended when all three have ended. */
 struct psd_crossing {
 	unsigned from, to;     /* sending and receiving host */
+	bool is_queued;	       /* the message is the first of the queue between them */
 	unsigned n_parts_left; /* number of the message's parts that have not ended, 0 to 3 */
 	/* index of the next unused crossing in the list of unused ones; valid if this one is unused */
 	unsigned next_free;
@@ -137,7 +148,8 @@ struct psd_simulation {
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host; /* duties of each host, pointers into `duties`; one entry per host */
 	struct psd_sending *sendings;		  /* send operation that each host executes now, one entry per host */
-	struct psd_transfer *transfers;		  /* state of each host in its stepwise transfer, one entry per host */
+	struct psd_sim_queue *queues;	/* shape (n_hosts, n_hosts): sender, receiver; NULL: no messages are queued */
+	struct psd_transfer *transfers; /* state of each host in its stepwise transfer, one entry per host */
 	/* mean latency of a message between two members with consecutive ranks on different nodes */
 	double hop_latency_sec;
 	/* per operation: sum of the latencies of all steps of its transfer; NaN: not computed yet */
@@ -229,6 +241,8 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op);
 /* Starts all messages of a send operation of a host; called as psd_seam.send. */
 bool psd_sim_send(void *context, unsigned host, struct psd_task task);
+/* Handles PSD_WAKE_QUEUE. */
+void psd_sim_wake_queue(struct psd_simulation *sim, unsigned from, unsigned to);
 /* Called when a flow from host `from` to host `to` has arrived. */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 

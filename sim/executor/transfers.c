@@ -1,8 +1,11 @@
 /* Transfers that send all messages at once, as single messages or as flows that carry several. */
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/executor/simulation.h"
 
+#include "engine/base/grow.h"
 #include "engine/program/jitter.h"
 
 /* In flow fidelity a dense exchange of more than MOST_MESSAGES messages uses this many shifted flows per sender. One
@@ -191,13 +194,14 @@ static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsig
 }
 
 /* The network and both ends work on a message at the same time. An end with several messages works on all of them. */
-static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
-			   struct psd_socket_work end)
+static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, const struct psd_payload *payload,
+			   uint64_t bytes, struct psd_socket_work end)
 {
-	const struct psd_payload of_task = psd_simulation_payload(sim, sim->sendings[from].task), *payload = &of_task;
 	const unsigned index = sim->free_crossing;
 	const bool stands_for_several = psd_sim_is_aggregated(sim, payload);
-	const unsigned n_receivers = stands_for_several ? sim->n_shift_flows : count_receivers(sim, from, to);
+	const unsigned n_receivers = stands_for_several		      ? sim->n_shift_flows
+				     : payload->collective->is_queued ? 1
+								      : count_receivers(sim, from, to);
 	const unsigned n_senders =
 		stands_for_several ? sim->n_shift_flows : psd_payload_senders_beside(payload, sim->layout, from, to);
 
@@ -207,7 +211,8 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 		return;
 	}
 	sim->free_crossing = sim->crossings[index].next_free;
-	sim->crossings[index] = (struct psd_crossing){.from = from, .to = to, .n_parts_left = 3};
+	sim->crossings[index] = (struct psd_crossing){
+		.from = from, .to = to, .is_queued = payload->collective->is_queued, .n_parts_left = 3};
 	psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_CROSSING, 0, index));
 	start_end(sim, from, end, n_receivers, index);
 	start_end(sim, to, end, n_senders, index);
@@ -221,25 +226,30 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 		return;
 	crossing->next_free = sim->free_crossing;
 	sim->free_crossing = index;
-	psd_sim_end_flow(sim, crossing->from, crossing->to);
+	if (crossing->is_queued)
+		psd_sim_wake_queue(sim, crossing->from, crossing->to);
+	else
+		psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
 /* Starts a flow that carries n equal messages for n hosts; `to` is the first of them. */
-static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
+static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, const struct psd_payload *payload,
+		       uint64_t bytes, unsigned n_messages)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, psd_sim_host(sim, from));
 	const unsigned to_node = psd_layout_node(sim->layout, to);
-	const unsigned n_messages = psd_interpreter_has_paused(&sim->interpreter, from) ? n_parts : 0;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, from, to, bytes, n_messages);
-	sim->sendings[from].n_flows_left++;
+	const enum psd_wake kind = payload->collective->is_queued ? PSD_WAKE_QUEUE : PSD_WAKE_FLOW;
+
+	sim->sendings[from].n_flows_left += !payload->collective->is_queued;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
 		sim->received_bytes[to_node] += bytes;
 	}
 	if (end.sec > 0.0)
-		start_crossing(sim, from, to, bytes, end);
+		start_crossing(sim, from, to, payload, bytes, end);
 	else
-		psd_network_transfer(psd_sim_host(sim, from), to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
+		psd_network_transfer(psd_sim_host(sim, from), to, bytes, psd_event_tag(kind, from, to));
 }
 
 /* Number of members of each rack where racks are full, and there are several; otherwise 0. */
@@ -299,10 +309,12 @@ static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_pay
 static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
 {
 	const unsigned host = psd_sim_host(sim, from);
+	const bool has_paused = psd_interpreter_has_paused(&sim->interpreter, from);
 
 	for (unsigned run = 0; run < sim->n_shift_flows; run++)
-		start_flow(sim, from, peer_of(sim, host, first_peer(sim, run)), run_bytes(sim, payload, host, run),
-			   first_peer(sim, run + 1) - first_peer(sim, run));
+		start_flow(sim, from, peer_of(sim, host, first_peer(sim, run)), payload,
+			   run_bytes(sim, payload, host, run),
+			   has_paused ? first_peer(sim, run + 1) - first_peer(sim, run) : 0);
 }
 
 static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned to)
@@ -329,7 +341,7 @@ static void start_flow_of_pair(struct psd_simulation *sim, const struct psd_payl
 	const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, from, to);
 
 	if (bytes > 0)
-		start_flow(sim, from, to, bytes, 1);
+		start_flow(sim, from, to, payload, bytes, psd_interpreter_has_paused(&sim->interpreter, from));
 }
 
 static void start_flows(struct psd_simulation *sim, unsigned from)
@@ -346,21 +358,8 @@ static void start_flows(struct psd_simulation *sim, unsigned from)
 			start_flow_of_pair(sim, payload, from, (from + peer) % n_hosts);
 }
 
-bool psd_sim_send(void *context, unsigned host, struct psd_task task)
-{
-	struct psd_simulation *sim = context;
-	const struct psd_payload of_task = psd_simulation_payload(sim, task), *payload = &of_task;
-
-	if (sim->exchange)
-		return psd_sim_exchange_send(sim, host, task);
-	if (!psd_sim_is_aggregated(sim, payload) && psd_payload_receivers(payload, sim->layout, host) == 0)
-		return false;
-	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
-	start_flows(sim, host);
-	return true;
-}
-
-static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
+static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task,
+			   double start_sec)
 {
 	const struct psd_payload payload = psd_simulation_payload(sim, task);
 
@@ -371,21 +370,90 @@ static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned t
 		.task = task,
 		.is_arrival = true,
 		.bytes = flow_bytes(sim, &payload, psd_sim_host(sim, from), to),
-		.start_sec = sim->sendings[from].start_sec,
+		.start_sec = start_sec,
 		.end_sec = psd_network_now_sec() + psd_network_latency_sec(from, to),
 		.peer = from,
 	};
 	sim->span(sim->span_context, sim->program, &span);
 }
 
+/* The message was counted as departed. */
 static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
 {
 	const double latency_sec = psd_network_latency_sec(from, psd_sim_host(sim, to));
-	psd_interpreter_departed(&sim->interpreter);
+
 	if (latency_sec > 0.0)
 		psd_network_timer(latency_sec, psd_event_tag_of_task(PSD_WAKE_ARRIVAL, to, task));
 	else
 		psd_interpreter_arrived(&sim->interpreter, to, task);
+}
+
+/* ---- queues of messages between two hosts ---- */
+
+static void start_queued(struct psd_simulation *sim, unsigned from, unsigned to, bool is_behind)
+{
+	struct psd_sim_queue *queue = &sim->queues[(size_t)from * sim->n_hosts + to];
+	const struct psd_payload payload = psd_simulation_payload(sim, queue->tasks[0]);
+
+	queue->start_sec = psd_network_now_sec();
+	start_flow(sim, from, to, &payload, psd_payload_bytes_between(&payload, sim->layout, from, to), !is_behind);
+}
+
+/* Puts the message of a send operation into the queue to the operation's root. */
+static bool send_queued(struct psd_simulation *sim, unsigned from, struct psd_task task)
+{
+	const unsigned to = sim->program->ops[task.op].payload.root;
+	struct psd_sim_queue *queue = &sim->queues[(size_t)from * sim->n_hosts + to];
+	struct psd_task *grown = psd_grown(queue->tasks, queue->n, &queue->room, sizeof(*grown));
+
+	assert(!sim->hosts);
+	psd_network_timer(0.0, psd_event_tag(PSD_WAKE_QUEUE, from, from));
+	if (!grown) {
+		sim->is_out_of_memory = true;
+		psd_network_stop();
+		return true;
+	}
+	queue->tasks = grown;
+	queue->tasks[queue->n++] = task;
+	if (queue->n == 1)
+		start_queued(sim, from, to, false);
+	return true;
+}
+
+void psd_sim_wake_queue(struct psd_simulation *sim, unsigned from, unsigned to)
+{
+	struct psd_sim_queue *queue = &sim->queues[(size_t)from * sim->n_hosts + to];
+
+	if (from == to) {
+		psd_interpreter_queued(&sim->interpreter, from);
+		return;
+	}
+	const struct psd_task task = queue->tasks[0];
+
+	report_arrival(sim, from, to, task, queue->start_sec);
+	memmove(queue->tasks, queue->tasks + 1, --queue->n * sizeof(task));
+	psd_interpreter_left(&sim->interpreter, from);
+	if (queue->n > 0)
+		start_queued(sim, from, to, true);
+	arrive(sim, from, to, task);
+}
+
+/* ---- all messages of an operation at once ---- */
+
+bool psd_sim_send(void *context, unsigned host, struct psd_task task)
+{
+	struct psd_simulation *sim = context;
+	const struct psd_payload of_task = psd_simulation_payload(sim, task), *payload = &of_task;
+
+	if (sim->exchange)
+		return psd_sim_exchange_send(sim, host, task);
+	if (!psd_sim_is_aggregated(sim, payload) && psd_payload_receivers(payload, sim->layout, host) == 0)
+		return false;
+	if (payload->collective->is_queued)
+		return send_queued(sim, host, task);
+	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
+	start_flows(sim, host);
+	return true;
 }
 
 /* Every host waits for a message from every sender, and a flow stands for messages to several hosts. So all messages
@@ -398,19 +466,24 @@ static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd
 	if (++*n_done < n_hosts * sim->n_shift_flows)
 		return;
 	*n_done = 0;
-	for (unsigned to = 0; to < n_hosts; to++)
+	for (unsigned to = 0; to < n_hosts; to++) {
+		psd_interpreter_departed(&sim->interpreter);
 		arrive(sim, to == from ? (host + 1) % sim->layout->workers : host, to, task);
+	}
 }
 
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
-	report_arrival(sim, from, to, task);
+
+	report_arrival(sim, from, to, task, sending->start_sec);
 	if (--sending->n_flows_left == 0)
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
-	if (psd_sim_is_aggregated(sim, &sim->program->ops[task.op].payload))
+	if (psd_sim_is_aggregated(sim, &sim->program->ops[task.op].payload)) {
 		end_shift_flow(sim, from, task);
-	else
-		arrive(sim, from, to, task);
+		return;
+	}
+	psd_interpreter_departed(&sim->interpreter);
+	arrive(sim, from, to, task);
 }

@@ -116,6 +116,9 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
 	struct slow slow = {0, 1.0};
 
+	/* nobody waits for a slow node */
+	if (result->system->is_async && !result->outcome.is_at_bound && !is_link)
+		return slow;
 	for (unsigned i = 0; i < scenario->n_slowdowns && !report->is_estimate && !result->outcome.is_estimate; i++) {
 		const struct psd_slowdown *slowdown = &scenario->slowdowns[i];
 		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
@@ -223,8 +226,10 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(sentence, " of an iteration of %s: %.0f %% forward and backward",
-		     psd_units_write_seconds(iteration_sec, sec), 100.0 * parts->compute_sec / iteration_sec);
+	psd_text_add(sentence, " of an iteration of %s%s: %.0f %% forward and backward",
+		     psd_units_write_seconds(iteration_sec, sec),
+		     system->is_async && result->point.workers > 1 ? ", the mean over workers" : "",
+		     100.0 * parts->compute_sec / iteration_sec);
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		if (told[i].sec < worth_words_ratio * iteration_sec)
 			continue;

@@ -48,7 +48,7 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
-/* Ages of a system's reads at the last point that has them. */
+/* Ages of a system's reads at the last point that has them, and the bound of asynchronous training there. */
 static void add_reads(struct psd_text *text, const struct psd_report *report, unsigned s)
 {
 	char where[64] = "' at ";
@@ -60,6 +60,7 @@ static void add_reads(struct psd_text *text, const struct psd_report *report, un
 			continue;
 		psd_result_point_name(&result->point, where + strlen("' at "), sizeof(where) - strlen("' at "));
 		psd_result_add_reads(text, result->system, where, result->outcome.reads);
+		psd_result_add_bound(text, result, where);
 		return;
 	}
 }

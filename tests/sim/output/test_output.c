@@ -637,6 +637,60 @@ Test(output, draws_limit_workers_that_wait_for_others)
 	}
 }
 
+/* Without a wait at the bound nobody waits for the slow node, and it bounds nothing. */
+Test(output, a_slow_node_bounds_asynchronous_training_only_at_its_bound)
+{
+	static const char *const expected[2] = {"device", "node 2"};
+	struct fixture fixture;
+
+	make_fixture(&fixture);
+	struct psd_system *system = &fixture.scenario.systems[1];
+	struct psd_outcome *outcome = &fixture.results[1].outcome;
+
+	system->is_async = true;
+	system->async.bound = 20;
+	outcome->parts = (struct psd_parts){1.5, 0.4, 0.1, 0.0};
+	outcome->n_iterations = 1;
+	outcome->bound_from = 40;
+	fixture.scenario.n_slowdowns = 1;
+	fixture.scenario.slowdowns[0] = (struct psd_slowdown){2, 0.5, 1.0, 0.0, INFINITY};
+	expect_bottleneck(&fixture.report, "the second at 4 nodes: bound by the device, busy for 95 % of an iteration "
+					   "of 2 s, the mean over workers:");
+	for (unsigned at_bound = 0; at_bound < 2; at_bound++) {
+		outcome->is_at_bound = at_bound;
+		psd_output_find_limits(&fixture.report);
+		cr_expect_str_eq(fixture.results[1].limit, expected[at_bound]);
+	}
+	release_fixture(&fixture);
+}
+
+static void expect_bound_note(uint64_t from, bool is_at_bound, uint64_t job_iterations, const char *expected)
+{
+	const struct psd_system system = {.name = (char[]){"A"}, .is_async = true, .async = {.bound = 20}};
+	const struct psd_result result = {
+		.system = &system,
+		.outcome = {.bound_from = from, .is_at_bound = is_at_bound, .job_iterations = job_iterations}};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_add_bound(&text, &result, "' at 4 nodes");
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+}
+
+Test(output, a_note_tells_whether_a_bound_is_reached)
+{
+	expect_bound_note(0, false, 240, "");
+	expect_bound_note(40, false, 15,
+			  "note: 'A' at 4 nodes: no worker reaches the bound of 20 in the 15 iterations of the "
+			  "training\n");
+	expect_bound_note(40, true, 240,
+			  "note: 'A' at 4 nodes: a quick worker is 20 iterations ahead after about 40 of the 240 "
+			  "iterations of the training and then waits, which is predicted\n");
+	expect_bound_note(40, false, 0,
+			  "note: 'A' at 4 nodes: a quick worker is 20 iterations ahead after about 40 and then waits, "
+			  "which is not predicted: 'train.iterations' and 'job' tell how long the training is\n");
+}
+
 /* A rebuild that no operation makes is not told of, and a slower node is named by its number in row and sentence. */
 Test(output, a_slower_node_is_named_and_no_rebuild_that_is_not_there)
 {
