@@ -149,8 +149,8 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
  * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, weighted by their
- * batches, so that the cluster's rate is the sum of the workers' rates. In a training that is long enough, a quick worker
- * comes as far ahead of the slowest one as the bound allows: then it ends as many iterations ahead. */
+ * batches, so that the cluster's rate is the sum of the workers' rates. In a training that is long enough, a quick
+ * worker comes as far ahead of the slowest one as the bound allows: then it ends as many iterations ahead. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
 /* Sets the fields of *outcome about the bound of asynchronous training. */
 void psd_interpreter_find_bound(const struct psd_interpreter *interpreter, uint32_t first, struct psd_outcome *outcome);

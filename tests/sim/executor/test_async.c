@@ -16,9 +16,9 @@ static void expect_sec(const struct psd_case *made, double least_sec, double mos
 		  made->plan.layout.workers, estimated_sec, least_sec, most_sec);
 }
 
-/* A worker pushes all gradients but those of its own shard, and its shard returns as many bytes to other workers: with N
- * nodes, a link moves 2 (N - 1) / N of the 145578 values of 4 bytes in each direction. 2000 samples/s are 5 ms a batch,
- * which overlaps with some of this. A node sends what it pushes and what its shard returns at the same time. */
+/* A worker pushes all gradients but those of its own shard, and its shard returns as many bytes to other workers: with
+ * N nodes, a link moves 2 (N - 1) / N of the 145578 values of 4 bytes in each direction. 2000 samples/s are 5 ms a
+ * batch, which overlaps with some of this. A node sends what it pushes and what its shard returns at the same time. */
 static void check_slow_links(unsigned nodes)
 {
 	const double link_sec = 2.0 * (nodes - 1) / nodes * 145578 * 4 * 8 / 20e6;
