@@ -668,7 +668,14 @@ static enum psd_status check_exclusions(const struct psd_system *system, const s
 
 static enum psd_status check_peers(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
 {
-	static const char *const rivals[] = {"window", "fragments", "delay", "outer"};
+	const struct psd_local_sgd *of = &system->local_sgd;
+	const struct {
+		const char *key;
+		bool is_used;
+	} rivals[] = {{"window", of->window > 0},
+		      {"fragments", of->fragments > 1},
+		      {"delay", of->delay > 0},
+		      {"outer", of->has_outer}};
 	const struct psd_node *local = psd_node_child(entry, "local_sgd");
 
 	if (system->peers == 0 && system->is_local && system->sync == PSD_SYNC_SFB)
@@ -682,9 +689,9 @@ static enum psd_status check_peers(const struct psd_system *system, const struct
 				     "their parameters",
 				     system->name);
 	for (unsigned k = 0; k < sizeof(rivals) / sizeof(rivals[0]); k++)
-		if (psd_node_child(local, rivals[k]))
-			return psd_error_set(err, PSD_EINVAL, psd_node_child(local, rivals[k])->key_at,
-					     "'%s' of system '%s' cannot be used together with 'peers'", rivals[k],
+		if (rivals[k].is_used)
+			return psd_error_set(err, PSD_EINVAL, psd_node_child(local, rivals[k].key)->key_at,
+					     "'%s' of system '%s' cannot be used together with 'peers'", rivals[k].key,
 					     system->name);
 	if (system->schedule != PSD_SCHEDULE_WAIT_FREE)
 		return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "schedule")->at,

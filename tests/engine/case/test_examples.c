@@ -73,6 +73,33 @@ Test(examples, show_every_key)
 	globfree(&found);
 }
 
+/* The text has all keys, defaults too, as a calibration writes them. */
+static void expect_read_again(const char *path)
+{
+	struct psd_scenario scenario, again;
+	struct psd_error err = {.text = ""};
+	struct psd_text text = {.bytes = NULL};
+
+	cr_assert_eq(psd_scenario_load(&scenario, path, NULL, &err), PSD_OK, "%s", err.text);
+	psd_scenario_add_text(&text, &scenario);
+	cr_expect_eq(psd_scenario_parse(&again, path, text.bytes, text.length, NULL, &err), PSD_OK, "%s: %s", path,
+		     err.text);
+	if (!*err.text)
+		psd_scenario_release(&again);
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+}
+
+Test(examples, are_read_again_from_their_text)
+{
+	glob_t found = find_files();
+
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (!is_model(found.gl_pathv[i]))
+			expect_read_again(found.gl_pathv[i]);
+	globfree(&found);
+}
+
 Test(examples, show_every_layer_kind)
 {
 	bool is_shown[128] = {false};
