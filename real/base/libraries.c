@@ -171,7 +171,10 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(dnnl_stream_create)                                                                                   \
 	FUNCTION(dnnl_stream_destroy)                                                                                  \
 	FUNCTION(dnnl_version)                                                                                         \
-	FUNCTION(omp_set_num_threads) /* in oneDNN's libgomp */
+	FUNCTION(GOMP_parallel)                                                                                        \
+	FUNCTION(omp_get_num_threads)                                                                                  \
+	FUNCTION(omp_get_thread_num)                                                                                   \
+	FUNCTION(omp_set_num_threads) /* with these above, in oneDNN's libgomp */
 
 #define CUBLAS_FUNCTIONS(FUNCTION)                                                                                     \
 	FUNCTION(cublasCreate_v2)                                                                                      \

@@ -4,9 +4,13 @@
 #include <math.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "real/base/values.h"
+
+/* libgomp's: calls body(data) on each of n_threads threads, 0: as many as omp_set_num_threads() said, and waits. */
+void GOMP_parallel(void (*body)(void *data), void *data, unsigned n_threads, unsigned flags);
 
 /* Gradient matrix of a tensor: its residual and its two factors. */
 struct matrix {
@@ -122,10 +126,51 @@ static dnnl_status_t fit(const struct matrix *of)
 
 /* ---- expand ---- */
 
+/* Blocks of a product that a thread computes alone. oneDNN divides a product among its threads and may add up in another
+ * order at the edges of their parts: blocks have the same bits with any number of threads, and so have all workers. */
+enum { BLOCK_ROWS = 64, BLOCK_COLUMNS = 1024 };
+
+static dnnl_dim_t at_most(dnnl_dim_t size, dnnl_dim_t most)
+{
+	return size < most ? size : most;
+}
+
+static dnnl_status_t expand_block(const struct matrix *of, dnnl_dim_t row, dnnl_dim_t column)
+{
+	return dnnl_sgemm('N', 'N', at_most(of->rows - row, BLOCK_ROWS), at_most(of->columns - column, BLOCK_COLUMNS),
+			  of->rank, 1.0f, of->left + row * of->rank, of->rank, of->right + column, of->columns, 0.0f,
+			  of->gradient + row * of->columns + column, of->columns);
+}
+
+struct expansion {
+	const struct matrix *of;
+	atomic_int failure; /* dnnl_status_t */
+};
+
+/* Computes each n-th block, for one of n threads. */
+static void expand_share(void *data)
+{
+	struct expansion *expansion = data;
+	const struct matrix *of = expansion->of;
+	const int n_threads = omp_get_num_threads();
+	int turn = omp_get_thread_num();
+
+	for (dnnl_dim_t row = 0; row < of->rows; row += BLOCK_ROWS)
+		for (dnnl_dim_t column = 0; column < of->columns; column += BLOCK_COLUMNS) {
+			const dnnl_status_t failure = turn == 0 ? expand_block(of, row, column) : dnnl_success;
+
+			turn = turn ? turn - 1 : n_threads - 1;
+			if (failure)
+				expansion->failure = (int)failure;
+		}
+}
+
 static dnnl_status_t expand(const struct matrix *of)
 {
-	return dnnl_sgemm('N', 'N', of->rows, of->columns, of->rank, 1.0f, of->left, of->rank, of->right, of->columns,
-			  0.0f, of->gradient, of->columns);
+	struct expansion expansion = {.of = of, .failure = dnnl_success};
+
+	GOMP_parallel(expand_share, &expansion, 0, 0); /* inside, oneDNN takes the calling thread alone */
+	return (dnnl_status_t)expansion.failure;
 }
 
 /* ---- all tensors ---- */
