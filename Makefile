@@ -122,7 +122,8 @@ PLOT_MAIN      := $(BUILD)/plots/main.o
 PLOT_PARTS     := $(filter-out $(PLOT_MAIN),$(PLOT_OBJECTS))
 # Readers of compressed and of profilers' traces.
 IMPORT_PARTS   := $(filter $(BUILD)/sim/import/%,$(SIM_OBJECTS))
-TEST_OBJECTS   := $(call objects,$(wildcard tests/test_*.c) $(call sources,tests/engine tests/sim tests/plots,c))
+TEST_OBJECTS   := $(call objects,tests/limit.c $(wildcard tests/test_*.c) \
+	$(call sources,tests/engine tests/sim tests/plots,c))
 BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
 REAL_SOURCES   := $(filter-out real/device/cuda/%,$(call sources,real,c))
@@ -131,8 +132,8 @@ REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,rea
 MPI_HEADERS    := $(firstword $(dir $(wildcard $(shell mpicc --showme:incdirs 2>/dev/null | sed 's|[^ ]*|&/mpi.h|g'))))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
-# Criterion's own runner and ThreadSanitizer exclude each other, see there.
-RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
+# Criterion's own runner and ThreadSanitizer exclude each other, see there; it gets a limit of time.
+RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c,tests/limit.c)
 # Whole runs and cases that wait for time limits have a binary of their own, and the same helpers.
 RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net/test_joining.c \
 	net/test_joining_again.c session/test_stall.c session/test_replay.c)
@@ -174,7 +175,7 @@ STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,
 # The device's plans by cuDNN itself, which needs no GPU for them, in place of what stands in for it.
 CUDNN          := $(firstword $(wildcard $(addsuffix /libcudnn.so,$(CUDA_PLACES:/include=/lib64) \
 	$(CUDA_PLACES:/include=/lib) /usr/lib/*-linux-gnu)))
-PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(filter-out \
+PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(call objects,$(RUNNER)) $(filter-out \
 	$(addprefix $(STAND_IN)/tests/cuda/stand_in_,backend.o conv.o dnn.o norm.o),$(STAND_IN_PARTS))
 PLAN_SUITES    := $(if $(CUDA_LACKING)$(SANITIZE),,$(CUDNN:%=psd-plan-tests))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))

@@ -97,7 +97,7 @@ run() {
 	psd-run-tests) jobs=$((3 * $(nproc))) ;;
 	*) jobs=$(nproc) ;;
 	esac
-	"$build/$1" --timeout "$limit_sec" --jobs "$jobs" --filter "$filter" ${PART:+--filter "$PART"} >"$log" 2>&1
+	PSD_TEST_SECONDS=$limit_sec "$build/$1" --jobs "$jobs" --filter "$filter" ${PART:+--filter "$PART"} >"$log" 2>&1
 	status=$?
 	cat "$log"
 	failures="$failures$(grep -E '^\[(----|FAIL|CRASH|TIME)\] +[^ ]' "$log" | sed "s/^/$1: /")
