@@ -126,8 +126,9 @@ static dnnl_status_t fit(const struct matrix *of)
 
 /* ---- expand ---- */
 
-/* Blocks of a product that a thread computes alone. oneDNN divides a product among its threads and may add up in another
- * order at the edges of their parts: blocks have the same bits with any number of threads, and so have all workers. */
+/* Blocks of a product that a thread computes alone. oneDNN divides a product among its threads and may add up in
+ * another order at the edges of their parts: blocks have the same bits with any number of threads, and so have all
+ * workers. */
 enum { BLOCK_ROWS = 64, BLOCK_COLUMNS = 1024 };
 
 static dnnl_dim_t at_most(dnnl_dim_t size, dnnl_dim_t most)
