@@ -543,7 +543,8 @@ check-static: deps ## psd-run of STATIC=1 starts with the C library alone
 check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries $(if $(CUDA),$(BUILD)/psd-gpu-tests)
 	@tests/static.sh $(BUILD)
 
-check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
+check-layers: deps ## the engine stands alone; sim and real do not know each other
+	@$(ON_ALL_CORES) $(ENGINE)
 	@tests/check-layers.sh . $(ENGINE)
 	@mkdir -p $(BUILD)/check
 	@echo 'int main(void) { return 0; }' >$(BUILD)/check/alone.c
