@@ -1,10 +1,10 @@
-/* Runs the tests that Criterion's macros declare without Criterion's own runner, whose child processes map their memory
- * where ThreadSanitizer cannot follow (as its authors have known since 2018). Each test is a forked
- * process. Knows of TestSuite and Test only what the suites here use: timeouts, for which one number serves all;
- * fixtures, expected signals and statuses are refused.
- * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name; with several of
- * these options, those that match each.
+/* Runs the tests that Criterion's macros declare: main() of each binary of tests. Each test is a forked process, which
+ * takes a millisecond; Criterion's own runner starts the program anew, and its libraries take 80 ms. ThreadSanitizer
+ * cannot follow the processes of Criterion either. Refuses fixtures, expected signals and expected statuses, which no
+ * suite has. One limit of time serves all: 300 s, and 1200 s with PSD_FULL_TESTS in the environment.
+ * [--filter PATTERN]: only the tests whose SUITE/CASE matches; with several of these options, those that match each.
  * [--jobs N]: number of tests at a time. Default 1.
+ * [--list]: prints the names of the chosen tests and runs none.
  * [--here]: in this process, one after the other, for tools that lose sight of forked ones; a test that is given up
  * ends it. */
 #define _GNU_SOURCE /* for patterns with alternatives */
@@ -14,10 +14,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIMEOUT_SEC = 300, STATUS_FAILED = 1, STATUS_SKIPPED = 77, MOST_JOBS = 64 };
+enum {
+	LIMIT_SEC = 300,
+	FULL_LIMIT_SEC = 1200,
+	DEAR_SEC = 2,
+	STATUS_FAILED = 1,
+	STATUS_SKIPPED = 77,
+	MOST_JOBS = 1024,
+	MOST_FILTERS = 4
+};
 
 /* The linker's names for the section that Test() adds to. */
 extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
@@ -86,30 +95,41 @@ void cr_log(enum criterion_severity severity, const char *format, ...)
 
 /* ---- running tests ---- */
 
-/* Other options of Criterion have no meaning here. */
-static unsigned long jobs_of(int argc, char **argv)
+static struct {
+	const char *filters[MOST_FILTERS];
+	unsigned n_filters;
+	unsigned long n_jobs;
+	bool is_list, is_here;
+} options = {.n_jobs = 1};
+
+static void read_options(char **argv)
 {
-	for (int i = 1; i + 1 < argc; i++)
-		if (strcmp(argv[i], "--jobs") == 0)
-			return strtoul(argv[i + 1], NULL, 10);
-	return 1;
+	for (char **argument = argv + 1; *argument; argument++)
+		if (strcmp(*argument, "--list") == 0)
+			options.is_list = true;
+		else if (strcmp(*argument, "--here") == 0)
+			options.is_here = true;
+		else if (strcmp(*argument, "--jobs") == 0 && argument[1])
+			options.n_jobs = strtoul(*++argument, NULL, 10);
+		else if (strcmp(*argument, "--filter") == 0 && argument[1] && options.n_filters < MOST_FILTERS)
+			options.filters[options.n_filters++] = *++argument;
+		else {
+			fprintf(stderr, "%s: '%s' is not one of --filter PATTERN, --jobs N, --list and --here\n",
+				argv[0], *argument);
+			exit(2);
+		}
+	if (options.n_jobs < 1 || options.n_jobs > MOST_JOBS) {
+		fprintf(stderr, "%s: '--jobs' is %lu, must be 1 to %d\n", argv[0], options.n_jobs, MOST_JOBS);
+		exit(2);
+	}
 }
 
-static bool is_chosen(int argc, char **argv, const struct criterion_test *test)
+static bool is_chosen(const struct criterion_test *test)
 {
-	for (int i = 1; i + 1 < argc; i++)
-		if (strcmp(argv[i], "--filter") == 0 &&
-		    fnmatch(argv[i + 1], test->data->identifier_, FNM_EXTMATCH) != 0)
+	for (unsigned i = 0; i < options.n_filters; i++)
+		if (fnmatch(options.filters[i], test->data->identifier_, FNM_EXTMATCH) != 0)
 			return false;
 	return true;
-}
-
-static bool is_here(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--here") == 0)
-			return true;
-	return false;
 }
 
 struct job {
@@ -122,9 +142,13 @@ static struct {
 	unsigned n_tested, n_passed;
 } runs;
 
-static void report(const struct criterion_test *test, const char *verdict)
+/* Names the processor seconds of a dear test, for tests/README.md has a rule for it. */
+static void report(const struct criterion_test *test, const char *verdict, long processor_sec)
 {
-	printf("[%s] %s\n", verdict, test->data->identifier_);
+	printf("[%s] %s", verdict, test->data->identifier_);
+	if (processor_sec >= DEAR_SEC)
+		printf(" (%ld s of processor)", processor_sec);
+	putchar('\n');
 	runs.n_tested += strcmp(verdict, "SKIP") != 0;
 	runs.n_passed += strcmp(verdict, "PASS") == 0;
 }
@@ -133,7 +157,7 @@ static void run_here(const struct criterion_test *test)
 {
 	has_failed = false;
 	test->test();
-	report(test, has_failed ? "FAIL" : "PASS");
+	report(test, has_failed ? "FAIL" : "PASS", 0);
 }
 
 static void start_test(struct job *job, const struct criterion_test *test)
@@ -142,12 +166,12 @@ static void start_test(struct job *job, const struct criterion_test *test)
 	*job = (struct job){test, fork()};
 	if (job->child == 0) {
 		setlinebuf(stdout); /* lines of tests that run at the same time stay whole */
-		alarm(TIMEOUT_SEC);
+		alarm(getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC);
 		test->test();
 		finish_test();
 	}
 	if (job->child < 0) {
-		perror("plain_runner");
+		perror("tests: fork");
 		exit(2);
 	}
 }
@@ -163,21 +187,22 @@ static const char *verdict_of(int wait_status)
 static bool await_test(void)
 {
 	int wait_status;
-	const pid_t child = waitpid(-1, &wait_status, 0);
+	struct rusage used;
+	const pid_t child = wait4(-1, &wait_status, 0, &used);
 
 	for (struct job *job = runs.jobs; child > 0 && job < runs.jobs + MOST_JOBS; job++)
 		if (job->test && job->child == child) {
-			report(job->test, verdict_of(wait_status));
+			report(job->test, verdict_of(wait_status), used.ru_utime.tv_sec + used.ru_stime.tv_sec);
 			job->test = NULL;
 		}
 	return child > 0;
 }
 
 /* Waits for one if there is none. */
-static struct job *free_job(unsigned n_jobs)
+static struct job *free_job(void)
 {
 	for (;;) {
-		for (struct job *job = runs.jobs; job < runs.jobs + n_jobs; job++)
+		for (struct job *job = runs.jobs; job < runs.jobs + options.n_jobs; job++)
 			if (!job->test)
 				return job;
 		await_test();
@@ -191,24 +216,27 @@ static void refuse_unknown(const struct criterion_test *test)
 	if (!data->init && !data->fini && !data->signal && !data->exit_code && !data->disabled &&
 	    data->kind_ == CR_TEST_NORMAL)
 		return;
-	fprintf(stderr, "plain_runner: %s asks for something that this runner does not know\n", data->identifier_);
+	fprintf(stderr, "tests: %s asks for something that this runner does not know\n", data->identifier_);
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	const unsigned long n_wanted = jobs_of(argc, argv);
-	const unsigned n_jobs = n_wanted < 1 ? 1 : n_wanted > MOST_JOBS ? MOST_JOBS : (unsigned)n_wanted;
-
+	(void)argc;
+	read_options(argv);
 	for (struct criterion_test **test = __start_cr_tst; test < __stop_cr_tst; test++) {
-		if (!is_chosen(argc, argv, *test))
+		if (!is_chosen(*test))
 			continue;
 		refuse_unknown(*test);
-		if (is_here(argc, argv))
+		if (options.is_list)
+			puts((*test)->data->identifier_);
+		else if (options.is_here)
 			run_here(*test);
 		else
-			start_test(free_job(n_jobs), *test);
+			start_test(free_job(), *test);
 	}
+	if (options.is_list)
+		return 0;
 	while (await_test())
 		;
 	printf("[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n", runs.n_tested, runs.n_passed,
