@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the binaries of tests in BUILD and compares the golden files. The last line
-# is "N passed, N failed", each case and each golden file counting one, and each failure is named again just above it. The status is 0 only when something ran and nothing failed. In the environment:
+# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the binaries of tests in BUILD and compares the golden files. The
+# last line is "N passed, N failed", each case and each golden file counting one, and each failure is named again just
+# above it. The status is 0 only when something ran and nothing failed. In the environment:
 #   CASES   the cases that run. Default "all"; "gate" leaves those in tests/cases.txt, SLICE runs those of that slice
 #   FILTER  with "all": a pattern, only the cases whose suite/case matches it
 #   PART    the same again: a case matches both

@@ -1,7 +1,8 @@
 /* Runs the tests that Criterion's macros declare: main() of each binary of tests. Each test is a forked process, which
  * takes a millisecond; Criterion's own runner starts the program anew, and its libraries take 80 ms. ThreadSanitizer
  * cannot follow the processes of Criterion either. Refuses fixtures, expected signals and expected statuses, which no
- * suite has. One limit of time serves all: 300 s, and 1200 s with PSD_FULL_TESTS in the environment.
+ * suite has. A test without a limit of time, its own or its suite's, has 300 s, and 1200 s with PSD_FULL_TESTS in
+ * the environment.
  * [--filter PATTERN]: only the tests whose SUITE/CASE matches; with several of these options, those that match each.
  * [--jobs N]: number of tests at a time. Default 1.
  * [--list]: prints the names of the chosen tests and runs none.
@@ -28,8 +29,9 @@ enum {
 	MOST_FILTERS = 4
 };
 
-/* The linker's names for the section that Test() adds to. */
+/* The linker's names for the sections that Test() and TestSuite() add to; a program may have no TestSuite(). */
 extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
+extern struct criterion_suite *__start_cr_sts[] __attribute__((weak)), *__stop_cr_sts[] __attribute__((weak));
 
 static bool has_failed; /* in the process of a test */
 
@@ -142,15 +144,15 @@ static struct {
 	unsigned n_tested, n_passed;
 } runs;
 
-/* Names the processor seconds of a dear test, for tests/README.md has a rule for it. */
+/* Tests that pass are named only when they are dear, for tests/README.md has a rule for these. */
 static void report(const struct criterion_test *test, const char *verdict, long processor_sec)
 {
-	printf("[%s] %s", verdict, test->data->identifier_);
-	if (processor_sec >= DEAR_SEC)
-		printf(" (%ld s of processor)", processor_sec);
-	putchar('\n');
+	const bool passed = strcmp(verdict, "PASS") == 0;
+
+	if (!passed || processor_sec >= DEAR_SEC)
+		printf("[%s] %s (%ld s of processor)\n", verdict, test->data->identifier_, processor_sec);
 	runs.n_tested += strcmp(verdict, "SKIP") != 0;
-	runs.n_passed += strcmp(verdict, "PASS") == 0;
+	runs.n_passed += passed;
 }
 
 static void run_here(const struct criterion_test *test)
@@ -160,13 +162,23 @@ static void run_here(const struct criterion_test *test)
 	report(test, has_failed ? "FAIL" : "PASS", 0);
 }
 
+static unsigned limit_of(const struct criterion_test *test)
+{
+	double sec = test->data->timeout;
+
+	for (struct criterion_suite **suite = __start_cr_sts; sec <= 0.0 && suite < __stop_cr_sts; suite++)
+		if (strcmp((*suite)->name, test->category) == 0)
+			sec = (*suite)->data->timeout;
+	return sec > 0.0 ? (unsigned)sec : getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
+}
+
 static void start_test(struct job *job, const struct criterion_test *test)
 {
 	fflush(NULL);
 	*job = (struct job){test, fork()};
 	if (job->child == 0) {
 		setlinebuf(stdout); /* lines of tests that run at the same time stay whole */
-		alarm(getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC);
+		alarm(limit_of(test));
 		test->test();
 		finish_test();
 	}

@@ -37,13 +37,14 @@ include_from() {
 }
 
 cp "$build/psd-selfcheck" "$work/psd-tests"
-must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work" psd-tests --
+must_reject "a suite with tests that fail" "^0 passed, 2 failed$" tests/run.sh "$work" psd-tests --
 must_reject "a test that fails, beside the sum" "^psd-tests: \[FAIL\] selfcheck" tests/run.sh "$work" psd-tests --
+must_reject "a test that takes too long" "^psd-tests: \[TIME\] selfcheck" tests/run.sh "$work" psd-tests --
 
-echo "slice psd-tests selfcheck/two_and_two_make_*" >"$work/cases.txt"
+echo "slice psd-tests selfcheck/t*" >"$work/cases.txt"
 must_reject "a gate that leaves every test to a slice" "^0 passed, 0 failed$" \
 	env CASES=gate CASES_FILE="$work/cases.txt" tests/run.sh "$work" psd-tests --
-must_reject "a slice with a test that fails" "^0 passed, 1 failed$" \
+must_reject "a slice with tests that fail" "^0 passed, 2 failed$" \
 	env CASES=slice CASES_FILE="$work/cases.txt" tests/run.sh "$work" psd-tests --
 echo "slice psd-tests selfcheck/gone*" >>"$work/cases.txt"
 must_reject "a pattern without a case" "no case of psd-tests matches .*: selfcheck/gone" \
