@@ -190,7 +190,7 @@ FOLDER_TEST(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_pla
 /* Where they are too few for an emulation, the CSV says so. */
 FOLDER_TEST(run_cli, few_open_files_are_enough_for_loopback, make_tiny())
 {
-	for (unsigned limit = 16; limit <= 40; limit += 2) {
+	for (unsigned limit = 12; limit <= 36; limit += 2) {
 		char command[2 * PATH_MAX];
 		struct run limited;
 
@@ -199,7 +199,7 @@ FOLDER_TEST(run_cli, few_open_files_are_enough_for_loopback, make_tiny())
 		limited = run_command(command);
 		cr_expect_eq(limited.exit_status, 0, "%u files: %s", limit, limited.text);
 		cr_expect_eq(count(limited.text, "\n"), 2, "%u files: %s", limit, limited.text);
-		if (limit == 16)
+		if (limit == 12)
 			cr_expect_eq(count(limited.text, "\ntiny,PS,real-cpu-paced,2,2,1000000000,"), 1, "%s",
 				     limited.text);
 		free(limited.text);
