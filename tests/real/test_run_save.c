@@ -195,8 +195,7 @@ FOLDER_TEST(run_save, a_damaged_checkpoint_is_refused, make_folder())
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c/iteration-4/host-1-of-2.safetensors: the file has no metadata of a checkpoint; no other "
-		       "checkpoint is "
-		       "whole: name another folder to begin anew\n");
+		       "checkpoint is whole: name another folder to begin anew\n");
 }
 
 /* Damage of the newest one in the shell, where f is a file of it and g one of another host; the line says the words. */
@@ -405,8 +404,7 @@ FOLDER_TEST(run_save, a_file_of_another_host_is_refused, make_folder())
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of "
-		       "2; no other "
-		       "checkpoint is whole: name another folder to begin anew\n");
+		       "2; no other checkpoint is whole: name another folder to begin anew\n");
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */
