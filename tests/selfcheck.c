@@ -1,4 +1,4 @@
-/* Two tests that must fail, in a binary of their own: `make selfcheck` fails unless they do. Part of no other target. */
+/* Two tests that must fail, in a binary of their own: `make selfcheck` fails unless they do. In no other target. */
 #include <criterion/criterion.h>
 #include <unistd.h>
 
