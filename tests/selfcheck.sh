@@ -223,6 +223,15 @@ echo "horovod-2017 scenarios/published/horovod-2017/*.yaml - - -" >"$work/source
 must_miss "bands that hold two thirds of the values" "bands must hold 70 to 90 %"
 echo "gone scenarios/gone/*.yaml 9 9 9" >"$work/sources.txt"
 must_miss "a source without scenarios" "gone has no 'scenarios/gone/"
+mkdir -p "$work/rows"
+sed "s|[.][.]/[.][.]|$PWD/scenarios|" scenarios/published/nvidia-bert/v100.yaml >"$work/rows/v100.yaml"
+sed -n '/^model/p; /^512,mixed,8,256,16/p' scenarios/published/nvidia-bert/v100.csv >"$work/rows/v100.csv"
+sources "- - -"
+echo "bert $work/rows/v100.csv - - 4" >>"$work/sources.txt"
+must_miss "a row above the bar of its worst value" "bert: worst error 5.4 %, above its bar of 4 %"
+sed 's/images_per_sec/rate/' "$work/rows/v100.csv" >"$work/rows/rate.csv"
+echo "bert $work/rows/rate.csv - - -" >>"$work/sources.txt"
+must_miss "a table of rows without published values" "column 'images_per_sec' or 'tokens_per_sec' is missing"
 
 # must_refuse_record WHAT PATTERN
 must_refuse_record() { must_reject "$1" "$2" env MEASURED_DIR="$work/measured" tests/accuracy.sh "$work"; }

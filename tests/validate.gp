@@ -11,18 +11,18 @@ if (terminal_name eq "svg") {
 	set terminal pngcairo size 1080,720 background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 noenhanced
 }
 set output out
-array colour[10] = ["#D55E00", "#E69F00", "#000000", "#8C510A", "#009E73", "#0072B2", "#CC79A7", "#56B4E9", "#999999", \
-	"#444444"]
+array colour[12] = ["#D55E00", "#E69F00", "#000000", "#8C510A", "#009E73", "#0072B2", "#CC79A7", "#56B4E9", "#999999", \
+	"#444444", "#117733", "#882255"]
 
-set xlabel "published: samples/s, or speedup"
+set xlabel "published: samples/s, tokens/s, or speedup"
 set ylabel "predicted"
 set border 3 lc rgb "#444444"
 set tics nomirror out scale 0.6
 set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
 set logscale xy
 set format "%g"
-set xrange [0.08:200000]
-set yrange [0.08:200000]
+set xrange [0.08:2000000]
+set yrange [0.08:2000000]
 set size ratio 1
 set key outside right top Left reverse samplen 2 spacing 1.3
 plot x with lines lc rgb "#666666" lw 1.2 title "equal", \

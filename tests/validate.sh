@@ -32,7 +32,7 @@ scenarios() {
 # Two files for each scenario: SOURCE:NAME.show has stacks and methods of its systems, SOURCE:NAME.csv the predictions.
 scenarios >"$out/scenarios"
 # shellcheck disable=SC2016 # the inner shell expands them
-xargs -P "$(nproc)" -L 1 sh -c '
+xargs -r -P "$(nproc)" -L 1 sh -c '
 	to=$1/$2:$(basename "$3" .yaml)
 	"$0" show "$3" >"$to.show" && "$0" --csv --quiet "$3" >"$to.csv" || exit 255
 ' "$build/psd-sim" "$out" <"$out/scenarios"
@@ -41,6 +41,30 @@ while read -r source file; do
 	set -- "$@" "$out/$source:$(basename "$file" .yaml).show" "$out/$source:$(basename "$file" .yaml).csv"
 done <"$out/scenarios"
 [ $# -eq 0 ] || awk -f tests/common.awk -f tests/csv.awk -f tests/validate-points.awk "$@" >"$out/points"
+
+# Tables of rows: each sets keys of the scenario beside its table.
+grep -v '^#' "$sources" | while read -r source files _; do
+	case $source,$files in
+	one-gpu*) ;;
+	*.csv)
+		for file in $files; do
+			awk -v source="$source" -f tests/common.awk -f tests/csv.awk -f tests/validate-rows.awk "$file"
+		done
+		;;
+	esac
+done >"$out/rows"
+# shellcheck disable=SC2016 # the inner shell expands them
+xargs -r -P "$(nproc)" -L 1 sh -c '
+	build=$0 source=$1 file=$2 column=$3 published=$4 use=$5
+	shift 5
+	method=$(sed -n "s/.*sync: \([a-z0-9-]*\).*/\1/p" "$file")
+	label=$(echo "$*" | sed "s|[^ ]*=||g; s|[^ ]*/||g; s|[.]yaml||")
+	for pair; do set -- "$@" --set "$pair"; shift; done
+	predicted=$("$build/psd-sim" --csv --quiet "$@" "$file") || exit 255
+	echo "$predicted" | awk -v "source=$source" -v "label=$label" -v "method=$method" -v "published=$published" \
+		-v "use=$use" -v "column=$column" -f tests/common.awk -f tests/csv.awk -f tests/validate-row.awk
+' "$build" <"$out/rows" >"$out/row-points"
+sort "$out/row-points" >>"$out/points"
 
 # Single GPUs: rows that tests/published.sh has predicted.
 if grep -q '^one-gpu' "$sources"; then

@@ -9,8 +9,8 @@
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
-enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_graph *graph,
-				   const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
+static enum psd_status kept_costs(struct psd_costs *costs, const struct psd_graph *graph,
+				  const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
 {
 	const enum psd_precision precision = psd_workload_precision(workload);
 	const struct psd_device_row *device;
@@ -28,6 +28,29 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 	if (workload->mfu_ratio > 0.0)
 		samples_per_sec = psd_costs_mfu_rate(graph, device, precision, workload->mfu_ratio);
 	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision, samples_per_sec, err);
+}
+
+enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_graph *graph,
+				   const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
+{
+	const bool recomputes = psd_workload_recomputes(workload);
+	enum psd_status status;
+
+	if (recomputes && graph->n_blocks == 0)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+	PSD_TRY(kept_costs(costs, graph, workload, at, err));
+	if (!recomputes)
+		return PSD_OK;
+	/* costs are scaled to a throughput already, with `mfu` as well */
+	status = psd_costs_recompute(costs, graph, workload->batch_per_worker,
+				     workload->samples_per_sec > 0.0 || workload->mfu_ratio > 0.0
+					     ? workload->batch_per_worker / costs->compute_sec
+					     : 0.0,
+				     err);
+	if (status)
+		psd_costs_release(costs);
+	return status;
 }
 
 static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)

@@ -11,12 +11,14 @@ const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1] = {"model", "sca
 
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph, struct psd_error *err)
 {
-	double *block = calloc(2 * (size_t)graph->n_layers + 1, sizeof(*block));
+	double *block = calloc(3 * (size_t)graph->n_layers + 1, sizeof(*block));
 
 	if (!block)
 		return psd_out_of_memory(err);
-	*costs = (struct psd_costs){
-		.forward_sec = block, .backward_sec = block + graph->n_layers, .n_layers = graph->n_layers};
+	*costs = (struct psd_costs){.forward_sec = block,
+				    .backward_sec = block + graph->n_layers,
+				    .recompute_sec = block + 2 * (size_t)graph->n_layers,
+				    .n_layers = graph->n_layers};
 	return PSD_OK;
 }
 
@@ -31,7 +33,7 @@ static double sum_sec(const struct psd_costs *costs)
 	double sum = 0;
 
 	for (unsigned i = 0; i < costs->n_layers; i++)
-		sum += costs->forward_sec[i] + costs->backward_sec[i];
+		sum += costs->forward_sec[i] + costs->backward_sec[i] + costs->recompute_sec[i];
 	return sum;
 }
 
@@ -48,9 +50,19 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 	for (unsigned i = 0; i < costs->n_layers; i++) {
 		costs->forward_sec[i] *= factor;
 		costs->backward_sec[i] *= factor;
+		costs->recompute_sec[i] *= factor;
 	}
 	costs->compute_sec = sum_sec(costs);
 	return PSD_OK;
+}
+
+enum psd_status psd_costs_recompute(struct psd_costs *costs, const struct psd_graph *graph, unsigned batch,
+				    double samples_per_sec, struct psd_error *err)
+{
+	costs->recomputes = true;
+	for (unsigned i = 0; i < costs->n_layers; i++)
+		costs->recompute_sec[i] = graph->layers[i].is_recomputed ? costs->forward_sec[i] : 0;
+	return psd_costs_settle(costs, PSD_NOWHERE, batch, samples_per_sec, err);
 }
 
 /* Rates that a processor achieves in one kind of arithmetic. */

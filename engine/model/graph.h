@@ -22,6 +22,11 @@ struct psd_layer {
 	unsigned n_inputs; /* number of inputs; 0: the layer is an input of the network */
 	/* the layer or a layer before it has parameters, so backward needs the gradient of the layer's output */
 	bool is_trained;
+	unsigned block;	   /* repetition of a repeated block that has the layer, from 1; 0: the layer is in none */
+	bool is_block_end; /* the layer is in a block, and layers outside this repetition read its output */
+	/* The layer is in a block whose backward needs the layer's output, or values that forward stores: by its own
+	 * backward, by that of a reader in the block, or since a reader is computed again. */
+	bool is_recomputed;
 	struct psd_shape shape; /* shape of the layer's output */
 	/* FLOPs of forward. A multiplication with an addition counts as 2. The file of each kind has the source of its
 	 * number. */
@@ -79,6 +84,10 @@ struct psd_graph {
 	uint64_t backward_flops; /* FLOPs of backward, all layers together */
 	/* bytes of all outputs that do not overwrite an input, plus kept_bytes of all layers, in fp32 */
 	uint64_t activation_bytes;
+	/* those of them that are in memory at a time if backward computes blocks again: all outside blocks, outputs that
+	 * leave a block, and what is computed again in the largest block */
+	uint64_t recomputed_bytes;
+	unsigned n_blocks; /* number of repetitions of repeated blocks, all together */
 	/* bytes of gradients of outputs that backward needs at the same time, in fp32. Those of linear layers are kept
 	 * to the end, for factors. */
 	uint64_t gradient_bytes;

@@ -11,6 +11,7 @@
 #include "engine/base/saturate.h"
 #include "engine/base/text.h"
 #include "engine/model/layer.h"
+#include "engine/model/saved.h"
 
 static enum psd_status out_of_memory(struct psd_place at, struct psd_error *err)
 {
@@ -37,7 +38,8 @@ static char *copy_text(const char *text)
 /* After a failure too, the layer owns its name and inputs. */
 static bool copy_spec(struct psd_layer *layer, const struct psd_layer_spec *spec)
 {
-	*layer = (struct psd_layer){.kind = spec->kind, .settings = spec->settings, .n_inputs = spec->n_inputs};
+	*layer = (struct psd_layer){
+		.kind = spec->kind, .settings = spec->settings, .n_inputs = spec->n_inputs, .block = spec->block};
 	layer->name = copy_text(spec->name);
 	layer->inputs = calloc(spec->n_inputs ? spec->n_inputs : 1, sizeof(*layer->inputs));
 	if (!layer->name || !layer->inputs)
@@ -244,16 +246,18 @@ static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, c
 
 /* ---- layers ---- */
 
+static uint64_t kept_bytes(const struct psd_layer *layer)
+{
+	return psd_saturated_add(layer->kind->is_in_place ? 0 : layer->write_bytes, layer->kept_bytes);
+}
+
 /* Adds the newest layer to the totals and refuses totals near overflow. */
 static enum psd_status add_totals(struct psd_graph *graph, const struct psd_layer *layer, struct psd_place at,
 				  struct psd_error *err)
 {
-	const uint64_t kept_bytes =
-		psd_saturated_add(layer->kind->is_in_place ? 0 : layer->write_bytes, layer->kept_bytes);
-
 	graph->forward_flops = psd_saturated_add(graph->forward_flops, layer->forward_flops);
 	graph->backward_flops = psd_saturated_add(graph->backward_flops, layer->backward_flops);
-	graph->activation_bytes = psd_saturated_add(graph->activation_bytes, kept_bytes);
+	graph->activation_bytes = psd_saturated_add(graph->activation_bytes, kept_bytes(layer));
 	graph->parameters = psd_saturated_add(graph->parameters, layer->n_shared ? 0 : layer->parameters);
 	if (graph->forward_flops < PSD_LAYER_FIGURE_MAX && graph->backward_flops < PSD_LAYER_FIGURE_MAX &&
 	    graph->activation_bytes < PSD_LAYER_FIGURE_MAX &&
@@ -427,6 +431,56 @@ static enum psd_status find_gradient_bytes(struct psd_graph *graph, struct psd_p
 	return is_there ? PSD_OK : out_of_memory(at, err);
 }
 
+/* Readers of a layer are below it. The last layers of a block are computed once if their backward reads nothing of
+ * them, as PyTorch's checkpoint() without reentrance stops early. */
+static void mark_blocks(struct psd_graph *graph)
+{
+	for (unsigned l = graph->n_layers; l-- > 0;) {
+		struct psd_layer *layer = &graph->layers[l];
+
+		layer->is_recomputed = layer->block > 0 && (layer->is_recomputed || psd_saved_reads(layer, true));
+		for (unsigned i = 0; i < layer->n_inputs; i++) {
+			struct psd_layer *input = &graph->layers[layer->inputs[i]];
+			const bool is_inside = input->block == layer->block;
+
+			input->is_recomputed = input->is_recomputed ||
+					       (is_inside && (layer->is_recomputed || psd_saved_reads(layer, false)));
+			input->is_block_end = input->is_block_end || (input->block > 0 && !is_inside);
+		}
+	}
+}
+
+/* Bytes of an output that leaves a block. Where the layer works in place it is the output of a layer above. */
+static uint64_t end_bytes(const struct psd_graph *graph, const struct psd_layer *layer)
+{
+	const unsigned block = layer->block;
+
+	while (layer->kind->is_in_place && layer->block == block)
+		layer = &graph->layers[layer->inputs[0]];
+	return layer->block == block ? layer->write_bytes : 0; /* otherwise it has left its own block, too */
+}
+
+/* Layers of a block are neighbours. */
+static void find_recomputed_bytes(struct psd_graph *graph)
+{
+	uint64_t most = 0, of_block = 0;
+
+	mark_blocks(graph);
+	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++) {
+		const uint64_t bytes = kept_bytes(layer), end = layer->is_block_end ? end_bytes(graph, layer) : 0;
+
+		if (layer->block != graph->n_blocks)
+			of_block = 0;
+		if (layer->block > 0) {
+			graph->n_blocks = layer->block;
+			of_block += layer->is_recomputed ? bytes - end : 0;
+		}
+		graph->recomputed_bytes += layer->block > 0 ? end : bytes;
+		most = of_block > most ? of_block : most;
+	}
+	graph->recomputed_bytes += most;
+}
+
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,
 				     struct psd_graph *graph, struct psd_error *err)
 {
@@ -443,6 +497,7 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 		return out_of_memory(at, err);
 	set_sample_limits(&build->graph);
 	PSD_TRY(find_gradient_bytes(&build->graph, at, err));
+	find_recomputed_bytes(&build->graph);
 	*graph = build->graph;
 	build->graph = (struct psd_graph){0};
 	psd_graph_build_release(build);

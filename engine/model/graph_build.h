@@ -56,6 +56,7 @@ struct psd_layer_spec {
 	struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX];
 	bool is_sharing; /* the layer uses the tensors of layer number `owner`, and has no tensors of its own */
 	unsigned owner;
+	unsigned block; /* repetition of a repeated block, from 1, in the order of layers; 0: none */
 	unsigned n_inputs;
 	unsigned inputs[PSD_LAYER_INPUTS_MAX];
 };

@@ -31,6 +31,7 @@ struct block {
 	unsigned repeat, first; /* number of repetitions, and number in the first one's names */
 	unsigned repetition;	/* index of the current one, from 0 */
 	unsigned above;		/* number of the layer above the current repetition */
+	unsigned number;	/* number of the current repetition in the file, from 1; 0: the entry is a layer */
 };
 
 static enum psd_status missing(const struct psd_node *node, const char *key, const char *name, struct psd_error *err)
@@ -252,6 +253,8 @@ typedef enum psd_status (*visit_fn)(struct reader *reader, const struct block *b
 
 static enum psd_status visit_layers(struct reader *reader, const struct psd_node *layers, visit_fn visit)
 {
+	unsigned n_blocks = 0;
+
 	for (const struct psd_node *entry = layers->first; entry; entry = entry->next) {
 		struct block block;
 
@@ -260,6 +263,7 @@ static enum psd_status visit_layers(struct reader *reader, const struct psd_node
 			PSD_TRY(visit(reader, &block, entry));
 		for (; block.repetition < block.repeat; block.repetition++) {
 			block.above = reader->build.graph.n_layers - 1;
+			block.number = ++n_blocks;
 			for (const struct psd_node *layer = block.layers; layer; layer = layer->next)
 				PSD_TRY(visit(reader, &block, layer));
 		}
@@ -273,6 +277,7 @@ static enum psd_status add_layer(struct reader *reader, const struct block *bloc
 	/* collect_name() has checked the name */
 	struct psd_key keys[MAX_KEYS + 1] = {{.name = NULL}}; /* keys of a kind whose name says its method */
 	struct psd_layer_spec spec = {.at = layer->at,
+				      .block = block->number,
 				      .name = name_in(reader, block, psd_node_child(layer, "name")->text)};
 
 	const char *method = NULL;

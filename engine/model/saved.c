@@ -114,6 +114,13 @@ static bool saves_input(const struct psd_layer *layer, const struct rule *rule)
 	return rule->saves_input && (layer->kind != &psd_layer_scale || layer->settings.affine.has_scale);
 }
 
+bool psd_saved_reads(const struct psd_layer *layer, bool output)
+{
+	const struct rule *rule = rule_of(layer);
+
+	return output ? rule->saves_output || rule->other_bytes > 0 || layer->kept_bytes > 0 : saves_input(layer, rule);
+}
+
 /* Saved bytes beside inputs and outputs. */
 static uint64_t other_bytes(const struct psd_layer *layer, const struct rule *rule)
 {
@@ -149,10 +156,6 @@ static void count_layer(struct psd_saved *saved, const struct psd_graph *graph, 
 		     rule->run == RUN_WIDEST ? storages[layer->inputs[i]].is_half : is_half);
 	if (rule->saves_output)
 		save(storages, l, is_half);
-	saved->sample_bytes += other_bytes(layer, rule);
-	if (layer->kind == &psd_layer_attention)
-		saved->score_bytes +=
-			layer->kept_bytes / FLOAT_BYTES * (uint64_t)(FLOAT_BYTES + (is_half ? HALF_BYTES : 0));
 	if (layer->kind->is_loss)
 		saved->head_bytes +=
 			2 * (layer->write_bytes / FLOAT_BYTES) * (uint64_t)(is_half ? HALF_BYTES : FLOAT_BYTES);
@@ -170,7 +173,49 @@ static uint64_t bytes_of(const struct psd_layer *layer, const struct storage *st
 	return layer->write_bytes / FLOAT_BYTES * value_bytes;
 }
 
-enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half,
+static uint64_t score_bytes(const struct psd_layer *layer, const struct storage *storage)
+{
+	if (layer->kind != &psd_layer_attention)
+		return 0;
+	return layer->kept_bytes / FLOAT_BYTES * (uint64_t)(FLOAT_BYTES + (storage->is_half ? HALF_BYTES : 0));
+}
+
+/* Saved bytes of a sample, of all layers or of a block. */
+struct sum {
+	uint64_t values, scores;
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A block that is computed again has its inputs saved instead, and its own values while its backward goes on. */
+static struct sum sum_of(const struct psd_graph *graph, const struct storage storages[], bool recomputes)
+{
+	struct sum all = {0, 0}, block = {0, 0}, most = {0, 0};
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+		const uint64_t values = bytes_of(layer, &storages[l]) + other_bytes(layer, rule_of(layer));
+		const uint64_t width = storages[l].is_half ? HALF_BYTES : FLOAT_BYTES;
+		const bool is_again = recomputes && layer->block > 0;
+		const uint64_t kept = !is_again		    ? values
+				      : layer->is_block_end ? layer->write_bytes / FLOAT_BYTES * width
+							    : 0;
+
+		if (l > 0 && layer->block != layer[-1].block)
+			block = (struct sum){0, 0};
+		block.values += values > kept ? values - kept : 0;
+		block.scores += is_again ? score_bytes(layer, &storages[l]) : 0;
+		most = (struct sum){larger(most.values, block.values), larger(most.scores, block.scores)};
+		all.values += kept;
+		all.scores += is_again ? 0 : score_bytes(layer, &storages[l]);
+	}
+	return (struct sum){all.values + most.values, all.scores + most.scores};
+}
+
+enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half, bool recomputes,
 				struct psd_error *err)
 {
 	struct storage *storages = calloc(graph->n_layers, sizeof(*storages));
@@ -180,8 +225,9 @@ enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph 
 		return psd_out_of_memory(err);
 	for (unsigned l = 0; l < graph->n_layers; l++)
 		count_layer(&counted, graph, storages, l, is_half);
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		counted.sample_bytes += bytes_of(&graph->layers[l], &storages[l]);
+	const struct sum sum = sum_of(graph, storages, recomputes);
+	counted.sample_bytes = sum.values;
+	counted.score_bytes = sum.scores;
 	free(storages);
 	*saved = counted;
 	return PSD_OK;

@@ -8,6 +8,9 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
+/* True if backward of the layer reads its inputs; output: its output, or values that forward stores beside it. Pure. */
+bool psd_saved_reads(const struct psd_layer *layer, bool output);
+
 struct psd_saved {
 	uint64_t sample_bytes; /* saved values of a sample, without the sample itself and without scores */
 	/* attention's probabilities of a sample: saved by eager attention, not by fused kernels */
@@ -17,9 +20,10 @@ struct psd_saved {
 	uint64_t weights_bytes; /* copies of parameters in half precision, with any batch */
 };
 
-/* Counts what PyTorch 2 saves on a GPU; dropout layers count their masks. is_half: under autocast. Left out are values
- * that are few: statistics of norms and attention, labels. PSD_ENOMEM. Pure. */
-enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half,
+/* Counts what PyTorch 2 saves on a GPU; dropout layers count their masks. is_half: under autocast. recomputes: each
+ * block of the graph is checkpointed; its outputs are saved, and one block's other values at a time. Left out are
+ * values that are few: statistics of norms and attention, labels. PSD_ENOMEM. Pure. */
+enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half, bool recomputes,
 				struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -145,6 +145,12 @@ static bool is_optimiser_state(enum psd_buffer buffer)
 	       buffer == PSD_BUFFER_PART_OUTER;
 }
 
+/* Bytes of a sample, in fp32. */
+static uint64_t activation_bytes(const struct psd_plan *plan)
+{
+	return plan->costs->recomputes ? plan->graph->recomputed_bytes : plan->graph->activation_bytes;
+}
+
 struct psd_footprint psd_footprint_make(const struct psd_program *program, uint64_t batch)
 {
 	const struct psd_plan *plan = program->plan;
@@ -153,7 +159,7 @@ struct psd_footprint psd_footprint_make(const struct psd_program *program, uint6
 		.parameters_bytes = parameters_bytes(plan),
 		.gradients_bytes =
 			gradients_of(plan) * plan->value_bytes * (n_under_way + psd_plan_adds_gradients(plan)),
-		.activations_bytes = plan->graph->activation_bytes / sizeof(float) * plan->value_bytes * batch,
+		.activations_bytes = activation_bytes(plan) / sizeof(float) * plan->value_bytes * batch,
 		.differentials_bytes = plan->graph->gradient_bytes / sizeof(float) * plan->value_bytes * batch,
 		.other_bytes = workspace_bytes(plan, batch) + shared_bytes(plan->graph),
 	};

@@ -303,7 +303,7 @@ static double passes_sec(const struct psd_plan *plan)
 	double sec = 0.0;
 
 	for (unsigned l = 0; l < plan->graph->n_layers; l++)
-		sec += plan->costs->forward_sec[l] + plan->costs->backward_sec[l];
+		sec += plan->costs->forward_sec[l] + plan->costs->backward_sec[l] + plan->costs->recompute_sec[l];
 	return sec * plan->micro_batches;
 }
 

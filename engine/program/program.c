@@ -115,10 +115,10 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, uint32
 			    unsigned end)
 {
 	const struct psd_costs *costs = b->plan->costs;
-	const double *layer_sec = kind == PSD_OP_FORWARD ? costs->forward_sec : costs->backward_sec;
 	double work_sec = 0.0;
 	for (unsigned l = first; l < end; l++)
-		work_sec += layer_sec[l];
+		work_sec += kind == PSD_OP_FORWARD ? costs->forward_sec[l]
+						   : costs->recompute_sec[l] + costs->backward_sec[l];
 	/* compute precedes factor rebuilds on the device: gradients still to come hold up more than parameters not yet
 	 * needed */
 	return psd_builder_add_op(b, &(struct psd_op){

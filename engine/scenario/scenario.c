@@ -56,6 +56,11 @@ static const struct psd_key model_keys[] = {
 		 "if the device has it; tf32: as fp32, but linear layers in TF32 as well; mixed: gradients are sent as "
 		 "fp16; bf16: gradients are sent as bf16. With mixed and bf16, layers use the device's matrix units if "
 		 "it has any"},
+	{KEY("recompute", FLAG, recomputes), .names = psd_recompute_names, .fallback = "none", .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "activations that backward computes again instead of keeping them (activation checkpointing), in "
+		 "predictions. blocks: those of repeated blocks in a YAML model, but outputs of a block that others "
+		 "read are kept, and the activations of one block at a time. Measured throughputs include it"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys, choice_keys}};
@@ -176,7 +181,7 @@ static const struct psd_key root_keys[] = {
 	 .help = "title of the scenario, printed above tables and in a column of the CSV. Default: the path of the "
 		 "scenario file"},
 	{SECTION("model", model), .is_required = true,
-	 .help = "neural network that is trained, with its batch and precision"},
+	 .help = "neural network that is trained, with its batch, precision and recomputation"},
 	{SECTION("compute", compute), .is_required = true, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "time that layers take on a worker's device"},
 	{SECTION("emulation", emulation), .when = {"compute.replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,

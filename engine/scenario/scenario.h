@@ -203,10 +203,13 @@ struct psd_background {
 	double period_sec;
 };
 
+extern const char *const psd_recompute_names[]; /* "none", "blocks", NULL */
+
 /* Batch and compute speed of a worker. In struct psd_system, 0 or NULL means that the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
 	const char *precision_name; /* arithmetic of layers, one of psd_precision_names */
+	const char *recompute_name; /* part that backward computes again, one of psd_recompute_names */
 	const char *profile_path;   /* file of measured layer times; NULL: a device is given */
 	const char *device_name;    /* device whose layer times are computed; NULL: a profile is given */
 	/* Measured throughput of one worker, to which the times of all layers are scaled; 0: times are not scaled to
@@ -432,6 +435,7 @@ struct psd_scenario {
 	struct psd_model_choices choices;
 	uint32_t batch_per_worker;
 	enum psd_precision precision;
+	bool recomputes;	  /* `model.recompute` is `blocks` */
 	const char *profile_path; /* file of measured layer times; NULL: device_name is given */
 	const char *device_name;  /* device whose layer times are computed; NULL: profile_path is given */
 	/* Measured throughput of one worker, to which the times of all layers are scaled; 0: times are not scaled to
@@ -570,6 +574,8 @@ uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const str
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 /* True if gradients are sent as values of 16 bits because of the workload's precision. */
 bool psd_workload_is_half(const struct psd_workload *workload);
+/* True if backward computes the activations of repeated blocks again. */
+bool psd_workload_recomputes(const struct psd_workload *workload);
 /* True if the system has its own value of a workload's key, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);
 

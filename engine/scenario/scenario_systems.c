@@ -37,6 +37,7 @@ const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 const char *const psd_split_names[] = {"even", "speed", "measured", NULL};
 const char *const psd_reads_names[] = {"late", "stale", NULL};
+const char *const psd_recompute_names[] = {"none", "blocks", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
 static const char *const importance_names[] = {"magnitude", "random", "generation", "forward", NULL};
@@ -63,6 +64,8 @@ static const struct psd_key model_keys[] = {
 	 .help = "number of samples that each worker processes at a time. Default: `model.batch_per_worker`"},
 	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
 	 .help = "arithmetic of layers and width of gradients, explained at `model.precision`, which is the default"},
+	{KEY("recompute", NAME, own.recompute_name), .names = psd_recompute_names,
+	 .help = "activations that backward computes again, explained at `model.recompute`, which is the default"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
@@ -419,7 +422,7 @@ static const struct psd_key keys[] = {
 	 .section = &model,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "batch and precision of this system. A key that is not given has the scenario's value"},
+	 .help = "batch, precision and recomputation of this system. A key that is not given has the scenario's value"},
 	{.name = "compute",
 	 .type = PSD_KEY_SECTION,
 	 .section = &compute,
@@ -785,8 +788,8 @@ bool psd_system_has_workload(const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
 
-	return own->batch_per_worker || own->precision_name || own->profile_path || own->device_name ||
-	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
+	return own->batch_per_worker || own->precision_name || own->recompute_name || own->profile_path ||
+	       own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
 /* A device or profile of its own makes throughputs of another one void. */
@@ -796,6 +799,8 @@ static void override(struct psd_workload *workload, const struct psd_workload *o
 		workload->batch_per_worker = own->batch_per_worker;
 	if (own->precision_name)
 		workload->precision_name = own->precision_name;
+	if (own->recompute_name)
+		workload->recompute_name = own->recompute_name;
 	if (own->profile_path || own->device_name) {
 		workload->profile_path = own->profile_path;
 		workload->device_name = own->device_name;
@@ -812,6 +817,7 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 	struct psd_workload workload = {
 		.batch_per_worker = scenario->batch_per_worker,
 		.precision_name = psd_precision_names[scenario->precision],
+		.recompute_name = psd_recompute_names[scenario->recomputes],
 		.profile_path = scenario->profile_path,
 		.device_name = scenario->device_name,
 		.samples_per_sec = scenario->samples_per_sec,
@@ -911,6 +917,11 @@ enum psd_precision psd_workload_precision(const struct psd_workload *workload)
 	while (strcmp(psd_precision_names[precision], workload->precision_name) != 0)
 		precision++;
 	return precision;
+}
+
+bool psd_workload_recomputes(const struct psd_workload *workload)
+{
+	return strcmp(workload->recompute_name, psd_recompute_names[true]) == 0;
 }
 
 bool psd_workload_is_half(const struct psd_workload *workload)

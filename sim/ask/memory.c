@@ -275,8 +275,8 @@ static void add_torch(struct psd_ask *ask, struct psd_answers *answers)
 		s++;
 	if (s == end || !open_need(ask, s, &need))
 		return;
-	ask->status =
-		psd_saved_count(&saved, need.made.plan.graph, need.made.plan.value_bytes < sizeof(float), ask->err);
+	ask->status = psd_saved_count(&saved, need.made.plan.graph, need.made.plan.value_bytes < sizeof(float),
+				      need.made.plan.costs->recomputes, ask->err);
 	if (!ask->status)
 		add_torch_parts(&need, &saved, answers,
 				psd_answers_add(answers, "memory", psd_ask_system_name(ask, s)));

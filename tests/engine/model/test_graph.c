@@ -315,6 +315,8 @@ static const struct published models[] = {
 	{"scenarios/models/mpt-1b.yaml", 1315950592, 3100, 3112},
 	{"scenarios/models/mpt-3b.yaml", UINT64_C(2651837440), 6110, 6130},
 	{"scenarios/models/mpt-7b.yaml", UINT64_C(6658859008), 14720, 14750},
+	{"scenarios/models/mpt-13b.yaml", UINT64_C(12853954560), 28000, 28100},
+	{"scenarios/models/mpt-30b.yaml", UINT64_C(29975214080), 64200, 64350},
 	{"scenarios/models/tinyllama.yaml", 1100048384, 2495, 2510},
 	{"scenarios/models/llama2-7b.yaml", UINT64_C(6738415616), 31450, 31550},
 	{"scenarios/models/vit-b16.yaml", 86566120, 17.3, 17.6}, /* torchvision: 17.6 GMAC with the class token */

@@ -23,7 +23,7 @@ static const struct {
 	{"gpt2-medium", false, 1826.84, 0.01}, {"gpt2-medium", true, 1120.10, 706.91},
 };
 
-static struct psd_saved saved_of(const char *model, bool is_half, uint64_t *parameters)
+static struct psd_saved count_of(const char *model, bool is_half, bool recomputes, uint64_t *parameters)
 {
 	struct psd_error err = {.text = ""};
 	struct psd_graph graph;
@@ -32,10 +32,15 @@ static struct psd_saved saved_of(const char *model, bool is_half, uint64_t *para
 
 	snprintf(path, sizeof(path), "scenarios/models/%s.yaml", model);
 	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_saved_count(&saved, &graph, is_half, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_saved_count(&saved, &graph, is_half, recomputes, &err), PSD_OK, "%s", err.text);
 	*parameters = graph.parameters;
 	psd_graph_release(&graph);
 	return saved;
+}
+
+static struct psd_saved saved_of(const char *model, bool is_half, uint64_t *parameters)
+{
+	return count_of(model, is_half, false, parameters);
 }
 
 static void expect_near(const char *model, double bytes, double expected_bytes)
@@ -86,4 +91,19 @@ Test(saved, deit_b_has_the_peak_that_mesa_published)
 	cr_assert_eq((double)saved.score_bytes, 6.0 * scores); /* fp32, and a copy in half precision */
 	expect_near("DeiT-B", 20.0 * (double)parameters + (double)saved.weights_bytes + 128.0 * sample_bytes,
 		    17691.0 * 1048576.0);
+}
+
+/* A block of BERT-large saves 16 outputs of 1,024 channels: its input and that of qkv are one, 3 of attention's input,
+ * its output, inputs of two norms, the input of up, 4 of GELU and 4 of down. The input alone is kept of all blocks. */
+Test(saved, checkpointed_blocks_keep_their_inputs)
+{
+	const uint64_t map_bytes = UINT64_C(4) * 512 * 1024;
+	uint64_t parameters;
+	const struct psd_saved all = saved_of("bert-large", false, &parameters);
+	const struct psd_saved less = count_of("bert-large", false, true, &parameters);
+
+	cr_expect_eq(all.sample_bytes - less.sample_bytes, 23 * 15 * map_bytes, "%g maps",
+		     (double)(all.sample_bytes - less.sample_bytes) / (double)map_bytes);
+	cr_expect_eq(less.score_bytes, all.score_bytes / 24);
+	cr_expect_eq(less.head_bytes, all.head_bytes);
 }

@@ -1276,7 +1276,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16; did you mean fp32?");
 	expect_error(2, "model: 4",
 		     "2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
-		     "batch_per_worker, precision, input, tied, outputs");
+		     "batch_per_worker, precision, recompute, input, tied, outputs");
 	expect_error(3, "compute: {device: k41}",
 		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, p100-sxm2, "
 		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu; did you mean k40?");
