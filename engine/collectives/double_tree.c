@@ -190,15 +190,31 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return members.n > 1 ? 2 * n_one_way(elements, members.n) : 0;
 }
 
-/* The chunk that an edge carries in a step: a chunk moves by one level every two steps. False: none. */
-static bool carries(uint64_t elements, unsigned n, struct edge edge, unsigned number, unsigned *chunk)
-{
-	const unsigned one_way = n_one_way(elements, n), level = level_of(n, edge.position);
-	const unsigned before = number < one_way ? psd_tree_levels(n) - level : level - 1;
-	const unsigned turn = number % one_way / 2;
+/* Numbers that all edges of a step share. */
+struct times {
+	unsigned n, levels, chunks, number;
+	bool is_up;
+	unsigned turn; /* pair of steps since the first of the direction */
+};
 
-	*chunk = turn - before;
-	return turn >= before && *chunk < n_chunks(elements, n) && number % 2 == parity_of(n, edge);
+static struct times times_of(uint64_t elements, unsigned n, unsigned number)
+{
+	struct times times = {.n = n, .levels = psd_tree_levels(n), .chunks = n_chunks(elements, n), .number = number};
+	const unsigned one_way = 2 * (times.chunks + times.levels - 1);
+
+	times.is_up = number < one_way;
+	times.turn = number % one_way / 2;
+	return times;
+}
+
+/* The chunk that an edge carries in a step: a chunk moves by one level every two steps. False: none. */
+static bool carries(const struct times *times, struct edge edge, unsigned *chunk)
+{
+	const unsigned level = level_of(times->n, edge.position);
+	const unsigned before = times->is_up ? times->levels - level : level - 1;
+
+	*chunk = times->turn - before;
+	return times->turn >= before && *chunk < times->chunks && times->number % 2 == parity_of(times->n, edge);
 }
 
 static struct psd_range chunk_of(uint64_t elements, unsigned n, struct edge edge, unsigned chunk)
@@ -213,7 +229,8 @@ static struct psd_range chunk_of(uint64_t elements, unsigned n, struct edge edge
 static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
 	const unsigned n = members.n;
-	const bool is_up = number < n_one_way(elements, n);
+	const struct times times = times_of(elements, n, number);
+	const bool is_up = times.is_up;
 	struct psd_step step = {.to = rank, .from = rank, .adds = is_up};
 	struct edge children[2];
 	const unsigned n_children = children_of(n, rank, children);
@@ -222,14 +239,14 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 	for (unsigned tree = 0; tree < 2; tree++) {
 		const struct edge edge = edge_of(n, tree, rank);
 
-		if (edge.position == 0 || !carries(elements, n, edge, number, &chunk))
+		if (edge.position == 0 || !carries(&times, edge, &chunk))
 			continue;
 		*(is_up ? &step.to : &step.from) = parent_rank(n, edge);
 		if (is_up)
 			step.sent = chunk_of(elements, n, edge, chunk);
 	}
 	for (unsigned c = 0; c < n_children; c++) {
-		if (!carries(elements, n, children[c], number, &chunk))
+		if (!carries(&times, children[c], &chunk))
 			continue;
 		*(is_up ? &step.from : &step.to) = rank_of(n, children[c]);
 		if (!is_up)

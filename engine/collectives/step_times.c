@@ -14,7 +14,10 @@
 static const double together_ratio = 1e-9;
 static const double most_bps = 1e18; /* rate of a free link */
 
-enum { MOST_SHARED = 1024 }; /* members on racks that are timed as flows that share ports */
+enum {
+	MOST_SHARED = 1024, /* members on racks that are timed as flows that share ports */
+	MOST_KEPT = 65536,  /* steps of all members that are kept rather than found again, 3 MB */
+};
 
 struct member {
 	unsigned next_send, next_receive; /* steps */
@@ -31,6 +34,7 @@ struct timing {
 	unsigned n_timed; /* all members, or those of the first nodes or racks, which represent the others */
 	double element_bits;
 	unsigned n_steps;
+	struct psd_step *kept; /* steps of each timed member; NULL: more than MOST_KEPT */
 	unsigned switches_per_node;
 	unsigned first_switch_port, first_node_port, first_rack_port;
 	unsigned first_end_port, first_cores_port; /* processors */
@@ -155,9 +159,27 @@ static bool open_ports(struct timing *timing)
 
 /* ---- steps ---- */
 
-static struct psd_step step_of(const struct timing *timing, unsigned rank, unsigned number)
+static struct psd_step find_step(const struct timing *timing, unsigned rank, unsigned number)
 {
 	return timing->payload->collective->step(timing->payload->elements, timing->members, rank, number);
+}
+
+/* Each step is asked for when it sends, when it receives, and when a sender waits for it. */
+static bool keep_steps(struct timing *timing)
+{
+	const size_t n = (size_t)timing->n_timed * timing->n_steps;
+
+	if (n > MOST_KEPT)
+		return true;
+	timing->kept = malloc((n + 1) * sizeof(*timing->kept));
+	for (size_t i = 0; timing->kept && i < n; i++)
+		timing->kept[i] = find_step(timing, (unsigned)(i / timing->n_steps), (unsigned)(i % timing->n_steps));
+	return timing->kept != NULL;
+}
+
+static struct psd_step step_of(const struct timing *timing, unsigned rank, unsigned number)
+{
+	return timing->kept ? timing->kept[(size_t)rank * timing->n_steps + number] : find_step(timing, rank, number);
 }
 
 static void find_next_send(struct timing *timing, unsigned rank, unsigned number)
@@ -282,7 +304,7 @@ static bool begin(struct timing *timing)
 {
 	timing->all = calloc(timing->n_timed, sizeof(*timing->all));
 	timing->flows = malloc(timing->n_timed * sizeof(*timing->flows));
-	if (!timing->all || !timing->flows || !open_ports(timing))
+	if (!timing->all || !timing->flows || !open_ports(timing) || !keep_steps(timing))
 		return false;
 	for (unsigned rank = 0; rank < timing->n_timed; rank++) {
 		find_next_send(timing, rank, 0);
@@ -307,6 +329,7 @@ static double time_steps(const struct psd_payload *payload, struct psd_members m
 	if (has_begun)
 		run(&timing);
 	free(timing.all);
+	free(timing.kept);
 	free(timing.flows);
 	free(timing.ports);
 	free(timing.arrivals.entries);

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/text.h"
-
 enum { MAX_STEPS = 32 }; /* the most levels of a document */
 
 struct setting {
@@ -50,6 +48,15 @@ static const char *skip_option(const char *text, size_t *option_length, size_t *
 	return rest + *prefix_length + strspn(rest + *prefix_length, " ");
 }
 
+void psd_overlay_add_name(struct psd_text *text, const char *setting)
+{
+	size_t option_length, prefix_length;
+	const char *rest = skip_option(setting, &option_length, &prefix_length);
+
+	psd_text_add(text, "%.*s ", option_length ? (int)option_length : 5, option_length ? setting : "--set");
+	psd_text_add_bytes(text, rest, strcspn(rest, "="));
+}
+
 /* at: place of the new nodes; NULL: the option, a blank and the key as it was given. */
 static enum psd_status take_apart(struct setting *setting, const char *text, const struct psd_place *at)
 {
@@ -61,8 +68,7 @@ static enum psd_status take_apart(struct setting *setting, const char *text, con
 	if (!equals)
 		return psd_error_set(setting->err, PSD_EINVAL, (struct psd_place){.path = "--set"},
 				     "'%.80s' has no '=', must be key.path=value", text);
-	psd_text_add(&shown, "%.*s ", option_length ? (int)option_length : 5, option_length ? text : "--set");
-	psd_text_add_bytes(&shown, rest, (size_t)(equals - rest));
+	psd_overlay_add_name(&shown, text);
 	if (prefix_length)
 		psd_text_add_bytes(&path, rest - 1 - prefix_length, prefix_length);
 	psd_text_add_bytes(&path, rest, (size_t)(equals - rest));
@@ -79,16 +85,22 @@ static enum psd_status take_apart(struct setting *setting, const char *text, con
 	return split_path(setting, path_copy);
 }
 
-/* True if the step names the child: by its key, or in a list by its position or its own `name`. */
-static bool is_named(const struct psd_node *parent, const struct psd_node *child, unsigned position, const char *step)
+static bool is_step(const char *word, const char *step, size_t length)
+{
+	return strlen(word) == length && !memcmp(word, step, length);
+}
+
+bool psd_overlay_names(const struct psd_node *parent, const struct psd_node *child, unsigned position, const char *step,
+		       size_t length)
 {
 	const struct psd_node *name = psd_node_child(child, "name");
 	char digits[16];
 
 	if (parent->kind == PSD_NODE_MAPPING)
-		return !strcmp(child->key, step);
+		return is_step(child->key, step, length);
 	snprintf(digits, sizeof(digits), "%u", position);
-	return !strcmp(digits, step) || (name && name->kind == PSD_NODE_SCALAR && !strcmp(name->text, step));
+	return is_step(digits, step, length) ||
+	       (name && name->kind == PSD_NODE_SCALAR && is_step(name->text, step, length));
 }
 
 /* The position of the child that one step of the path names; n_children when there is none. */
@@ -97,7 +109,7 @@ static unsigned find_child(const struct psd_node *parent, const char *step)
 	unsigned position = 0;
 
 	for (const struct psd_node *child = parent->first; child; child = child->next) {
-		if (is_named(parent, child, position, step))
+		if (psd_overlay_names(parent, child, position, step, strlen(step)))
 			break;
 		position++;
 	}

@@ -4,8 +4,12 @@
 #ifndef PSD_OVERLAY_H
 #define PSD_OVERLAY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/document/document.h"
 
 /* A setting is "key.path=value". One that another option than --set made is "--option prefix. key=value": its path is
@@ -21,5 +25,11 @@
  * scalar. */
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *setting, const struct psd_place *at,
 				struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
+/* True if the first `length` bytes of `step` name the child: by its key, or in a list by its position or its own
+ * `name`. Pure. */
+bool psd_overlay_names(const struct psd_node *parent, const struct psd_node *child, unsigned position, const char *step,
+		       size_t length);
+/* Appends the option and the key of a setting, as places of its nodes have them: "--set key.path". */
+void psd_overlay_add_name(struct psd_text *text, const char *setting);
 
 #endif

@@ -350,7 +350,7 @@ static enum psd_status apply_settings(const struct psd_node **root, const char *
 	return PSD_OK;
 }
 
-/* Reads a variant from the tree scenario->whole. All that *scenario owns is released when it fails. */
+/* Reads a variant from the tree scenario->whole. */
 static enum psd_status read_variant(struct psd_scenario *scenario, struct psd_arena *arena, unsigned variant,
 				    struct psd_error *err)
 {
@@ -362,9 +362,82 @@ static enum psd_status read_variant(struct psd_scenario *scenario, struct psd_ar
 		status = psd_schema_read(&(struct psd_schema_reader){scenario, scenario->path, arena, err},
 					 &psd_scenario_root, root);
 	scenario->owned = arena->blocks;
-	if (status)
-		psd_scenario_release(scenario);
 	return status;
+}
+
+/* True of a wrong value in a file, which may be wrong only because of an option. */
+static bool is_of_file(enum psd_status status, const struct psd_error *err)
+{
+	return status == PSD_EINVAL && err && strncmp(err->text, "--", 2) != 0;
+}
+
+/* Names the option or the value of a sweep without which the file would be right, before the file's place. */
+static void blame(struct psd_place culprit, struct psd_error *err)
+{
+	const struct psd_error found = *err;
+	struct psd_error place;
+
+	psd_error_set(&place, found.status, culprit, "%s", "");
+	if (strncmp(found.text, place.text, strlen(place.text)) != 0)
+		psd_error_set(err, found.status, culprit, "%s", found.text);
+}
+
+/* True if a variant of the tree can be read. */
+static bool reads(const struct psd_scenario *failed, const struct psd_node *whole, unsigned variant)
+{
+	struct psd_scenario trial = {.path = failed->path, .whole = whole};
+	struct psd_arena arena = {NULL};
+	const bool is_right = !read_variant(&trial, &arena, variant, NULL);
+
+	psd_arena_release(&arena);
+	return is_right;
+}
+
+/* True if the file is right without setting number `left_out`. */
+static bool reads_without(const struct psd_scenario *failed, const char *const settings[], unsigned left_out)
+{
+	const struct psd_node *whole = psd_document_root(failed->document);
+	struct psd_arena arena = {NULL};
+	bool is_right = true;
+
+	for (unsigned i = 0; settings[i] && is_right; i++)
+		if (i != left_out)
+			is_right = !psd_overlay_set(&whole, settings[i], NULL, &arena, NULL);
+	is_right = is_right && reads(failed, whole, 0);
+	psd_arena_release(&arena);
+	return is_right;
+}
+
+static void blame_setting(const struct psd_scenario *failed, const char *const settings[], struct psd_error *err)
+{
+	for (unsigned i = 0; settings && settings[i]; i++)
+		if (reads_without(failed, settings, i)) {
+			struct psd_text name = {.bytes = NULL};
+
+			psd_overlay_add_name(&name, settings[i]);
+			if (!name.is_out_of_memory)
+				blame((struct psd_place){.path = name.bytes}, err);
+			psd_text_release(&name);
+			return;
+		}
+}
+
+/* Variant 0, which has the first value of each swept key, is right. */
+static void blame_swept(const struct psd_scenario *failed, unsigned variant, struct psd_error *err)
+{
+	unsigned stride = 1;
+
+	for (unsigned k = failed->n_swept; k-- > 0; stride *= failed->swept[k].values->n_children) {
+		const struct psd_node *value = failed->swept[k].values->first;
+		const unsigned index = variant / stride % failed->swept[k].values->n_children;
+
+		if (index == 0 || !reads(failed, failed->whole, variant - index * stride))
+			continue;
+		for (unsigned i = 0; i < index; i++)
+			value = value->next;
+		blame(value->at, err);
+		return;
+	}
 }
 
 /* Takes the document over, also when it fails. */
@@ -388,7 +461,11 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 		return status;
 	}
 	status = read_variant(&fresh, &arena, 0, err);
-	if (!status)
+	if (is_of_file(status, err))
+		blame_setting(&fresh, settings, err);
+	if (status)
+		psd_scenario_release(&fresh);
+	else
 		*scenario = fresh;
 	return status;
 }
@@ -399,7 +476,13 @@ enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd
 	struct psd_arena arena = {NULL};
 
 	*variant = (struct psd_scenario){.path = scenario->path, .whole = scenario->whole};
-	return read_variant(variant, &arena, i, err);
+	const enum psd_status status = read_variant(variant, &arena, i, err);
+
+	if (is_of_file(status, err))
+		blame_swept(variant, i, err);
+	if (status)
+		psd_scenario_release(variant);
+	return status;
 }
 
 /* Kind of network by the file's suffix; NULL: none. */

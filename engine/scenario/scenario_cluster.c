@@ -540,7 +540,8 @@ static enum psd_status settle_nodes(const struct psd_schema_reader *reader, cons
 				     "'cluster' needs 'nodes', or 'sweep' must name them");
 	if (nodes && has_sweep && nodes->at.line == 0)
 		return psd_error_set(reader->err, PSD_EINVAL, nodes->at,
-				     "'nodes' has no effect beside 'sweep', set 'sweep.%s'",
+				     "'nodes' has no effect beside 'sweep', set 'sweep.%s' or give --sweep %s=VALUES",
+				     scenario->n_sweep_nodes ? "nodes" : "workers",
 				     scenario->n_sweep_nodes ? "nodes" : "workers");
 	for (unsigned i = 0; !nodes && i < psd_scenario_points(scenario); i++)
 		if (scenario->nodes < psd_scenario_point(scenario, i).nodes)
@@ -564,7 +565,8 @@ static enum psd_status check_swept(const struct psd_schema_reader *reader, const
 				     "'bandwidth' cannot be swept with 'platform', whose file defines the links");
 	if (swept && bandwidth && bandwidth->at.line == 0)
 		return psd_error_set(reader->err, PSD_EINVAL, bandwidth->at,
-				     "'bandwidth' has no effect beside 'sweep', set 'sweep.bandwidth'");
+				     "'bandwidth' has no effect beside 'sweep', set 'sweep.bandwidth' or give --sweep "
+				     "bandwidth=VALUES");
 	return PSD_OK;
 }
 

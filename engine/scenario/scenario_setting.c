@@ -21,30 +21,39 @@ static bool ends_with(const char *whole, const struct search *search)
 	       !memcmp(whole + length - search->length, search->path, search->length);
 }
 
+static bool is_first(const char *name, const struct search *search)
+{
+	const size_t length = strcspn(search->path, ".=");
+
+	return strlen(name) == length && !memcmp(name, search->path, length);
+}
+
 static bool look_at(const struct psd_schema_spot *spot)
 {
 	struct search *search = spot->context;
-	const size_t first_length = strcspn(search->path, ".=");
 
-	if (strlen(spot->path) == first_length && !memcmp(spot->path, search->path, first_length))
-		search->has_first = true;
+	search->has_first |= is_first(spot->path, search);
 	if (ends_with(spot->path, search))
 		psd_text_add(&search->found, "%s'%s'", search->found.bytes ? " or " : "", spot->path);
 	return !spot->key->section || !spot->key->most_entries;
 }
 
+/* Prefix of the settings that --sweep makes. */
+static const char of_sweep[] = "--sweep sweep. ";
+
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err)
 {
-	struct search search = {.path = setting, .length = strcspn(setting, "=")};
+	const bool is_sweep = !strncmp(setting, of_sweep, strlen(of_sweep));
+	const char *path = is_sweep ? setting + strlen(of_sweep) : setting;
+	struct search search = {.path = path, .length = strcspn(path, "=")};
 	enum psd_status status = PSD_OK;
 
-	if (!strncmp(setting, "--", 2)) /* its option has a prefix from the root */
-		return PSD_OK;
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, look_at, &search);
+	for (unsigned i = 0; is_sweep && psd_section_key(&psd_scenario_sweep, i); i++)
+		search.has_first |= is_first(psd_section_key(&psd_scenario_sweep, i)->name, &search);
 	if (!search.has_first && search.found.bytes)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = "--set"},
-				       "no key '%.*s', did you mean %s?", (int)search.length, setting,
-				       search.found.bytes);
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = is_sweep ? "--sweep" : "--set"},
+				       "no key '%.*s', did you mean %s?", (int)search.length, path, search.found.bytes);
 	psd_text_release(&search.found);
 	return status;
 }

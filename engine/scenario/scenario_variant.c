@@ -263,12 +263,57 @@ static const char *unit_suffix(const struct psd_key *key)
 	return type == PSD_KEY_RATE ? "_bps" : type == PSD_KEY_BYTES ? "_bytes" : type == PSD_KEY_SECONDS ? "_sec" : "";
 }
 
-static struct psd_swept *entry_of(struct psd_scenario *scenario, const char *path)
+/* Node at a path of the tree; NULL: there is none. Two paths of one key have one node. */
+static const struct psd_node *node_at(const struct psd_node *node, const char *path)
 {
-	for (unsigned i = 0; i < scenario->n_swept; i++)
-		if (!strcmp(scenario->swept[i].path, path))
-			return &scenario->swept[i];
-	return scenario->n_swept < PSD_MAX_SWEPT ? &scenario->swept[scenario->n_swept++] : NULL;
+	while (node && *path) {
+		const struct psd_node *child = node->first;
+		const size_t length = strcspn(path, ".");
+		unsigned position = 0;
+
+		for (; child && !psd_overlay_names(node, child, position, path, length); child = child->next)
+			position++;
+		node = child;
+		path += length + (path[length] == '.');
+	}
+	return node;
+}
+
+/* Tells whether two paths are of one key: by the tree up to the last word, which the tree may lack. */
+static bool is_one_key(const struct collector *collector, const char *a, const char *b)
+{
+	const struct psd_node *root = collector->scenario->whole;
+	char above[2][PATH_MAX_BYTES];
+	const char *const paths[] = {a, b}, *last[2];
+	const struct psd_node *nodes[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		last[i] = strrchr(paths[i], '.') ? strrchr(paths[i], '.') : paths[i];
+		snprintf(above[i], sizeof(above[i]), "%.*s", (int)(last[i] - paths[i]), paths[i]);
+		nodes[i] = node_at(root, above[i]);
+	}
+	return !strcmp(a, b) || (nodes[0] && nodes[0] == nodes[1] && !strcmp(last[0], last[1]));
+}
+
+/* Entry of a swept key. An option replaces the values of the file; other values beside it are refused. */
+static enum psd_status find_entry(const struct collector *collector, const char *path, const struct psd_node *node,
+				  struct psd_swept **entry)
+{
+	struct psd_scenario *scenario = collector->scenario;
+	unsigned i = 0;
+
+	while (i < scenario->n_swept && !is_one_key(collector, scenario->swept[i].path, path))
+		i++;
+	if (i == PSD_MAX_SWEPT)
+		return psd_error_set(collector->err, PSD_EINVAL, node->key_at, "'sweep' has more than %d other keys",
+				     PSD_MAX_SWEPT);
+	*entry = &scenario->swept[i];
+	if (i < scenario->n_swept && (node->at.line > 0 || (*entry)->values->at.line == 0))
+		return psd_error_set(collector->err, PSD_EINVAL, node->key_at,
+				     "'%s' is swept as '%s', too, must have all values in one list", path,
+				     (*entry)->path);
+	scenario->n_swept += i == scenario->n_swept;
+	return PSD_OK;
 }
 
 /* The word of a path before its last one, or two words if that is the number of an entry: "slow.0" of
@@ -286,9 +331,19 @@ static const char *section_of(const char *path, const char *name)
 	return section;
 }
 
+static enum psd_status refuse_twice(const struct collector *collector, const char *path, const struct psd_node *values)
+{
+	for (const struct psd_node *value = values->first; value; value = value->next)
+		for (const struct psd_node *other = values->first; other != value; other = other->next)
+			if (!strcmp(other->text, value->text))
+				return psd_error_set(collector->err, PSD_EINVAL, value->at, "'%s' has '%.80s' twice",
+						     path, value->text);
+	return PSD_OK;
+}
+
 static enum psd_status add_swept(const struct collector *collector, const char *path, const struct psd_node *node)
 {
-	struct psd_swept *swept;
+	struct psd_swept *swept = NULL;
 	struct psd_node *values;
 	char column[PATH_MAX_BYTES + 16];
 	const char *name, *section;
@@ -303,10 +358,8 @@ static enum psd_status add_swept(const struct collector *collector, const char *
 		if (value->kind != PSD_NODE_SCALAR)
 			return psd_error_set(collector->err, PSD_EINVAL, value->at,
 					     "'%s' must be a list of plain values such as [A, B]", path);
-	swept = entry_of(collector->scenario, path);
-	if (!swept)
-		return psd_error_set(collector->err, PSD_EINVAL, node->key_at, "'sweep' has more than %d other keys",
-				     PSD_MAX_SWEPT);
+	PSD_TRY(refuse_twice(collector, path, values));
+	PSD_TRY(find_entry(collector, path, node, &swept));
 	snprintf(column, sizeof(column), "%s%s", path, unit_suffix(row_of(path)));
 	name = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
 	section = name > path ? section_of(path, name) : path;
@@ -414,6 +467,7 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 {
 	const struct psd_node *value = swept->values->first;
 	const struct psd_key *key = row_of(swept->path);
+	const struct psd_node *base;
 	char setting[PATH_MAX_BYTES + 1024];
 	struct psd_text text = {.bytes = NULL};
 	enum psd_status status = PSD_OK;
@@ -422,6 +476,11 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 		value = value->next;
 	if (snprintf(setting, sizeof(setting), "%s=%s", swept->path, value->text) >= (int)sizeof(setting))
 		return psd_error_set(collector->err, PSD_EINVAL, value->at, "the value is too long");
+	base = node_at(collector->scenario->whole, swept->path);
+	if (base && psd_node_is_set(base))
+		return psd_error_set(collector->err, PSD_EINVAL, base->at,
+				     "'%s' has no effect beside 'sweep', which has '%s': --sweep gives it other values",
+				     swept->name, swept->path);
 	PSD_TRY(psd_scenario_check_setting(setting, collector->err));
 	PSD_TRY(psd_overlay_set(root, setting, &value->at, collector->arena, collector->err));
 	swept->text = value->text;

@@ -51,6 +51,9 @@ struct psd_ask {
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
 	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
 	unsigned n_bandwidths;
+	/* Largest bandwidth of a node's link that searches try, and the number of those that they try. */
+	double most_bps;
+	unsigned n_rates;
 	uint64_t fuse_bytes; /* size of buckets in the next predictions: the first of the sweep; 0: those of systems */
 	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. Groups fix the number. */
 	unsigned least_nodes, most_nodes;
@@ -118,8 +121,9 @@ void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, do
 /* Appends words for that resource: "the link", "the software stack". */
 void psd_ask_add_limit(struct psd_text *text, const char *limit);
 
-/* Bandwidths that searches try, in steps of 1 %: number 1 is 100 Mbit/s, number PSD_ASK_RATES 10 Tbit/s. Pure. */
-enum { PSD_ASK_RATES = 1158 };
-double psd_ask_rate(uint64_t number);
+/* Bandwidth that searches try, in steps of 1 %: number 1 is 100 Mbit/s, number ask->n_rates ask->most_bps. */
+double psd_ask_rate(const struct psd_ask *ask, uint64_t number);
+/* Appends " searched (up to 800 Gbit/s)": the last of them. */
+void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask);
 
 #endif

@@ -147,7 +147,7 @@ static int order_within(const struct duel *duel, unsigned nodes, double bandwidt
 static int order_of(const struct duel *duel, uint64_t number)
 {
 	const unsigned nodes = is_over_rates(duel) ? duel->ask->most_nodes : (unsigned)number;
-	const double bps = is_over_rates(duel) ? psd_ask_rate(number) : duel->bandwidth_bps;
+	const double bps = is_over_rates(duel) ? psd_ask_rate(duel->ask, number) : duel->bandwidth_bps;
 
 	return order_within(duel, nodes, bps,
 			    psd_jitter_is_drawn(duel->ask->scenario) ? random_equal_ratio : equal_ratio);
@@ -197,7 +197,7 @@ static bool is_sure(const struct duel *duel, uint64_t least, uint64_t most)
 	double a[2], b[2];
 
 	for (int i = 0; i < 2; i++) {
-		const double bps = psd_ask_rate(i == 0 ? least : most);
+		const double bps = psd_ask_rate(ask, i == 0 ? least : most);
 
 		a[i] = psd_ask_samples_per_sec(duel->ask, duel->a, ask->most_nodes, bps, duel->how);
 		b[i] = psd_ask_samples_per_sec(duel->ask, duel->b, ask->most_nodes, bps, duel->how);
@@ -268,10 +268,10 @@ static bool is_contradicted(const struct duel *duel, const struct turns *turns)
 		const double bps = is_over_rates(duel) ? ask->bandwidths_bps[b] : duel->bandwidth_bps;
 		const int order = order_within(duel, ask->most_nodes, bps, clear_ratio);
 		int told = turns->first;
-		bool is_beside = bps < psd_ask_rate(1) || bps > psd_ask_rate(PSD_ASK_RATES);
+		bool is_beside = bps < psd_ask_rate(ask, 1);
 
 		for (unsigned t = 0; t < turns->n; t++) {
-			const double at = is_over_rates(duel) ? psd_ask_rate(turns->turns[t].number)
+			const double at = is_over_rates(duel) ? psd_ask_rate(ask, turns->turns[t].number)
 							      : (double)turns->turns[t].number;
 			const double number = is_over_rates(duel) ? bps : ask->most_nodes;
 
@@ -289,7 +289,7 @@ static void add_number(struct psd_text *text, const struct duel *duel, uint64_t 
 	if (duel->bandwidth_bps > 0.0)
 		psd_answer_add_nodes(text, (unsigned)number);
 	else
-		psd_answer_add_rate(text, psd_ask_rate(number));
+		psd_answer_add_rate(text, psd_ask_rate(duel->ask, number));
 }
 
 static void add_faster(struct psd_text *text, const struct duel *duel, int order)
@@ -325,7 +325,8 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 	add_faster(&answer->sentence, duel, turns.first);
 	for (unsigned t = 0; t < turns.n; t++) {
 		const bool is_last = t + 1 == turns.n;
-		const double at = over_rates ? psd_ask_rate(turns.turns[t].number) : (double)turns.turns[t].number;
+		const double at =
+			over_rates ? psd_ask_rate(duel->ask, turns.turns[t].number) : (double)turns.turns[t].number;
 		const struct psd_answer_value value = {
 			.name = "turn",
 			.unit = over_rates ? "bit/s" : "nodes",
@@ -347,6 +348,7 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 	}
 	if (turns.n == 0) {
 		psd_text_add(&answer->sentence, " at every bandwidth");
+		psd_ask_add_searched(&answer->sentence, duel->ask);
 		psd_answer_add_value(
 			answers, answer,
 			(struct psd_answer_value){
@@ -366,7 +368,7 @@ static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned
 {
 	struct duel duel = {.ask = ask, .a = a, .b = b};
 	const unsigned step = ask->has_disturbances ? COARSE_SIMULATED_RATES : COARSE_RATES;
-	const unsigned n_rates = (PSD_ASK_RATES - 1) / step + 2;
+	const unsigned n_rates = (ask->n_rates - 1) / step + 2;
 	const unsigned most = n_rates > ask->n_sizes ? n_rates : ask->n_sizes;
 	uint64_t *numbers = calloc(most, sizeof(*numbers));
 	unsigned n = 0;
@@ -375,9 +377,9 @@ static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned
 		answers->is_out_of_memory = true;
 		return;
 	}
-	for (uint64_t rate = 1; rate < PSD_ASK_RATES; rate += step)
+	for (uint64_t rate = 1; rate < ask->n_rates; rate += step)
 		numbers[n++] = rate;
-	numbers[n++] = PSD_ASK_RATES;
+	numbers[n++] = ask->n_rates;
 	add_duel(answers, &duel, numbers, n);
 	/* a single node has no exchange between nodes: systems are compared from the second on */
 	n = 0;

@@ -33,8 +33,8 @@ static bool misses(void *context, uint64_t rate)
 {
 	const struct claim *claim = context;
 
-	return psd_ask_efficiency_ratio(claim->ask, claim->system, claim->nodes, psd_ask_rate(rate), claim->how) <
-	       claim->ratio;
+	return psd_ask_efficiency_ratio(claim->ask, claim->system, claim->nodes, psd_ask_rate(claim->ask, rate),
+					claim->how) < claim->ratio;
 }
 
 /* ---- numbers of nodes ---- */
@@ -162,26 +162,26 @@ void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigned system)
 {
 	struct claim claim = {ask, system, ask->most_nodes, 0.0, good_efficiency_ratio, PSD_ASK_ESTIMATE};
-	const struct psd_border border = {misses, &claim, 1, PSD_ASK_RATES};
+	const struct psd_border border = {misses, &claim, 1, ask->n_rates};
 	struct psd_answer *answer = psd_answers_add(answers, "bandwidth", psd_ask_system_name(ask, system));
 	struct psd_text *text = &answer->sentence;
 	struct psd_answer_value value = {.name = "bandwidth", .unit = "bit/s", .nodes = ask->most_nodes};
-	uint64_t rate = psd_border_find(&border, PSD_ASK_RATES / 2);
+	uint64_t rate = psd_border_find(&border, ask->n_rates / 2);
 	double reached_ratio;
 
 	claim.how = PSD_ASK_CONFIRM;
 	rate = psd_border_find(&border, rate);
-	value.is_beyond = rate == PSD_ASK_RATES;
-	value.number = psd_ask_rate(value.is_beyond ? rate : rate + 1);
+	value.is_beyond = rate == ask->n_rates;
+	value.number = psd_ask_rate(ask, value.is_beyond ? rate : rate + 1);
 	psd_text_add(text, "%s ", answer->system);
-	psd_ask_find_limit(ask, system, ask->most_nodes, psd_ask_rate(rate > 0 ? rate : 1), &value);
+	psd_ask_find_limit(ask, system, ask->most_nodes, psd_ask_rate(ask, rate > 0 ? rate : 1), &value);
 	if (value.is_beyond) {
 		reached_ratio = psd_ask_efficiency_ratio(ask, system, ask->most_nodes, value.number, PSD_ASK_CONFIRM);
 		psd_text_add(text, "does not reach %.0f %% efficiency on ", 100.0 * good_efficiency_ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
-		psd_text_add(text, " at any bandwidth: at ");
-		psd_answer_add_rate(text, value.number);
-		psd_text_add(text, " it has %.3g %%, bound by ", 100.0 * reached_ratio);
+		psd_text_add(text, " at any bandwidth");
+		psd_ask_add_searched(text, ask);
+		psd_text_add(text, ": there it has %.3g %%, bound by ", 100.0 * reached_ratio);
 		psd_ask_add_limit(text, value.limit);
 	} else {
 		psd_text_add(text, "needs ");

@@ -330,13 +330,14 @@ static void add_failures(struct psd_ask *ask, struct psd_answers *answers, const
 	psd_answer_add_nodes(text, cost->nodes);
 	psd_text_add(text, " at ");
 	psd_answer_add_rate(text, cost->bandwidth_bps);
-	psd_text_add(text, ", with a failure every ");
+	psd_text_add(text, ", %sthe largest cluster, has a failure every ",
+		     ask->n_systems > 1 ? "the fastest system on " : "");
 	psd_answer_add_time(text, failures.mtbf_sec);
 	if (interval_sec < cost->sec) {
-		psd_text_add(text, ", is fastest with a checkpoint every ");
+		psd_text_add(text, " and is fastest with a checkpoint every ");
 		psd_answer_add_time(text, interval_sec);
 	} else {
-		psd_text_add(text, ", is fastest without checkpoints");
+		psd_text_add(text, " and is fastest without checkpoints");
 	}
 	add_time_value(answers, answer, "interval", interval_sec, cost);
 	add_time_value(answers, answer, "mean", expected_sec, cost);

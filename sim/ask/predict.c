@@ -16,10 +16,28 @@ enum { ALL_SIZES = 64, LEAST_SLOTS = 1024, NODES_WITHOUT_SWEEP = 64 };
 
 static const double size_step_ratio = 1.02;
 static const double first_rate_bps = 1e8, rate_step_ratio = 1.01;
+/* Fastest port of an adapter for each worker that is sold in 2025: 800 Gbit/s, InfiniBand XDR and Ethernet. */
+static const double port_bps = 800e9;
 
-double psd_ask_rate(uint64_t number)
+double psd_ask_rate(const struct psd_ask *ask, uint64_t number)
 {
-	return first_rate_bps * pow(rate_step_ratio, (double)number - 1.0);
+	return number < ask->n_rates ? first_rate_bps * pow(rate_step_ratio, (double)number - 1.0) : ask->most_bps;
+}
+
+void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask)
+{
+	psd_text_add(text, " searched (up to ");
+	psd_answer_add_rate(text, ask->most_bps);
+	psd_text_add(text, ")");
+}
+
+/* A port for each worker of a node, and no less than the scenario's own bandwidths. */
+static void find_rates(struct psd_ask *ask)
+{
+	ask->most_bps = port_bps * ask->scenario->workers_per_node;
+	for (unsigned b = 0; b < ask->n_bandwidths; b++)
+		ask->most_bps = fmax(ask->most_bps, ask->bandwidths_bps[b]);
+	ask->n_rates = 1 + (unsigned)ceil(log(ask->most_bps / first_rate_bps) / log(rate_step_ratio));
 }
 
 /* ---- points ---- */
@@ -513,6 +531,7 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				       "questions need 'bandwidth' and 'latency' in 'network' beside 'platform'");
 	find_range(ask);
+	find_rates(ask);
 	if (!status)
 		status = list_sizes(ask);
 	if (!status)

@@ -13,6 +13,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <queue>
 #include <set>
@@ -74,6 +75,8 @@ struct Network {
 	std::unordered_map<uint64_t, Pair> pairs;
 	std::deque<Transfer> transfers; /* all transfers, at fixed addresses */
 	std::vector<Transfer *> ended;
+	std::unordered_map<const s4u::Link *, unsigned> numbers;
+	std::vector<s4u::Link *> seen; /* links of a user's platform, by the numbers of psd_network_way() */
 	std::priority_queue<Alarm> alarms;
 	Timer *armed;
 	Transfer *ending;		  /* transfer that SimGrid still works on: not free for reuse */
@@ -381,6 +384,39 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 	if (pair->latency_sec < 0)
 		pair->latency_sec = psd::links_latency_sec(&network->backend, from, to);
 	return pair->latency_sec + ends_sec;
+}
+
+unsigned psd_network_way(unsigned from, unsigned to, unsigned links[], unsigned room)
+{
+	unsigned n = 0;
+	double unused_sec;
+
+	if (network->backend.platform.topology != PSD_TOPOLOGY_PLATFORM) {
+		unsigned route[PSD_ROUTE_LINKS];
+
+		n = std::min(psd_platform_route(&network->backend.platform, from, to, route), room);
+		std::copy(route, route + n, links);
+		return n;
+	}
+	for (s4u::Link *link : psd::find_way(&network->backend, from, to, &unused_sec)) {
+		const auto numbered = network->numbers.insert({link, unsigned(network->seen.size())});
+
+		if (numbered.second)
+			network->seen.push_back(link);
+		if (n < room)
+			links[n++] = numbered.first->second;
+	}
+	return n;
+}
+
+double psd_network_describe_link(unsigned link, char *name)
+{
+	if (network->backend.platform.topology != PSD_TOPOLOGY_PLATFORM) {
+		psd_platform_link_name(&network->backend.platform, link, name);
+		return psd_platform_link_bps(&network->backend.platform, link);
+	}
+	std::snprintf(name, PSD_LINK_NAME, "%s", network->seen[link]->get_cname());
+	return 8 * network->seen[link]->get_bandwidth();
 }
 
 /* Scales a link through the solver: a comm keeps the smallest bandwidth of its links at its start as a bound, so a link

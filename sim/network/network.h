@@ -97,6 +97,12 @@ void psd_network_timer(double delay_sec, uint64_t tag);
  * latency_sec + host_latency_sec between nodes. On a user's platform, the latency of the route in the file takes the
  * place of latency_sec and local_latency_sec. */
 double psd_network_latency_sec(unsigned from, unsigned to);
+/* Writes the numbers of the links on the way from host `from` to another host `to`, in order, to links[], which has
+ * `room` entries; further links are left out. Returns their number. Links of a generated platform have the numbers of
+ * psd_platform_route(), those of a user's platform have numbers from 0 in the order in which ways first have them. */
+unsigned psd_network_way(unsigned from, unsigned to, unsigned links[], unsigned room);
+/* Writes the name of such a link to `name`, which has PSD_LINK_NAME bytes, and returns its rate, bits per second. */
+double psd_network_describe_link(unsigned link, char *name);
 /* Sets the rate of a node's link, in both directions, to ratio > 0 times its rate at the start. Transfers that are
  * already running change their speed as well, but never above the speed that their links allowed at ratio 1. On a
  * user's platform it changes the first and the last link of the routes of the node's first host. */

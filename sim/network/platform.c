@@ -131,6 +131,13 @@ double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 	return platform->nodes_per_rack * platform->link_bps / platform->oversubscription_ratio / spines(platform);
 }
 
+bool psd_platform_is_shared(const struct psd_platform *platform, unsigned link)
+{
+	if (platform->topology == PSD_TOPOLOGY_PLATFORM || link >= first_switch(platform))
+		return true;
+	return link / 2 < platform->nodes && platform->workers_per_node > 1;
+}
+
 double psd_platform_slowed_bps(const struct psd_platform *platform, const double *ratios, unsigned link)
 {
 	const bool is_of_node = ratios && link < psd_platform_node_link(platform->nodes + platform->servers, 0);

@@ -24,6 +24,9 @@ unsigned psd_platform_links(const struct psd_platform *platform);
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host);
 /* Returns the number of the link out of a node or, if is_in is not 0, of the link into it. */
 unsigned psd_platform_node_link(unsigned node, int is_in);
+/* Tells whether a link serves several hosts: the link of a node with several workers, an uplink of a switch or rack.
+ * Links of a user's platform all count as such. */
+bool psd_platform_is_shared(const struct psd_platform *platform, unsigned link);
 /* Returns the rate of a link, bits per second. */
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
 /* The same with slow nodes. ratios: factor of each node's links; NULL: no node is slow. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "sim/executor/simulate.h"
+#include "sim/output/link_tracks.h"
 #include "sim/sweep/children.h"
 #include "sim/sweep/sweep.h"
 
@@ -15,21 +16,41 @@ struct traced_run {
 	enum psd_detail detail;
 };
 
+struct tracks {
+	struct psd_trace_files *files;
+	struct psd_link_tracks links;
+};
+
+/* Links belong to no rank: files by rank have none. */
+static void take_span(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	struct tracks *tracks = context;
+
+	psd_trace_files_add(tracks->files, program, span);
+	if (!tracks->files->is_by_rank)
+		psd_link_tracks_add(&tracks->links, program, span);
+}
+
 static enum psd_status trace_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct traced_run *run = context;
+	struct tracks tracks = {.files = run->files};
 	struct psd_case made;
 	enum psd_status status;
 
 	(void)job;
 	PSD_TRY(psd_case_make(&made, run->costed, run->system, run->point, err));
+	tracks.links.platform = psd_simulate_platform(&made);
 	status = psd_trace_files_begin(run->files, &made, psd_sim_executor(run->costed->scenario, false), true, err);
 	if (!status)
-		status = psd_simulate(&made, run->detail, psd_trace_files_add, run->files, outcome, err);
+		status = psd_simulate(&made, run->detail, take_span, &tracks, outcome, err);
+	if (!status)
+		psd_link_tracks_add_text(&tracks.links, &run->files->text, psd_layout_hosts(&made.plan.layout));
 	if (!status)
 		status = psd_trace_files_end(run->files, err);
 	if (!status)
 		status = psd_trace_files_flush(run->files, err);
+	psd_link_tracks_release(&tracks.links);
 	psd_case_release(&made);
 	return status;
 }

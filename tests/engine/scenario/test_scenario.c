@@ -495,7 +495,8 @@ Test(scenario, an_empty_setting_removes_a_key)
 	cr_expect_null(scenario.device_name);
 	cr_expect_not_null(scenario.profile_path);
 	psd_scenario_release(&scenario);
-	expect_setting_error("compute.device=", "dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
+	expect_setting_error("compute.device=",
+			     "--set compute.device: dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
 	expect_setting_error("compute.profile=", "--set compute.profile: an empty value removes a key, but there is no "
 						 "key 'profile' here");
 	expect_setting_error("compute.profile=p.csv", "--set compute.profile: 'profile' cannot be used together with "
@@ -509,7 +510,8 @@ Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
 	struct psd_error err = {.text = "accepted"};
 
 	cr_expect_eq(parse(&scenario, MORE, "sweep: {nodes: [1, 2]}", settings, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text, "--set cluster.nodes: 'nodes' has no effect beside 'sweep', set 'sweep.nodes'");
+	cr_expect_str_eq(err.text, "--set cluster.nodes: 'nodes' has no effect beside 'sweep', set 'sweep.nodes' or "
+				   "give --sweep nodes=VALUES");
 }
 
 Test(scenario, a_calibration_has_workers_and_their_bandwidth_or_neither)

@@ -140,6 +140,13 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		{"{model.batch_per_worker: [[1, 2]]}", "must be a list of plain values such as [A, B]"},
 		{"{nodes: 1..8*-2}", "'1..8*-2' is not a range"},
 		{"{bandwidth: 0Gbps..8Gbps*2}", "'0Gbps..8Gbps*2' is not a range"},
+		{"{systems.A.sync: [ps, PS, ps]}", "a.yaml:5:34: 'systems.A.sync' has 'ps' twice"},
+		{"{systems.A.wire: [fp16], systems.0.wire: [fp32]}",
+		 "a.yaml:5:33: 'systems.0.wire' is swept as 'systems.A.wire', too, must have all values in one list"},
+		{"{systems: {A: {wire: [fp16]}}, systems.A.wire: [fp32]}", "is swept as 'systems.A.wire', too"},
+		/* the file is right with the first value: the second one is to blame, and the place says where */
+		{"{systems.A.staleness: [0, 1], systems.A.wire: [fp32, fp16]}",
+		 "a.yaml:5:61: a.yaml:5:34: 'staleness' of system 'A' cannot be used together with 'wire: fp16'"},
 		{"{systems.C.sync: [ps]}", "'systems' has 2 entries (0 to 1), there is no entry 'C'"},
 	};
 	struct psd_error err;
@@ -157,6 +164,45 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		if (status)
 			cr_expect(strstr(err.text, wrong[i].message), "%s", err.text);
 	}
+}
+
+static void expect_refused(const char *sweep, const char *const settings[], const char *message)
+{
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(parse(&scenario, sweep, settings, &err), PSD_EINVAL);
+	cr_expect_eq(strncmp(err.text, message, strlen(message)), 0, "%s", err.text);
+}
+
+/* Each line of the file is right: the option alone is wrong beside it. */
+Test(variant, options_are_blamed_for_lines_that_they_make_wrong)
+{
+	expect_refused("{nodes: [2]}",
+		       (const char *const[]){"systems.0.schedule=sequential", "systems.0.sync=zero-2", NULL},
+		       "--set systems.0.schedule: 'schedule' is 'sequential', must be 'wait-free' where 'sync' is "
+		       "'zero-2'");
+	expect_refused("{nodes: [2]}", (const char *const[]){"seed=2", "systems.B.sync=ps", NULL},
+		       "--set systems.B.sync: a.yaml:4:54: 'fuse' has no effect where 'sync' is 'ps', only with ring, "
+		       "two-level, ");
+	expect_refused("{model.batch_per_worker: [32]}", (const char *const[]){"model.batch_per_worker=8", NULL},
+		       "--set model.batch_per_worker: 'batch_per_worker' has no effect beside 'sweep', which has "
+		       "'model.batch_per_worker': --sweep gives it other values");
+	expect_refused(
+		"{nodes: [2]}", (const char *const[]){"--sweep sweep. latency=[1us]", NULL},
+		"--sweep: no key 'latency', did you mean 'cluster.network.latency' or 'cluster.local.latency' or "
+		"'cluster.host.latency'?");
+}
+
+Test(variant, an_option_replaces_the_values_of_a_file_by_either_name)
+{
+	static const char *const settings[] = {"--sweep sweep. systems.0.wire=[fp16,bf16]", NULL};
+	struct psd_scenario scenario = parse_well("{systems.A.wire: [fp32]}", settings);
+
+	cr_assert_eq(scenario.n_swept, 1);
+	cr_expect_eq(psd_scenario_variants(&scenario), 2);
+	cr_expect_str_eq(scenario.swept[0].value, "fp16");
+	psd_scenario_release(&scenario);
 }
 
 Test(variant, only_predictions_sweep_other_keys)
