@@ -268,6 +268,7 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 		.received_bytes = worker->result.received_bytes_per_node,
 		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
 		.iteration_sec = worker->result.iteration_sec,
+		.ages = worker->result.ages,
 	};
 
 	_Static_assert(PSD_WIRE_AGES == PSD_READ_AGES, "a message has the reads of each age");

@@ -163,6 +163,31 @@ FOLDER_TEST(run_save, a_run_with_clocks_goes_on_at_the_end_of_one, make_folder()
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 }
 
+/* The counts go on, and notes tell of them. */
+FOLDER_TEST(run_save, an_asynchronous_run_goes_on, make_folder())
+{
+	char arguments[512];
+
+	run_quietly(&folder, "--system PS --set systems.0.asynchronous.bound=1 --save @/c --iterations 5");
+	snprintf(arguments, sizeof(arguments),
+		 "--no-emulation --system PS --set systems.0.asynchronous.bound=1 --save %s/c --resume %s/s.yaml",
+		 folder.path, folder.path);
+	struct run done = run_program("psd-run", arguments, "2>&1");
+	const char *note = strstr(done.text, "note: 'PS' updated by gradients of parameters that lacked ");
+	double mean = -1.0;
+	unsigned most = 99, ahead = 99;
+
+	cr_assert_not_null(note, "%s", done.text);
+	cr_expect_eq(sscanf(note,
+			    "note: 'PS' updated by gradients of parameters that lacked %lf updates by other workers on "
+			    "average, %u at most; a worker was %u iterations ahead",
+			    &mean, &most, &ahead),
+		     3, "%s", note);
+	cr_expect(mean >= 0.0 && mean <= most && most <= 3 && ahead <= 1, "%s", note);
+	cr_expect_not_null(strstr(done.text, "workers' parameters differ, also at the end"), "%s", done.text);
+	free(done.text);
+}
+
 FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c");
