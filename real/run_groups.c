@@ -54,8 +54,7 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 	if (run->point.nodes != scenario->nodes || run->point.workers_per_node != scenario->workers_per_node)
 		return psd_error_set(
 			err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
-			"'groups' have %u nodes with %u worker%s each, the run has %u node%s with %u worker%s "
-			"each",
+			"'groups' have %u nodes with %u worker%s each, the run has %u node%s with %u worker%s each",
 			scenario->nodes, scenario->workers_per_node, scenario->workers_per_node == 1 ? "" : "s",
 			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers_per_node,
 			run->point.workers_per_node == 1 ? "" : "s");
