@@ -300,6 +300,26 @@ static void add_early_note(struct psd_text *text, const struct psd_run_report *r
 	}
 }
 
+static void add_ages_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const struct psd_gradient_ages *ages = &row->result.ages;
+		const uint64_t bound = row->system->async.bound;
+
+		if (ages->n_updates == 0)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(
+			text,
+			"' updated by gradients of parameters that lacked %.3g updates by other workers on average, "
+			"%" PRIu32 " at most; a worker was %" PRIu32
+			" iterations ahead of the slowest one at most, %s\n",
+			(double)ages->sum / (double)ages->n_updates, ages->most, ages->most_ahead,
+			ages->most_ahead < bound ? "below its bound" : "its bound");
+	}
+}
+
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err)
 {
@@ -318,6 +338,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	add_early_note(text, report);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
+	add_ages_note(text, report);
 	add_left_out_note(text, report);
 	add_untested_note(text, report);
 	add_profile_note(text, report);

@@ -263,8 +263,10 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		psd_text_add(
 			text,
 			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
-			"since, so that its training on more than 1 worker differs from training without this; its "
-			"seconds are harmonic means over workers, weighted by their batches\n");
+			"since, so that its training on more than 1 worker differs from training without this; "
+			"workers' "
+			"parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
+			"their batches\n");
 	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);

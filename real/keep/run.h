@@ -16,6 +16,7 @@
 #include "real/device/device.h"
 #include "real/keep/memory.h"
 #include "real/net/mesh.h"
+#include "real/net/wire.h"
 
 struct psd_checkpoints;
 struct psd_pulse;
@@ -138,6 +139,8 @@ struct psd_worker_result {
 	double early_ratio;
 	/* Stale reads: number of all workers' reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_READ_AGES];
+	/* Asynchronous training: ages of the gradients of all updates; n_updates is 0 otherwise, and in a replay. */
+	struct psd_gradient_ages ages;
 	/* In training: processor time that this host's threads use per iteration in addition to its operations, for
 	 * example for messages; median over the measured iterations, seconds. */
 	double beside_cpu_sec;

@@ -84,6 +84,10 @@ static const struct field bye[] = {FIELD(bye, sent_bytes, 8),
 				   READS(14),
 				   READS(15),
 				   READS(16),
+				   FIELD(bye, ages.n_updates, 8),
+				   FIELD(bye, ages.sum, 8),
+				   FIELD(bye, ages.most, 4),
+				   FIELD(bye, ages.most_ahead, 4),
 				   {0}};
 #undef READS
 static const struct field failed[] = {FIELD(failed, host, 4),

@@ -126,6 +126,14 @@ struct psd_wire_rates {
 
 #define PSD_WIRE_AGES 17
 
+/* Asynchronous training: counts of the updates of slices by gradients of single workers. */
+struct psd_gradient_ages {
+	uint64_t n_updates;
+	uint64_t sum;	     /* sum of ages: updates by others since the worker received its parameters */
+	uint32_t most;	     /* the highest age */
+	uint32_t most_ahead; /* most iterations between a gradient and the first one that is still missing */
+};
+
 struct psd_wire_bye {
 	/* Payload bytes that the sender sent to hosts on other nodes: mean per measured iteration. */
 	uint64_t sent_bytes;
@@ -134,6 +142,7 @@ struct psd_wire_bye {
 	double iteration_sec;		       /* duration of an iteration on the sender, seconds */
 	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_WIRE_AGES];
+	struct psd_gradient_ages ages; /* counts of the sender's shard */
 };
 
 #define PSD_WIRE_WORDS_MAX 496
@@ -163,7 +172,7 @@ union psd_wire_payload {
 #define PSD_WIRE_INVITATION_BYTES 128
 #define PSD_WIRE_REPORT_BYTES	  48
 #define PSD_WIRE_RATES_BYTES	  32
-#define PSD_WIRE_BYE_BYTES	  (56 + 8 * PSD_WIRE_AGES)
+#define PSD_WIRE_BYE_BYTES	  (80 + 8 * PSD_WIRE_AGES)
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Returns the number of chunks of a message of length_bytes, at least 1. Pure. */

@@ -37,11 +37,12 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
 	worker->losses.parameters = take(worker, worker->host.layout->workers, sizeof(*worker->losses.parameters));
 	worker->pauses.sec = take(worker, n_iterations + (size_t)1, sizeof(*worker->pauses.sec));
+	worker->pauses.tests = take(worker, n_iterations + (size_t)1, sizeof(*worker->pauses.tests));
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
 	    !worker->liveness.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
-	    !worker->losses.parameters || !worker->pauses.sec)
+	    !worker->losses.parameters || !worker->pauses.sec || !worker->pauses.tests)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < worker->host.n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
@@ -268,6 +269,7 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 		.received_bytes = worker->result.received_bytes_per_node,
 		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
 		.iteration_sec = worker->result.iteration_sec,
+		.ages = worker->result.ages,
 	};
 
 	_Static_assert(PSD_WIRE_AGES == PSD_READ_AGES, "a message has the reads of each age");
@@ -310,8 +312,8 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	psd_worker_beat(worker, PSD_PULSE_ENDING);
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
-	result->test_labels = worker->pauses.labels;
-	result->test_correct = worker->pauses.correct;
+	result->test_labels = worker->pauses.tests[worker->host.options->n_iterations].labels;
+	result->test_correct = worker->pauses.tests[worker->host.options->n_iterations].correct;
 	result->untested_samples = psd_worker_untested(worker);
 	remark_detour(worker);
 	if (is_observed)

@@ -103,15 +103,21 @@ static void task_job(void *context)
 	struct psd_job *job = context;
 	struct psd_worker *worker = job->worker;
 	const enum psd_resource lane = psd_worker_lane(worker, job->task.op);
+	const double queued_cpu_sec = psd_machine_own_sec();
+
+	if (job->is_test)
+		psd_worker_test(job);
 	const double begun_cpu_sec = psd_machine_own_sec();
 
 	job->start_sec = psd_worker_now(worker);
-	carry_out(worker, lane, job);
+	if (!job->status)
+		carry_out(worker, lane, job);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 	job->busy_sec = worker->host.options->train->threads > 1 ? job->sec : job->cpu_sec;
 	if (is_slowed(worker, lane))
 		slow_down(worker, job);
+	job->cpu_sec += begun_cpu_sec - queued_cpu_sec;
 }
 
 /* Time of an asynchronous job: a device without work waits, so it began when the one before was over. Every job is
@@ -178,9 +184,12 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 		worker->is_over[resource] = true;
 		return;
 	}
-	*job = (struct psd_job){.worker = worker, .task = task, .queued_sec = psd_socket_now_sec()};
+	*job = (struct psd_job){.worker = worker,
+				.task = task,
+				.queued_sec = psd_socket_now_sec(),
+				.is_test = psd_worker_takes_test(worker, task)};
 	jobs->n_queued++;
-	if (is_done_at_once(worker, op)) {
+	if (!job->is_test && is_done_at_once(worker, op)) {
 		psd_worker_beat_at(worker, task, job->queued_sec);
 		task_job(job);
 		job->is_done_at_once = true;

@@ -82,6 +82,8 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 		*err = job->err;
 		return job->status;
 	}
+	if (job->is_test && !job->is_pause)
+		psd_worker_tested(worker, job);
 	(job->is_pause ? psd_worker_go_on : finish_task)(worker, job);
 	worker->jobs[lane].n_over++;
 	return PSD_OK;

@@ -107,6 +107,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	};
 	psd_work_count_updates(&worker->work, result);
 	psd_work_count_early(&worker->work, result);
+	psd_work_count_ages(&worker->work, &result->ages);
 	psd_reads_add(&worker->interpreter.reads, 0, first, 1, result->reads);
 	psd_worker_measure_load(worker, result);
 	free(iterations);
@@ -119,6 +120,21 @@ static void gather_reads(const struct psd_worker *worker, struct psd_worker_resu
 	for (unsigned h = 0; h < worker->host.n_hosts; h++)
 		for (unsigned age = 0; age < PSD_READ_AGES && h != worker->host.self; age++)
 			result->reads[age] += worker->peers[h].bye.reads[age];
+}
+
+/* Adds the updates of the other hosts' shards. */
+static void gather_ages(const struct psd_worker *worker, struct psd_gradient_ages *all)
+{
+	for (unsigned h = 0; h < worker->host.n_hosts; h++) {
+		const struct psd_gradient_ages *ages = &worker->peers[h].bye.ages;
+
+		if (h == worker->host.self)
+			continue;
+		all->n_updates += ages->n_updates;
+		all->sum += ages->sum;
+		all->most = ages->most > all->most ? ages->most : all->most;
+		all->most_ahead = ages->most_ahead > all->most_ahead ? ages->most_ahead : all->most_ahead;
+	}
 }
 
 /* Asynchronous training: the cluster's rate in samples is the sum of its workers'. Parts stay in proportion. */
@@ -167,5 +183,6 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 			result->received_bytes_per_node = received_bytes;
 	}
 	gather_reads(worker, result);
+	gather_ages(worker, &result->ages);
 	gather_rates(worker, result);
 }

@@ -42,10 +42,12 @@ struct psd_job {
 	 * operation. */
 	bool is_pause;
 	/* The job of a pause executes a test; false: it writes a checkpoint, or computes digests to compare the
-	 * parameters of workers. */
+	 * parameters of workers. With is_pause false, the job executes a test before its operation. */
 	bool is_test;
 	/* The job of a pause begins to gather parameters, see worker_parameters.c; then is_test has no meaning. */
 	bool is_gathering;
+	double test_start_sec; /* time at which the test started (psd_worker_now()) */
+	double test_sec;       /* duration of the test, seconds */
 	uint64_t test_labels;  /* number of labels that were tested; 0: the job is not a test */
 	uint64_t test_correct; /* number of these labels that were predicted correctly */
 };
@@ -62,19 +64,22 @@ struct psd_jobs {
 /* Pauses between iterations, for tests and checkpoints, and the reports of progress. The progress of an iteration is
  * reported when all its losses are known; if a test follows the iteration, when the test has ended. See
  * worker_pause.c. */
+/* Result of a test. */
+struct psd_tested {
+	bool is_over;
+	double start_sec; /* time at which the parameters were complete that the test uses (psd_worker_now()) */
+	uint64_t labels, correct;
+};
+
 struct psd_pauses {
 	/* Duration of the pause before each iteration, seconds; shape (n_iterations + 1). The last entry is the pause
 	 * at the end of the run. */
 	double *sec;
-	bool is_under_way; /* the lane of the device is executing the job of a pause */
-	bool is_test_over; /* the test of this pause has ended, and its checkpoint follows */
-	bool has_progress; /* all losses of the iteration in `progress` are known */
-	/* The result of the test after that iteration is known, or no test follows that iteration. */
-	bool has_result;
+	struct psd_tested *tests; /* the test before each iteration; shape (n_iterations + 1) */
+	bool is_under_way;	  /* the lane of the device is executing the job of a pause */
+	bool is_test_over;	  /* the test of this pause has ended, and its checkpoint follows */
+	bool has_progress;	  /* all losses of the iteration in `progress` are known */
 	struct psd_progress progress;
-	/* time at which the parameters were complete that the test uses (psd_socket_now_sec()) */
-	double start_sec;
-	uint64_t labels, correct;
 };
 
 enum psd_gathering_state {
@@ -479,6 +484,13 @@ uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iterati
 bool psd_worker_pause(struct psd_worker *worker);
 /* Returns the number of test samples, if a batch of this worker has more, so that it cannot test; otherwise 0. */
 uint64_t psd_worker_untested(const struct psd_worker *worker);
+/* True if the task is the first operation of an iteration, before which its job is to test worker 0. Asynchronous
+ * workers do not wait for each other at tests, so that these are no pauses. */
+bool psd_worker_takes_test(const struct psd_worker *worker, struct psd_task task);
+/* Executes the test of a job, whose fields about the test and its status it sets. Called by the device's lane. */
+void psd_worker_test(struct psd_job *job);
+/* Handles the end of a test before an operation. */
+void psd_worker_tested(struct psd_worker *worker, const struct psd_job *job);
 /* Handles the end of a pause's job without error: starts the pause's next job, or lets the interpreter continue. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
 /* Stores the progress of an iteration whose losses are all known. If a test follows the iteration, the callback

@@ -2,6 +2,8 @@
  * looks at its parameters. The iteration before is complete on this host, and a fence of the interpreter holds the next
  * one, so the state does not change. All are jobs of the device's lane; all else here runs in the loop's thread. The
  * second half reports progress. */
+#include <math.h>
+
 #include "real/keep/checkpoint.h"
 #include "real/keep/save.h"
 #include "real/keep/soundness.h"
@@ -126,6 +128,23 @@ static bool is_look_due(const struct psd_worker *worker, uint32_t iteration)
 	return next_look(worker, iteration) == iteration + UINT64_C(1);
 }
 
+/* Asynchronous workers do not wait for others' gradients at a test: the device executes it before the first layer of
+ * the next iteration, when all parameters of this worker have arrived. With `barrier: layer` some have not. */
+static bool tests_between_layers(const struct psd_worker *worker)
+{
+	return worker->host.plan->async && worker->host.plan->system->barrier == PSD_BARRIER_ITERATION;
+}
+
+/* The next test for which hosts pause. */
+static uint64_t next_test_pause(const struct psd_worker *worker, uint32_t iteration)
+{
+	const uint32_t end = worker->host.options->n_iterations;
+
+	if (!tests_between_layers(worker))
+		return next_test(worker, iteration);
+	return is_test_due(worker, end - 1) ? end : UINT64_MAX;
+}
+
 /* A checkpoint, or a look, which a checkpoint includes. */
 static bool is_state_due(const struct psd_worker *worker, uint32_t iteration)
 {
@@ -140,7 +159,7 @@ static bool is_gathering_due(const struct psd_worker *worker, uint32_t iteration
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint64_t state = earlier(next_checkpoint(worker, iteration), next_look(worker, iteration));
-	const uint64_t test = earlier(next_test(worker, iteration), next_gathering(worker, iteration));
+	const uint64_t test = earlier(next_test_pause(worker, iteration), next_gathering(worker, iteration));
 	const uint64_t next = earlier(earlier(test, state), psd_worker_next_steps(worker));
 
 	return iteration < worker->host.options->n_iterations && next <= worker->host.options->n_iterations
@@ -202,6 +221,24 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 	return status;
 }
 
+bool psd_worker_takes_test(const struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_op *op = &worker->host.program->ops[task.op];
+
+	return tests_between_layers(worker) && task.iteration > worker->host.options->first_iteration &&
+	       psd_ops[op->kind].is_forward && op->micro_batch == 0 &&
+	       psd_program_layers(worker->host.graph, op->layer).first == 0 &&
+	       is_test_due(worker, task.iteration - 1) && !is_state_due(worker, task.iteration - 1);
+}
+
+void psd_worker_test(struct psd_job *job)
+{
+	psd_host_moved(&job->worker->host);
+	job->test_start_sec = psd_worker_now(job->worker);
+	job->status = run_test(job->worker, job, &job->err);
+	job->test_sec = psd_worker_now(job->worker) - job->test_start_sec;
+}
+
 /* Before the task's iteration. */
 static void pause_job(void *context)
 {
@@ -212,7 +249,7 @@ static void pause_job(void *context)
 	psd_host_moved(&worker->host);
 	job->start_sec = psd_worker_now(worker);
 	if (job->is_test)
-		job->status = run_test(worker, job, &job->err);
+		psd_worker_test(job);
 	else if (is_checkpoint_due(worker, job->task.iteration - 1))
 		job->status = psd_host_save(&worker->host, job->task.iteration, &job->err);
 	else
@@ -276,17 +313,19 @@ bool psd_worker_pause(struct psd_worker *worker)
 
 /* ---- progress ---- */
 
+/* Once all losses of the iteration are known, and the result of the test after it. */
 static void tell_if_complete(struct psd_worker *worker)
 {
 	struct psd_pauses *pauses = &worker->pauses;
+	const struct psd_tested *tested = &pauses->tests[pauses->progress.iteration + UINT64_C(1)];
 
-	if (!pauses->has_progress || !pauses->has_result)
+	if (!pauses->has_progress || (!tested->is_over && is_test_due(worker, pauses->progress.iteration)))
 		return;
-	pauses->has_progress = pauses->has_result = false;
-	pauses->progress.test_labels = pauses->labels;
-	pauses->progress.test_correct = pauses->correct;
-	if (pauses->labels)
-		pauses->progress.elapsed_sec = pauses->start_sec;
+	pauses->has_progress = false;
+	pauses->progress.test_labels = tested->labels;
+	pauses->progress.test_correct = tested->correct;
+	if (tested->labels) /* an asynchronous worker may know its own before it knows all losses */
+		pauses->progress.elapsed_sec = fmax(pauses->progress.elapsed_sec, tested->start_sec);
 	if (worker->host.options->progress)
 		worker->host.options->progress(worker->host.options->context, &pauses->progress);
 }
@@ -300,20 +339,24 @@ void psd_worker_report_progress(struct psd_worker *worker, const struct psd_prog
 		pauses->progress.epochs = (double)psd_host_samples(&worker->host, progress->iteration + UINT64_C(1)) /
 					  (double)psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TRAINING);
 	pauses->has_progress = true;
-	if (!is_test_due(worker, progress->iteration)) {
-		pauses->labels = pauses->correct = 0;
-		pauses->has_result = true;
-	}
 	tell_if_complete(worker);
 }
 
 static void tell_test(struct psd_worker *worker, const struct psd_job *job)
 {
-	worker->pauses.start_sec = job->start_sec; /* the parameters were there */
-	worker->pauses.labels = job->test_labels;
-	worker->pauses.correct = job->test_correct;
-	worker->pauses.has_result = true;
+	worker->pauses.tests[job->task.iteration] = (struct psd_tested){
+		.is_over = true,
+		.start_sec = job->test_start_sec,
+		.labels = job->test_labels,
+		.correct = job->test_correct,
+	};
 	tell_if_complete(worker);
+}
+
+void psd_worker_tested(struct psd_worker *worker, const struct psd_job *job)
+{
+	worker->pauses.sec[job->task.iteration] += job->test_sec;
+	tell_test(worker, job);
 }
 
 /* ---- after the pause ---- */

@@ -172,7 +172,7 @@ static double begun_sec(struct psd_worker *worker, const struct psd_job *job)
 {
 	const double sec = fmax(job->queued_sec, worker->liveness.awake_sec);
 
-	if (job->is_pause)
+	if (job->is_pause || job->is_test)
 		return fmax(sec, atomic_load(&worker->host.parts_done.moved_sec));
 	return psd_op_is_collective(&worker->host.program->ops[job->task.op]) ? fmax(sec, worker->liveness.busy_sec)
 									      : sec;
@@ -186,7 +186,8 @@ static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resourc
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane))
 		return false;
 	*sec = psd_socket_now_sec() - begun_sec(worker, job);
-	return *sec > (job->is_pause ? limit_of_pause(worker, job) : psd_worker_limit_of_op(worker, job->task.op));
+	return *sec > (job->is_pause || job->is_test ? limit_of_pause(worker, job)
+						     : psd_worker_limit_of_op(worker, job->task.op));
 }
 
 static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
@@ -198,7 +199,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 	if (!is_beyond_limit(worker, resource, &sec))
 		return false;
 	worker->is_stuck = resource != PSD_RESOURCE_NIC; /* see psd_worker_is_held() */
-	if (job->is_pause) {
+	if (job->is_pause || job->is_test) {
 		blame(worker, worker->host.self, err,
 		      "has been at %s for %.3g s without progress, before iteration %" PRIu32,
 		      job->is_test ? "a batch of the test" : "a checkpoint", sec, job->task.iteration);

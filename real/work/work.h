@@ -106,6 +106,9 @@ enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error 
 void psd_work_draw_selection(const struct psd_work *work);
 /* Sets the counts of chunks that managed communication has sent early. */
 void psd_work_count_early(const struct psd_work *work, struct psd_worker_result *result);
+/* Sets the ages of the gradients by which this host's shard has updated. Leaves *ages if training is not asynchronous,
+ * and in a replay. */
+void psd_work_count_ages(const struct psd_work *work, struct psd_gradient_ages *ages);
 /* Makes the selection of the next iteration the current one; with managed communication all chunks at a clock's end. */
 void psd_work_adopt_selection(const struct psd_work *work);
 /* True if the operation moves selected chunks. */

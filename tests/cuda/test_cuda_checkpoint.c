@@ -18,6 +18,8 @@ Test(cuda_checkpoint, servers_go_on)
 	check("sync: ps, servers: 1, wire: fp16", GOING_ON_LOUD);
 }
 
+TEST_ROW(cuda_checkpoint, asynchronous_servers_go_on, going_on_check_asynchronous("by-staleness", &psd_device_cuda))
+
 Test(cuda_checkpoint, factors_go_on)
 {
 	check("sync: sfb", GOING_ON_SGD);

@@ -2,6 +2,7 @@
 #include "tests/real/going_on.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,105 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 	training_free(after);
 	scratch_folder_remove(&whole);
 	scratch_folder_remove(&cut);
+}
+
+/* ---- asynchronous servers ---- */
+
+enum { ASYNC_WORKERS = 3, SERVER = ASYNC_WORKERS, ASYNC_END = CUT + 1, ASYNC_MOST_VALUES = 1 << 17 };
+
+static uint64_t read_named(struct psd_tensor_file *file, const char *name, void *values)
+{
+	const struct psd_file_tensor *found = psd_tensor_file_find(file, name);
+	struct psd_error err = {.text = ""};
+	uint64_t n_bytes = 0;
+
+	cr_assert(found && psd_file_tensor_bytes(found, &n_bytes) && n_bytes <= ASYNC_MOST_VALUES * sizeof(float),
+		  "%s: %" PRIu64 " bytes", name, n_bytes);
+	cr_assert_eq(psd_tensor_file_read(file, found, 0, n_bytes, values, &err), PSD_OK, "%s", err.text);
+	return n_bytes / sizeof(float);
+}
+
+static struct psd_tensor_file *open_server(const struct psd_checkpoints *checkpoints, uint32_t iterations)
+{
+	const struct psd_checkpoint_host server = {SERVER, SERVER + 1};
+	struct psd_error err = {.text = ""};
+	struct psd_tensor_file *file;
+
+	cr_assert_eq(psd_tensor_file_open(&file, psd_checkpoint_path(checkpoints, server, iterations).text, &err),
+		     PSD_OK, "%s", err.text);
+	return file;
+}
+
+/* Behind the cut an update multiplies the history by the momentum and takes it from the parameters. */
+static void expect_momentum_alone(struct psd_tensor_file *cut, struct psd_tensor_file *end, const char *tensor,
+				  uint32_t n_updates)
+{
+	static float parameters[2][ASYNC_MOST_VALUES], history[2][ASYNC_MOST_VALUES];
+	double squares = 0.0, moved = 0.0;
+	char name[2][160];
+
+	snprintf(name[0], sizeof(name[0]), "%s.part", tensor);
+	snprintf(name[1], sizeof(name[1]), "%s.part_history", tensor);
+	const uint64_t n = read_named(cut, name[0], parameters[0]);
+
+	cr_assert(read_named(end, name[0], parameters[1]) == n && read_named(cut, name[1], history[0]) == n &&
+		  read_named(end, name[1], history[1]) == n);
+	for (uint64_t e = 0; e < n; e++) {
+		double weight = (double)parameters[0][e], step = (double)history[0][e];
+
+		for (uint32_t u = 0; u < n_updates; u++)
+			weight -= step *= 0.9;
+		squares += pow((double)parameters[1][e] - weight, 2) + pow((double)history[1][e] - step, 2);
+		moved += pow((double)history[0][e], 2);
+	}
+	cr_expect(moved > 0.0 && sqrt(squares) <= 1e-4 * sqrt(moved), "%s: off by %g, momentum %g", tensor,
+		  sqrt(squares), sqrt(moved));
+}
+
+/* A worker of the first run had all updates of a slice, or lacked some of the last iteration and the one before. */
+static void expect_ages(struct psd_tensor_file *file, unsigned n_slices, uint32_t iterations, const char *rate)
+{
+	static uint32_t ages[ASYNC_MOST_VALUES];
+	const uint64_t n = read_named(file, "gradient_ages", ages);
+
+	cr_assert_eq(n, n_slices * (1 + ASYNC_WORKERS));
+	for (uint64_t i = 0; i < n; i++) {
+		const uint32_t all = ages[i - i % (1 + ASYNC_WORKERS)];
+
+		cr_expect_eq(all, ASYNC_WORKERS * iterations, "%s: %u updates", rate, all);
+		cr_expect(ages[i] <= all && ages[i] + 2 * ASYNC_WORKERS > all, "%s: %u of %u", rate, ages[i], all);
+	}
+}
+
+void going_on_check_asynchronous(const char *rate, const struct psd_device_kind *kind)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = EVERY};
+	struct psd_tensor_file *cut, *end;
+	struct training *runs[2];
+	char system[128];
+
+	snprintf(system, sizeof(system), "sync: ps, servers: 1, asynchronous: {bound: 1, rate: %s}", rate);
+	for (unsigned r = 0; r < 2; r++)
+		runs[r] = run(system,
+			      "learning_rate: {policy: multistep, base: 0.05, gamma: 0, steps: [3]}, " GOING_ON_SGD,
+			      ASYNC_WORKERS, 1, kind, &checkpoints, r ? CUT : 0, r ? ASYNC_END : CUT);
+	const struct psd_plan *plan = &runs[1]->made.plan;
+
+	cr_expect_leq(runs[0]->result.ages.most_ahead, 1);
+	cr_expect_eq(runs[0]->result.ages.n_updates, plan->n_items * ASYNC_WORKERS * CUT);
+	cut = open_server(&checkpoints, CUT);
+	end = open_server(&checkpoints, ASYNC_END);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		expect_momentum_alone(cut, end, plan->graph->tensors[psd_plan_tensor(plan, &plan->items[i], 0)].name,
+				      ASYNC_WORKERS * (ASYNC_END - CUT));
+	expect_ages(cut, plan->n_items, CUT, rate);
+	expect_ages(end, plan->n_items, ASYNC_END, rate);
+	psd_tensor_file_close(cut);
+	psd_tensor_file_close(end);
+	training_free(runs[0]);
+	training_free(runs[1]);
+	scratch_folder_remove(&folder);
 }
 
 /* ---- a start ---- */

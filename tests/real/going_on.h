@@ -15,6 +15,10 @@
  * system but its name; train: data and optimiser. kind: NULL: the processor. */
 void going_on_check(const char *system, const char *train, unsigned workers, unsigned workers_per_node,
 		    const struct psd_device_kind *kind);
+/* Three workers and a server, asynchronous, with momentum and without rate behind the cut. The gradients have no effect
+ * there, so that the server's parameters follow from the checkpoint's in any order of updates. rate: key of the
+ * system; kind: as above. */
+void going_on_check_asynchronous(const char *rate, const struct psd_device_kind *kind);
 /* Two workers on the processor learn; three of the system, on that kind of device, start from their parameters and
  * statistics and have about these after an iteration at next to no rate. */
 void going_on_check_start(const char *system, const struct psd_device_kind *kind);

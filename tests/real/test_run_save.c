@@ -163,6 +163,70 @@ FOLDER_TEST(run_save, a_run_with_clocks_goes_on_at_the_end_of_one, make_folder()
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 }
 
+struct ages {
+	double mean;
+	unsigned most, ahead;
+};
+
+/* Runs the first system asynchronously, and reads its note. */
+static struct ages run_asynchronously(const struct scratch_folder *folder, const char *options)
+{
+	const struct scratch_options spelt = scratch_folder_spell(folder, options);
+	struct ages ages = {-1.0, 0, 0};
+	char arguments[1024];
+
+	snprintf(arguments, sizeof(arguments),
+		 "--no-emulation --system PS --set train.learning_rate.base=0.001 %s %s/s.yaml", spelt.text,
+		 folder->path);
+	struct run done = run_program("psd-run", arguments, "2>&1");
+	const char *note = strstr(done.text, "note: 'PS' updated by gradients of parameters that lacked ");
+
+	cr_assert_not_null(note, "%s", done.text);
+	cr_expect_eq(sscanf(note,
+			    "note: 'PS' updated by gradients of parameters that lacked %lf updates by other workers on "
+			    "average, %u at most; a worker was %u iterations ahead",
+			    &ages.mean, &ages.most, &ages.ahead),
+		     3, "%s", note);
+	cr_expect_not_null(strstr(done.text, "workers' parameters differ, also at the end"), "%s", done.text);
+	free(done.text);
+	return ages;
+}
+
+/* The counts go on. With a bound of 1, worker A updates in iteration t by parameters to which worker B has added t - 1
+ * updates at least, and in t + 1 behind t + 3 of B at most. */
+FOLDER_TEST(run_save, an_asynchronous_run_goes_on, make_folder())
+{
+	static const char options[] = "--set systems.0.asynchronous.bound=1 --save @/c --resume";
+	struct ages ages;
+
+	run_quietly(&folder, "--system PS --set systems.0.asynchronous.bound=1 --save @/c --iterations 5 --set "
+			     "train.learning_rate.base=0.001");
+	ages = run_asynchronously(&folder, options);
+	cr_expect(ages.mean >= 0.0 && ages.mean <= ages.most && ages.most <= 4 && ages.ahead <= 1, "%g, %u, %u",
+		  ages.mean, ages.most, ages.ahead);
+}
+
+/* An epoch is 4 iterations. If worker 0 waited for the slow one at the tests between epochs, it would be 4 ahead. */
+FOLDER_TEST(run_save, an_asynchronous_worker_tests_without_waiting, make_folder())
+{
+	folder_shell(&folder, "sed -i 's/cluster: {/&slow: [{node: 1, compute: 1%}], /' s.yaml");
+	const struct ages ages = run_asynchronously(&folder, "--set systems.0.asynchronous.bound=100 --log @/log");
+	char *log = scratch_folder_read(&folder, "log");
+	double sec = 0.0, last_sec = 0.0, accuracy;
+	unsigned iteration, n_tests = 0;
+
+	cr_expect_gt(ages.ahead, 4);
+	for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n'), last_sec = sec) {
+		const int n = sscanf(line, "\nPS,%u,%*g,%*g,%*g,%lf,%lf", &iteration, &sec, &accuracy);
+
+		cr_expect(n >= 2 && sec >= last_sec, "%s", line);
+		cr_expect_eq(n == 3, iteration == 3 || iteration == 7 || iteration == 9, "%s", line);
+		n_tests += n == 3;
+	}
+	cr_expect_eq(n_tests, 3);
+	free(log);
+}
+
 FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c");

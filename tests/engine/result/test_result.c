@@ -32,8 +32,9 @@ Test(result, updates_beside_those_of_others_need_other_workers)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_async = true},
 		    "note: 'A' updates by each worker's gradient as it arrives, of parameters that others have updated "
-		    "since, so that its training on more than 1 worker differs from training without this; its "
-		    "seconds are harmonic means over workers, weighted by their batches\n");
+		    "since, so that its training on more than 1 worker differs from training without this; workers' "
+		    "parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
+		    "their batches\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 1, .reads = PSD_READS_STALE},
 		    "note: 'A' reads its own gradients at once and those of other workers at most 1 iteration late: "
 		    "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "

@@ -1224,6 +1224,9 @@ Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_
 			    "50: 'staleness' of system 'A' cannot be used together with 'compress'");
 	expect_system_error("ring", "staleness: 1, low_rank: {rank: 2}",
 			    "27: 'staleness' of system 'A' cannot be used together with 'low_rank'");
+	expect_system_error("ring", "staleness: 1, reads: stale, managed: {clock: 4}",
+			    "27: 'staleness' of system 'A' cannot be used together with 'managed': reads would count "
+			    "missing sums by chunk, not by iteration");
 	expect_system_error("ring", "staleness: 1, local_sgd: {steps: 2}",
 			    "27: 'staleness' of system 'A' cannot be used together with 'local_sgd'");
 	expect_system_error(

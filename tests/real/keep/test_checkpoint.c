@@ -26,6 +26,14 @@ Test(checkpoint, servers_go_on)
 	going_on_check("sync: two-level-ps", GOING_ON_SGD, 4, 2, NULL);
 }
 
+/* A worker alone is not asynchronous: as without the key. */
+Test(checkpoint, asynchronous_servers_go_on)
+{
+	going_on_check("sync: ps, asynchronous: {}", GOING_ON_SGD, 1, 1, NULL);
+	going_on_check_asynchronous("plain", NULL);
+	going_on_check_asynchronous("by-staleness", NULL);
+}
+
 Test(checkpoint, factors_go_on)
 {
 	going_on_check("sync: sfb", GOING_ON_SGD, 2, 1, NULL);

@@ -133,7 +133,12 @@ Test(wire, small_payloads_come_back)
 	const struct psd_wire_clock clock = {-0.5, 1e-6, 1};
 	const struct psd_wire_parameters parameters = {1, UINT64_C(1) << 63, 5, UINT64_C(0x1112131415161718)};
 	const struct psd_wire_report report = {2.302585092994046, 17, UINT64_C(0x0102030405060708), parameters};
-	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9, parameters, 0.25, {5, UINT64_C(1) << 50, [16] = 7}};
+	const struct psd_wire_bye bye = {UINT64_C(1) << 40,
+					 9,
+					 parameters,
+					 0.25,
+					 {5, UINT64_C(1) << 50, [16] = 7},
+					 {UINT64_C(1) << 41, UINT64_C(1) << 42, 11, 12}};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 
 	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, bytes);
@@ -159,6 +164,10 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.iteration_sec, bye.iteration_sec);
 	for (unsigned age = 0; age < PSD_WIRE_AGES; age++)
 		cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.reads[age], bye.reads[age]);
+	const struct psd_gradient_ages ages = psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.ages;
+
+	cr_assert(ages.n_updates == bye.ages.n_updates && ages.sum == bye.ages.sum && ages.most == bye.ages.most &&
+		  ages.most_ahead == bye.ages.most_ahead);
 }
 
 /* Whatever a newer version or a stranger says is a failure. */

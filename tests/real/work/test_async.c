@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "real/keep/state.h"
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
 #include "tests/test_with.h"
@@ -40,8 +41,31 @@ static double gradient_at(unsigned update, uint64_t e)
 	return (double)((int)((e * 2654435761u + update * 69069u) >> 7) % 15 - 7) * 0x1p-12;
 }
 
-/* The first item's part of shard 0, one tensor, as far as the shard has it. */
-static void check(const char *rate, bool is_by_staleness)
+/* A work opened anew takes the numbers of the one before from its checkpoint. */
+static void reopen(struct psd_worker *worker)
+{
+	struct psd_state states[2] = {{.host = &worker->host}, {.host = &worker->host}};
+	struct psd_error err = {.text = ""};
+	uint64_t n_bytes = 0;
+
+	for (unsigned s = 0; s < 2; s++) {
+		const struct psd_keeper *keeper = &worker->host.keepers[s];
+
+		keeper->add(keeper->context, &states[s]);
+		cr_assert(states[s].n_parts == 1 && psd_file_tensor_bytes(&states[s].parts[0].tensor, &n_bytes));
+		if (s == 0)
+			cr_assert_eq(psd_family_async.open(&worker->work, &err), PSD_OK);
+		else
+			memcpy(states[1].parts[0].here, states[0].parts[0].here, n_bytes);
+	}
+	cr_assert_eq(worker->host.keepers[1].take(worker->host.keepers[1].context, "", &err), PSD_OK);
+	psd_state_close(&states[0]);
+	psd_state_close(&states[1]);
+}
+
+/* The first item's part of shard 0, one tensor, as far as the shard has it. cut: number of updates before a checkpoint;
+ * UPDATES: there is none. */
+static void check(const char *rate, bool is_by_staleness, unsigned cut)
 {
 	struct loaded loaded;
 	struct psd_case made;
@@ -78,6 +102,8 @@ static void check(const char *rate, bool is_by_staleness)
 	for (uint64_t e = 0; e < n; e++)
 		weight[e] = (double)memory->parameters[t][e];
 	for (unsigned u = 0; u < UPDATES; u++) {
+		if (u == cut)
+			reopen(worker);
 		const bool is_own = order[u] == 0;
 		const double divisor = is_by_staleness && ages[u] > 1 ? ages[u] : 1;
 		float *values =
@@ -107,5 +133,6 @@ static void check(const char *rate, bool is_by_staleness)
 	free(worker);
 }
 
-TEST_ROW(async, a_server_updates_by_one_gradient_at_a_time, check("plain", false))
-TEST_ROW(async, the_rate_is_divided_by_the_staleness_of_a_gradient, check("by-staleness", true))
+TEST_ROW(async, a_server_updates_by_one_gradient_at_a_time, check("plain", false, UPDATES))
+TEST_ROW(async, the_rate_is_divided_by_the_staleness_of_a_gradient, check("by-staleness", true, UPDATES))
+TEST_ROW(async, a_checkpoint_keeps_the_staleness_of_gradients, check("by-staleness", true, 4))
