@@ -156,7 +156,7 @@ static enum psd_status check_hosts(const struct psd_layout *layout, const struct
 static enum psd_status check_steps(const struct psd_costed_model *costed, const struct psd_system *system,
 				   const struct psd_layout *layout, struct psd_error *err)
 {
-	const struct psd_members members = {layout->workers, layout->workers_per_node};
+	const struct psd_members members = {.n = layout->workers, .per_node = layout->workers_per_node};
 	const double most = (double)costed->scenario->most_events / costed->graph.n_tensors / members.n;
 
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
