@@ -122,7 +122,7 @@ double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const
 		return psd_costed_model_costs(costed, system)->compute_sec;
 	for (unsigned k = 0, first = 0; k < kinds.n; first = kinds.nodes[k++].end_node) {
 		const struct psd_plan_kind *kind = &kinds.plan[k];
-		const double batches = (double)(kinds.nodes[k].end_node - first) * kind->batch;
+		const double batches = (double)(kinds.nodes[k].end_node - first) * kinds.nodes[k].workers * kind->batch;
 
 		samples += batches;
 		samples_per_sec += batches * kind->speed_ratio / kind->costs.compute_sec;
@@ -173,7 +173,7 @@ static struct psd_layout layout_of(const struct psd_scenario *scenario, const st
 	struct psd_layout layout = psd_layout_make(point.workers, point.workers_per_node, system->servers);
 
 	if (scenario->network.local_switches > 0)
-		layout.workers_per_switch = scenario->workers_per_node / scenario->network.local_switches;
+		layout.workers_per_switch = psd_scenario_most_per_node(scenario) / scenario->network.local_switches;
 	layout.nodes_per_rack = scenario->network.nodes_per_rack;
 	layout.servers_in = scenario->network.servers_in;
 	layout.n_servers_in = scenario->network.n_servers_in;
@@ -326,8 +326,7 @@ static enum psd_status make_kinds(struct psd_case *made, struct psd_plan_input *
 	input->costs = &made->first_costs;
 	input->batch = kinds->plan[0].batch;
 	input->kinds = kinds->plan;
-	input->layout.kinds = kinds->nodes;
-	input->layout.n_kinds = kinds->n;
+	psd_layout_set_kinds(&input->layout, kinds->nodes, kinds->n);
 	return PSD_OK;
 }
 
@@ -358,8 +357,7 @@ uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker)
 	if (made->kinds.n == 0)
 		return (uint64_t)worker * psd_case_batch(made, 0);
 	for (unsigned k = 0, first = 0; k < made->kinds.n && first < worker; k++) {
-		const unsigned end_node = made->kinds.nodes[k].end_node;
-		const unsigned end = end_node < layout->nodes ? end_node * layout->workers_per_node : layout->workers;
+		const unsigned end = psd_layout_first(layout, made->kinds.nodes[k].end_node);
 
 		sum += (uint64_t)((end < worker ? end : worker) - first) * made->kinds.plan[k].batch;
 		first = end;
