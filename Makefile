@@ -122,7 +122,7 @@ PLOT_MAIN      := $(BUILD)/plots/main.o
 PLOT_PARTS     := $(filter-out $(PLOT_MAIN),$(PLOT_OBJECTS))
 # Readers of compressed and of profilers' traces.
 IMPORT_PARTS   := $(filter $(BUILD)/sim/import/%,$(SIM_OBJECTS))
-TEST_OBJECTS   := $(call objects,tests/limit.c $(wildcard tests/test_*.c) \
+TEST_OBJECTS   := $(call objects,tests/runner.c $(wildcard tests/test_*.c) \
 	$(call sources,tests/engine tests/sim tests/plots,c))
 BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
@@ -132,16 +132,14 @@ REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,rea
 MPI_HEADERS    := $(firstword $(dir $(wildcard $(shell mpicc --showme:incdirs 2>/dev/null | sed 's|[^ ]*|&/mpi.h|g'))))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
-# Criterion's own runner and ThreadSanitizer exclude each other, see there; it gets a limit of time.
-RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c,tests/limit.c)
 # Whole runs and cases that wait for time limits have a binary of their own, and the same helpers.
 RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net/test_joining.c \
 	net/test_joining_again.c session/test_stall.c session/test_replay.c)
 REAL_SUITES    := $(filter-out $(RUN_SUITES),$(sort $(shell find tests/real -name 'test_*.c')))
-REAL_HELPERS   := $(call objects,$(filter-out $(RUN_SUITES) $(REAL_SUITES),$(call sources,tests/real,c)) $(RUNNER))
+REAL_HELPERS   := $(call objects,$(filter-out $(RUN_SUITES) $(REAL_SUITES),$(call sources,tests/real,c)) tests/runner.c)
 REAL_TESTS     := $(REAL_HELPERS) $(call objects,$(RUN_SUITES) $(REAL_SUITES))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
-# is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
+# is the data race that it must be, which would be counted. any(PATTERN...): as the runner's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared \
 	cpu_run cluster_kind load worker session session_contract session_library apart checkpoint replay \
@@ -164,18 +162,18 @@ STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN \
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
-	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
+	$(call objects,tests/runner.c tests/real/net.c tests/real/session_contract.c tests/real/training.c \
 	tests/real/going_on.c tests/real/device/reference.c)
 GPU_CASES      := cuda_net test_cuda_layers test_cuda_low_rank test_cuda_net test_cuda_packing test_cuda_parameters \
 	test_cuda_wire
-GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
+GPU_TESTS      := $(call objects,tests/runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
 # The device's plans by cuDNN itself, which needs no GPU for them, in place of what stands in for it.
 CUDNN          := $(firstword $(wildcard $(addsuffix /libcudnn.so,$(CUDA_PLACES:/include=/lib64) \
 	$(CUDA_PLACES:/include=/lib) /usr/lib/*-linux-gnu)))
-PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(call objects,$(RUNNER)) $(filter-out \
+PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(call objects,tests/runner.c) $(filter-out \
 	$(addprefix $(STAND_IN)/tests/cuda/stand_in_,backend.o conv.o dnn.o norm.o),$(STAND_IN_PARTS))
 PLAN_SUITES    := $(if $(CUDA_LACKING)$(SANITIZE),,$(CUDNN:%=psd-plan-tests))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
@@ -411,7 +409,7 @@ $(BUILD)/check/libraries: $(BUILD)/tests/libraries.o $(BUILD)/real/base/librarie
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
-$(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o
+$(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o $(BUILD)/tests/runner.o
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion
 
@@ -543,7 +541,8 @@ check-static: deps ## psd-run of STATIC=1 starts with the C library alone
 check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries $(if $(CUDA),$(BUILD)/psd-gpu-tests)
 	@tests/static.sh $(BUILD)
 
-check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
+check-layers: deps ## the engine stands alone; sim and real do not know each other
+	@$(ON_ALL_CORES) $(ENGINE)
 	@tests/check-layers.sh . $(ENGINE)
 	@mkdir -p $(BUILD)/check
 	@echo 'int main(void) { return 0; }' >$(BUILD)/check/alone.c

@@ -263,16 +263,14 @@ static void add_notes(struct page *page)
 	if (comparison->n_fitted)
 		add_note(page, "fitted",
 			 "a constant of the scenario was fitted to the published value of this point (column is_fitted "
-			 "of "
-			 "psd-sim), so its error is not counted either.");
+			 "of psd-sim), so its error is not counted either.");
 	add_note(page, "error",
 		 "predicted / measured - 1: below 0 the prediction is too fast. Where each run has a prediction of its "
 		 "own, "
 		 "it follows from the median of their quotients, and can differ from that of the medians beside it.");
 	add_note(page, "spread",
 		 "range of the runs over their median, each run over its prediction; with four runs or more, the range "
-		 "of "
-		 "the middle half. - with one run.");
+		 "of the middle half. - with one run.");
 	begin_note(page, "too noisy");
 	psd_text_add(
 		page->text,
@@ -280,16 +278,13 @@ static void add_notes(struct page *page)
 		"not for the median.</dd>\n",
 		psd_compared_bar(comparison, comparison->worst_ratio),
 		psd_compared_bar(comparison, comparison->bar_ratio));
-	add_note(
-		page, "compute",
-		"seconds of an iteration in which a worker does forward and backward, measured as time of its "
-		"processor or "
-		"GPU, predicted as time of the clock; exposed communication: seconds in which it waits for data on its "
-		"way.");
+	add_note(page, "compute",
+		 "seconds of an iteration in which a worker does forward and backward, measured as time of its "
+		 "processor or GPU, predicted as time of the clock; exposed communication: seconds in which it waits "
+		 "for data on its way.");
 	add_note(page, "bytes",
 		 "sent and received per node and iteration: exact if every run counted the predicted number, else the "
-		 "errors "
-		 "of both.");
+		 "errors of both.");
 	if (comparison->n_kinds)
 		add_note(
 			page, "operations",
@@ -301,10 +296,8 @@ static void add_notes(struct page *page)
 				  "are more. Sends have no error: psd-run's end when the kernel has taken the message, "
 				  "psd-sim's when the line has; the line's time is in receive."
 				: "seconds of an iteration that a worker's spans of a kind cover, overlaps counted "
-				  "once; the "
-				  "mean over the workers, the median over the iterations without the first two where "
-				  "there "
-				  "are more.");
+				  "once; the mean over the workers, the median over the iterations without the first "
+				  "two where there are more.");
 	add(page, "</dl>\n</body>\n</html>\n");
 }
 
@@ -319,8 +312,7 @@ void psd_compared_add_page(struct psd_text *text, const struct psd_comparison *c
 		text,
 		"<figcaption>Left, predicted against measured seconds of an iteration; the band is &plusmn;%s around "
 		"equality. Right, the error of the same points. Whiskers reach over the spread of the "
-		"runs.</figcaption>"
-		"\n</figure>\n",
+		"runs.</figcaption>\n</figure>\n",
 		psd_compared_bar(comparison, comparison->bar_ratio));
 	add_points(&page);
 	if (comparison->n_kinds) {

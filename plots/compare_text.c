@@ -351,8 +351,7 @@ unsigned psd_compared_summary(const struct psd_comparison *comparison, const cha
 		sentences[n++] =
 			psd_figure_text(figure,
 					"%s run once: how far runs scatter is not known, and a miss may be noise. Run "
-					"again, and give all "
-					"files.",
+					"again, and give all files.",
 					count_of(comparison, comparison->n_single_runs, "point was", "points were"));
 	if (comparison->n_predicted_often)
 		sentences[n++] = psd_figure_text(

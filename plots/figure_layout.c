@@ -251,8 +251,7 @@ enum psd_status psd_figure_layout_make(struct psd_figure_layout *layout, struct 
 		if (layout->plot_height[r] < em || layout->plot_width < (4 + room_behind(layout)) * em)
 			return psd_error_set(
 				err, PSD_EINVAL, PSD_NOWHERE,
-				"the picture is too small for its texts: say a larger --size, or draw fewer "
-				"systems");
+				"the picture is too small for its texts: say a larger --size, or draw fewer systems");
 	}
 	layout->legend_left =
 		layout->is_legend_right ? width - PSD_EM_PAD * em - layout->legend_column + 1.4 * em : PSD_EM_PAD * em;

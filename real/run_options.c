@@ -22,9 +22,8 @@ static const struct psd_command commands[] = {
 	[PSD_RUN_TRAIN] =
 		{NULL, "SCENARIO.yaml", false,
 		 "Trains with each of the scenario's systems, in worker processes that exchange gradients over TCP. "
-		 "They "
-		 "run in an emulated cluster on this machine, whose links have the scenario's rate. In a replay only "
-		 "the messages are real, and operations are waits of the predicted duration."},
+		 "They run in an emulated cluster on this machine, whose links have the scenario's rate. In a replay "
+		 "only the messages are real, and operations are waits of the predicted duration."},
 	[PSD_RUN_CALIBRATE] = {"calibrate", "SCENARIO.yaml", false,
 			       "Measures this machine; writes the scenario with its constants."},
 	[PSD_RUN_PACK] = {"pack", "FOLDER", false, "Packs FOLDER/CLASS/NAME.jpg into one file, for data.kind packed."},

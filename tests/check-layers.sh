@@ -16,12 +16,9 @@ c_library="$c_library|stdnoreturn|string"
 
 # includes FOLDER...: prints "file:line:header", the header with its quotes or angle brackets.
 includes() {
-	find "$@" -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu' 2>/dev/null | sort | while read -r file; do
-		sed -n 's/^[ 	]*#[ 	]*include[ 	]*\([<"][^>"]*[>"]\).*/\1/;t found
-b
-:found
-=;p' "$file" | paste -d : - - | sed "s|^|$file:|"
-	done
+	grep -rnoE --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
+		'^[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"])' "$@" |
+		sed 's/:[[:space:]]*#[[:space:]]*include[[:space:]]*/:/' | sort -t : -k 1,1 -k 2,2n
 }
 
 [ ! -d engine ] || includes engine | awk -v c_library="$c_library" '

@@ -1,10 +1,10 @@
 #!/bin/sh
-# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The
-# last line is "N passed, N failed", each Criterion case and each golden file counting one, and each failure is named
-# again just above it. The status is 0 only when something ran and nothing failed. In the environment:
+# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the binaries of tests in BUILD and compares the golden files. The
+# last line is "N passed, N failed", each case and each golden file counting one, and each failure is named again just
+# above it. The status is 0 only when something ran and nothing failed. In the environment:
 #   CASES   the cases that run. Default "all"; "gate" leaves those in tests/cases.txt, SLICE runs those of that slice
 #   FILTER  with "all": a pattern, only the cases whose suite/case matches it
-#   PART    the same again, for a binary of tests/plain_runner.c: a case matches both
+#   PART    the same again: a case matches both
 #   CASES_FILE  another file instead of tests/cases.txt
 set -u
 export LC_ALL=C
@@ -17,23 +17,7 @@ cases=${CASES:-all}
 passed=0
 failed=0
 left=0
-limit_sec=300
-[ -z "${PSD_FULL_TESTS:-}" ] || limit_sec=1200
 failures= # the failed assertions, tests and golden files, a line each
-
-# reports LOG: how many processes leaked or raced. Criterion's own runner now and then ends before it has freed the time
-# limit of its last test: a report is passed over when every allocation in it was called for by Criterion's library
-# itself (frame 1). A suppression by library would not do, as Criterion calls the tests, too, and stands further up in
-# the stack of each.
-reports() {
-	awk '
-		/ERROR: LeakSanitizer/ { inside = 1; leaks = 0 }
-		/WARNING: ThreadSanitizer/ { count++ }
-		inside && / leak of / { leaks++ }
-		inside && /^ *#1 .*libcriterion\.so/ { leaks-- }
-		inside && /^SUMMARY:/ { if (leaks) count++; inside = 0 }
-		END { print count + inside + 0 }' "$1"
-}
 
 # choose SUITE: prints a line "stale PATTERN" for each pattern of tests/cases.txt that no case of SUITE matches, one
 # "left N" for those that the gate leaves, and "filter PATTERN" with that of the cases that run, empty without any.
@@ -47,12 +31,11 @@ choose() {
 			gsub(/[*]/, ".*", regex[n])
 			next
 		}
-		/: [0-9]+ tests?$/ { group = $1; sub(/:$/, "", group); next }
-		NF {
+		{
 			n_all++
 			is_left = is_kept = 0
 			for (i = 1; i <= n; i++) {
-				if (group "/" $NF !~ "^" regex[i] "$") continue
+				if ($0 !~ "^" regex[i] "$") continue
 				n_cases[i]++
 				if (slice[i] == "gate") is_kept = 1
 				else is_left = 1
@@ -97,7 +80,7 @@ run() {
 	psd-run-tests) jobs=$((3 * $(nproc))) ;;
 	*) jobs=$(nproc) ;;
 	esac
-	PSD_TEST_SECONDS=$limit_sec "$build/$1" --jobs "$jobs" --filter "$filter" ${PART:+--filter "$PART"} >"$log" 2>&1
+	"$build/$1" --jobs "$jobs" --filter "$filter" ${PART:+--filter "$PART"} >"$log" 2>&1
 	status=$?
 	cat "$log"
 	failures="$failures$(grep -E '^\[(----|FAIL|CRASH|TIME)\] +[^ ]' "$log" | sed "s/^/$1: /")
@@ -114,14 +97,13 @@ run() {
 	elif [ "$tested" -eq 0 ]; then
 		echo "tests: there is no test in $build/$1" >&2
 		tested=1 passing=0
-	elif [ "$status" -ne 0 ] && [ "$passing" -eq "$tested" ] && ! grep -q "ERROR: LeakSanitizer" "$log"; then
+	elif [ "$status" -ne 0 ] && [ "$passing" -eq "$tested" ]; then
 		echo "tests: $build/$1 ended with status $status although every test passed" >&2
 		tested=$((tested + 1))
 	fi
-	# A leak under SANITIZE=address shows when a test process has already ended well, where Criterion does not look,
-	# and a race under SANITIZE=thread may be of a worker whose end a test ignores. SimGrid 3.32 leaks nothing that
-	# is found, so nothing is suppressed.
-	found=$(reports "$log")
+	# Leaks and data races of processes whose ends a test ignores. SimGrid 3.32 leaks nothing that is found, so
+	# nothing is suppressed.
+	found=$(grep -cE "ERROR: LeakSanitizer|WARNING: ThreadSanitizer" "$log")
 	[ "$found" -eq 0 ] || echo "tests: $found processes with leaks or data races, see $log" >&2
 	passed=$((passed + passing))
 	failed=$((failed + tested - passing + found))

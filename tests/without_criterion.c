@@ -1,5 +1,5 @@
 /* Functions that Criterion's macros call for their messages, without the library: for a program on a machine that need
- * not have it. plain_runner.c has the rest. Refuses to explain why an assertion failed: it says which one, and the
+ * not have it. runner.c has the rest. Refuses to explain why an assertion failed: it says which one, and the
  * message given with it. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>

@@ -1,26 +1,24 @@
 /* Push and pull of a single worker, payload->root: between it and every shard, that shard's part. */
 #include "engine/collectives/collective.h"
 
-/* Returns the number of the payload's elements that belong to the shard on a host; 0 if the host has no shard. */
-static uint64_t own_elements(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
+/* Returns the shard's part of the payload; empty if the host has no shard. */
+static struct psd_range own_part(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
-	if (!psd_layout_is_shard(layout, host))
-		return 0;
-	return psd_layout_part(layout, payload->elements, psd_layout_shard(layout, host)).elements;
+	return psd_layout_owned(layout, PSD_OWNER_SHARDS, payload->root, payload->elements, host);
 }
 
 static struct psd_range range(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 			      unsigned to)
 {
-	if (from != payload->root || !psd_layout_is_shard(layout, to))
+	if (from != payload->root)
 		return (struct psd_range){0, 0};
-	return psd_layout_part(layout, payload->elements, psd_layout_shard(layout, to));
+	return own_part(payload, layout, to);
 }
 
 static struct psd_traffic host_elements(const struct psd_payload *payload, const struct psd_layout *layout,
 					unsigned host)
 {
-	const uint64_t own = own_elements(payload, layout, host);
+	const uint64_t own = own_part(payload, layout, host).elements;
 
 	if (host == payload->root)
 		return (struct psd_traffic){payload->elements - own, 0};
@@ -29,7 +27,7 @@ static struct psd_traffic host_elements(const struct psd_payload *payload, const
 
 static unsigned senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
 {
-	return to != payload->root && own_elements(payload, layout, to) > 0;
+	return to != payload->root && own_part(payload, layout, to).elements > 0;
 }
 
 /* All shards have a part, unless there are fewer elements than shards. */
@@ -37,7 +35,7 @@ static unsigned receivers(const struct psd_payload *payload, const struct psd_la
 {
 	const unsigned filled = payload->elements < layout->shards ? (unsigned)payload->elements : layout->shards;
 
-	return from == payload->root ? filled - (own_elements(payload, layout, from) > 0) : 0;
+	return from == payload->root ? filled - (own_part(payload, layout, from).elements > 0) : 0;
 }
 
 static unsigned fan_in(const struct psd_layout *layout)

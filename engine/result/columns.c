@@ -119,8 +119,7 @@ static const struct column {
 		     SEC_DIGITS, "s",
 		     "part of `iteration_sec` in which the device waits while data is copied between device and host, "
 		     "sent, received or summed, or waits for that in a queue. nccl-tests' `algbw` is the gradient's "
-		     "bytes over it"
-		     ", `busbw` that times 2 (N - 1) / N",
+		     "bytes over it, `busbw` that times 2 (N - 1) / N",
 		     "comm ms"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
 		  "bytes sent to other nodes in an iteration, by the node that sends most"},
@@ -153,11 +152,9 @@ static const struct column {
 		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
 		 "resource that limits a prediction: `device`; `link`; `uplinks` (of racks); `stack` (host.transport, "
 		 "host.incast); `budget` (systems.budget); `servers` (their processors); `copies` (between device and "
-		 "host); two of them that "
-		 "work "
-		 "alternately, as in `device+link`; `waiting` (latency, or stages that cannot overlap); `cores`; "
-		 "`jitter` (also spread, tail); a slow node (`node 3`) or its link (`link of node 3`). Empty in a real "
-		 "run"},
+		 "host); two of them that work alternately, as in `device+link`; `waiting` (latency, or stages that "
+		 "cannot overlap); `cores`; `jitter` (also spread, tail); a slow node (`node 3`) or its link (`link of "
+		 "node 3`). Empty in a real run"},
 	[TOKENS] = {"tokens_per_sec", "", "tokens/s", SHOW_IMAGES, VALUE, AT(tokens_per_sec), SEC_DIGITS, "1/s",
 		    "tokens per second that all workers together train on; empty if the input is not a sequence"},
 #define PERCENTILE(name, p, percent)                                                                                   \
@@ -174,17 +171,15 @@ static const struct column {
 #undef PERCENTILE
 	[LOW] = {"low", "low", "samples/s", SHOW_IMAGES, VALUE, AT(low), SEC_DIGITS, "1/s",
 		 "lower end of the prediction's band, in samples per second as `images_per_sec`. The band holds 8 of "
-		 "10 published values of "
-		 "the system's stack to which the stack was not fitted. Empty if it has too few such values, with one "
-		 "worker and in a real run"},
+		 "10 published values of the system's stack to which the stack was not fitted. Empty if it has too few "
+		 "such values, with one worker and in a real run"},
 	[HIGH] = {"high", "high", "samples/s", SHOW_IMAGES, VALUE, AT(high), SEC_DIGITS, "1/s",
 		  "upper end of the band, in samples per second, see `low`"},
 	[EFFICIENCY] = {"efficiency", "", "efficiency", SHOW_SHARE, VALUE, AT(efficiency_ratio), RATIO_DIGITS, "",
 			"`images_per_sec` divided by that of as many workers that only compute; empty in a real run"},
 	[MEMORY] = {"memory_bytes", "memory", "worker", SHOW_SIZE, VALUE, AT(memory_bytes), RATE_DIGITS, "byte",
 		    "memory that a worker's device needs in psd-run for parameters, gradients, optimiser, activations "
-		    "and buffers "
-		    "of the method, without workspace of libraries; empty in a real run"},
+		    "and buffers of the method, without workspace of libraries; empty in a real run"},
 	[HOURS] = {"hours", "job", "hours", SHOW_NUMBER, VALUE, AT(job_hours), SEC_DIGITS, "h",
 		   "duration of the whole `job` in hours; empty without `job.samples`"},
 	[COST] = {"cost", "job", "cost", SHOW_NUMBER, VALUE, AT(job_cost), SEC_DIGITS, "",

@@ -144,8 +144,7 @@ static const struct psd_key host_keys[] = {
 	{HOST("streams", RATIO, streams_ratio), .highest = 1, .fallback = "0",
 	 .help = "share of a link's rate that several parallel connections reach together. `cluster.host.transport` is "
 		 "then the rate of one connection. A node sends at most at the higher of two rates: this share times "
-		 "the "
-		 "link's rate, or `cluster.host.transport`. 0: one connection"},
+		 "the link's rate, or `cluster.host.transport`. 0: one connection"},
 	{HOST("local", RATE, local_bps), FREE(is_local_free), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "rate at which a worker's communication software sends to other workers of its node, and also rate at "
 		 "which it receives from them. free: only the link limits the rate"},
@@ -177,9 +176,9 @@ static const struct psd_key host_keys[] = {
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "list of costs of a ring all-reduce in addition to bandwidth and latency, for different sizes. The "
-		 "entry that applies is the first one whose limits (up_to, chunk, workers) are not exceeded. The list "
-		 "of a system's `host` replaces the cluster's"},
+	 .help = "list of costs of a ring all-reduce beside bandwidth and latency, an entry for each range of sizes. "
+		 "The first entry applies whose limits up_to, chunk and workers are not exceeded. The list of a "
+		 "system's `host` replaces the cluster's"},
 	{.name = NULL},
 };
 
@@ -263,8 +262,7 @@ static const struct psd_key slow_keys[] = {
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
 	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. A "
-		 "training "
-		 "processor pauses after each operation, so that it must be at most 1"},
+		 "training processor pauses after each operation, so that it must be at most 1"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .uses = PSD_BY_SIMULATION,
 	 .is_refused = true,
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
@@ -406,8 +404,7 @@ static const struct psd_section group_section = {.tables = {group_keys}};
 static const struct psd_key cluster_keys[] = {
 	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .help = "number of nodes with workers. Required unless `sweep.nodes` or `sweep.workers` replaces it, or "
-		 "`cluster.groups` have them. With "
-		 "psd-run --hosts the hosts file determines the number"},
+		 "`cluster.groups` have them. With psd-run --hosts the hosts file determines the number"},
 	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
 	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "number of workers on each node; they share the node's link"},

@@ -105,8 +105,7 @@ static const struct psd_section sparse = {.tables = {sparse_keys}};
 static const struct psd_key managed_keys[] = {
 	{SPARSE("clock", COUNT, clock), .lowest = 2, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
 	 .help = "number of iterations of a clock. In the last one workers send all that they have withheld, so that "
-		 "no "
-		 "gradient is older when it is applied"},
+		 "no gradient is older when it is applied"},
 	{SPARSE("early", RATIO, early_ratio), .lowest = 0.0001, .highest = 1,
 	 .help = "share of all chunks of gradients that are sent in each other iteration. Default: the share that "
 		 "`systems.budget` carries while an iteration computes"},
@@ -212,8 +211,7 @@ static const struct psd_key local_keys[] = {
 	 .help = "number of fragments: groups of consecutive tensors or buckets of about equal size, which exchange in "
 		 "turn, evenly spread over a period, so that at most one of them is sent at a time. At most "
 		 "`systems.local_sgd.steps`. All are exchanged at the end of training, and workers' parameters are "
-		 "equal "
-		 "only then. Default: all tensors are exchanged together"},
+		 "equal only then. Default: all tensors are exchanged together"},
 	{LOCAL("delay", UNSIGNED, delay), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .help = "number of iterations that an exchange may take beside local steps. Its result is joined to the "
 		 "parameters this number of iterations later: a worker adds the steps that it has made since the "
@@ -262,8 +260,7 @@ static const struct psd_key async_keys[] = {
 	 .fallback = "1000",
 	 .help = "number of iterations by which a worker may be ahead of the slowest one. A worker that is further "
 		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim counts such waits "
-		 "over "
-		 "`train.iterations` or `job`"},
+		 "over `train.iterations` or `job`"},
 	{.name = "rate",
 	 .type = PSD_KEY_CHOICE,
 	 .offset = offsetof(struct psd_async, rate),
@@ -288,18 +285,17 @@ static const struct psd_key keys[] = {
 	 .help = "method of synchronisation. ps: parameter server; two-level-ps: parameter server, and the first "
 		 "worker of each node sums the gradients of its node; sfb: each worker broadcasts the sufficient "
 		 "factors of linear layers' gradients (inputs and output gradients), other tensors use ps; "
-		 "two-level-sfb: as sfb, and the first worker of "
-		 "each node sends the factors of its node's workers to other nodes as one message; adam: "
-		 "sufficient factors go to a server, which returns the updated matrix, other tensors use ps (Project "
-		 "Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb for each matrix, ps for other tensors; "
-		 "auto: the fastest all-reduce on this cluster for each tensor; zero-1: a reduce-scatter of gradients, "
-		 "each worker updates a part of the parameters and has the optimiser state of that part alone, then an "
-		 "all-gather of parameters; zero-2: as zero-1, and a worker keeps the gradients of its part alone; "
-		 "zero-3, fsdp: as zero-2, and a worker keeps the parameters of its part alone, others are gathered "
-		 "before each use; mpi: all-reduce of MPI, predicted as a ring; nccl: NCCL's all-reduce, predicted as "
-		 "a ring or, where they are faster, as double trees over "
-		 "nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of that "
-		 "name"},
+		 "two-level-sfb: as sfb, and the first worker of each node sends the factors of its node's workers to "
+		 "other nodes as one message; adam: sufficient factors go to a server, which returns the updated "
+		 "matrix, other tensors use ps (Project Adam); hybrid: ps or sfb for each tensor; sacp: adam or sfb "
+		 "for each matrix, ps for other tensors; auto: the fastest all-reduce on this cluster for each tensor; "
+		 "zero-1: a reduce-scatter of gradients, each worker updates a part of the parameters and has the "
+		 "optimiser state of that part alone, then an all-gather of parameters; zero-2: as zero-1, and a "
+		 "worker keeps the gradients of its part alone; zero-3, fsdp: as zero-2, and a worker keeps the "
+		 "parameters of its part alone, others are gathered before each use; mpi: all-reduce of MPI, predicted "
+		 "as a ring; nccl: NCCL's all-reduce, predicted as a ring or, where they are faster, as double trees "
+		 "over nodes; nccl-two-level: NCCL inside nodes and a ring between nodes; the others: all-reduce of "
+		 "that name"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "rule by which hybrid and sacp choose a method for each tensor. bytes: the published rules, which "
 		 "compare bytes; seconds: the method with the shortest predicted time on this cluster. With seconds, "
@@ -318,8 +314,7 @@ static const struct psd_key keys[] = {
 	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
 		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
-		 "psd-run "
-		 "measures before it trains. Gradients are weighted by samples"},
+		 "psd-run measures before it trains. Gradients are weighted by samples"},
 	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
 	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
 		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
@@ -330,21 +325,18 @@ static const struct psd_key keys[] = {
 	 .help = "asynchronous training: a server updates its parameters by a worker's gradient as soon as that has "
 		 "arrived, and returns them to this worker. Each worker executes all iterations of the job; quick "
 		 "workers end earlier. The samples per second are the sum of what workers compute while they train. It "
-		 "needs the optimiser sgd without "
-		 "`clip`. Default: servers wait for the gradients of all workers"},
+		 "needs the optimiser sgd without `clip`. Default: servers wait for the gradients of all workers"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
 		 "mean gradient of all of them. With zero-2 and zero-3 each micro-batch is exchanged, and a worker "
-		 "adds "
-		 "its part. Batch norm uses the statistics of each micro-batch alone. Default: 1, or `iter_size` of "
-		 "`train.solver`"},
+		 "adds its part. Batch norm uses the statistics of each micro-batch alone. Default: 1, or `iter_size` "
+		 "of `train.solver`"},
 	{KEY("peers", UNSIGNED, peers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .when = {"sync", BIT(SFB) | BIT(HYBRID), 0},
 	 .help = "partial broadcast: number of workers to which a worker sends its sufficient factors in an iteration. "
 		 "They take turns: with P workers each pair meets every (P-1)/`peers` iterations. A worker updates "
-		 "with "
-		 "the mean gradient of those that it has, so that parameters differ by worker. Needs "
+		 "with the mean gradient of those that it has, so that parameters differ by worker. Needs "
 		 "`systems.local_sgd`, which averages them. With P-1 or more, all get all factors and nothing is "
 		 "averaged. Default: all other workers"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
@@ -369,8 +361,7 @@ static const struct psd_key keys[] = {
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
 	 .help = "smallest part of a tensor that one worker exchanges with one shard (the parameters on one server) at "
 		 "a time. A tensor that is smaller than this size times the number of shards is divided into equal "
-		 "parts, "
-		 "one for each shard"},
+		 "parts, one for each shard"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
 	 .help = "largest part of a tensor that one worker exchanges with all shards together at a time. It must be at "
 		 "least `systems.pair`. If it is smaller than `systems.pair` times the number of shards, it is raised "
@@ -385,8 +376,7 @@ static const struct psd_key keys[] = {
 	{KEY("budget", RATE, budget_bps),
 	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers "
 		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more. Default: the "
-		 "rate "
-		 "of the links"},
+		 "rate of the links"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "
@@ -394,10 +384,8 @@ static const struct psd_key keys[] = {
 	{KEY("managed", SECTION, managed), .section = &managed, .has_offset = offsetof(struct psd_system, is_managed),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "managed communication: gradients are cut into chunks. In most iterations only some chunks are "
-		 "summed, "
-		 "the same ones on all workers, and the others are added to the next gradients; at the end of each "
-		 "clock "
-		 "of several iterations all are. Default: all gradients are summed in each iteration"},
+		 "summed, the same ones on all workers, and the others are added to the next gradients; at the end of "
+		 "each clock of several iterations all are. Default: all gradients are summed in each iteration"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
@@ -413,8 +401,7 @@ static const struct psd_key keys[] = {
 	 .help = "local SGD: each worker updates its own parameters; at the end of each period of several iterations "
 		 "all workers replace their parameters by the average. With sync hybrid it needs `rule: seconds`, and "
 		 "no tensor uses sufficient factors. With `systems.peers` it averages the parameters that are updated "
-		 "by "
-		 "factors, and other tensors use ps in each iteration; with sync sfb it needs that key. Default: "
+		 "by factors, and other tensors use ps in each iteration; with sync sfb it needs that key. Default: "
 		 "gradients are summed in each iteration"},
 	{KEY("placement", CHOICE, placement), .names = placement_names, .fallback = "ranges",
 	 .when = {"sync", BIT(PS), 0}, .uses = PSD_BY_SIM, .is_refused = true,

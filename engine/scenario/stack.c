@@ -60,8 +60,7 @@ static const struct psd_stack_row stacks[] = {
 	{.name = "mpi",
 	 .about = "all-reduces of MPI on the host's processor",
 	 .source = "transport: fitted to VGG-16 by Horovod over MPI and TCP, 25 Gbit/s, 2017. local, collective: "
-		   "OpenMPI alone "
-		   "of arXiv 1902.06855 Fig 8",
+		   "OpenMPI alone of arXiv 1902.06855 Fig 8",
 	 .host = {.transport_bps = 5.5 * GBPS, .local_bps = 0.76 * GBYTES_PER_SEC, ALL_OF_LINK, COLLECTIVE(50e-6, 0)}},
 	{.name = "grpc",
 	 .about = "distributed TensorFlow of 2017 over gRPC; its servers hold whole tensors (placement: tensors)",
@@ -77,8 +76,7 @@ static const struct psd_stack_row stacks[] = {
 	 .about = "servers of Poseidon 2015 (Petuum's Boesen) over ZeroMQ and TCP",
 	 .source = "copy, transport, iteration: borrowed from Poseidon 2017; factors travel unpacked, 5 bytes for 4. "
 		   "reduce, update: 16 passes over memory by the released code, on one core of 2012 with 4 GB/s. "
-		   "request: "
-		   "fitted to GoogLeNet on 8 nodes. requests are the scenario's",
+		   "request: fitted to GoogLeNet on 8 nodes. requests are the scenario's",
 	 .host = {.copy_bps = 2.29 * GBYTES_PER_SEC,
 		  .reduce_bps = 0.25 * GBYTES_PER_SEC,
 		  .update_bps = 0.25 * GBYTES_PER_SEC,

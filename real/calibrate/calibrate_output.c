@@ -131,8 +131,7 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 	if (has_noise)
 		psd_text_add(text,
 			     "\nnoisy: measurements lie more than %.0f %% apart, so predictions may be off by as much. "
-			     "Calibrate "
-			     "again while nothing\nelse runs here, or with more --attempts.\n",
+			     "Calibrate again while nothing\nelse runs here, or with more --attempts.\n",
 			     100.0 * PSD_CALIBRATE_NOISY_RATIO);
 }
 

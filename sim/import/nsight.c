@@ -179,9 +179,8 @@ static const struct table tables[] = {
 	{"CUPTI_ACTIVITY_KIND_RUNTIME",
 	 "SELECT NULL, start, end, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME", take_launch},
 	{"CUPTI_ACTIVITY_KIND_KERNEL",
-	 "SELECT s.value, k.start, k.end, k.globalPid, k.correlationId, k.gridX * k.gridY * k.gridZ, "
-	 "k.blockX * k.blockY * k.blockZ FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN StringIds s ON s.id = "
-	 "k.demangledName",
+	 "SELECT s.value, k.start, k.end, k.globalPid, k.correlationId, k.gridX * k.gridY * k.gridZ, k.blockX * "
+	 "k.blockY * k.blockZ FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN StringIds s ON s.id = k.demangledName",
 	 take_kernel},
 	{"CUPTI_ACTIVITY_KIND_MEMCPY",
 	 "SELECT CASE copyKind WHEN 1 THEN 'Memcpy HtoD' ELSE 'Memcpy' END, start, end, globalPid, correlationId, 0, 0 "

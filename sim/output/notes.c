@@ -206,8 +206,7 @@ static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
 	if (spread_ratio > MOST_SPREAD_RATIO)
 		fprintf(out,
 			"note: calibrated with a spread of %.0f %%: predictions may be off by as much; calibrate again "
-			"on "
-			"a quiet machine\n",
+			"on a quiet machine\n",
 			100.0 * spread_ratio);
 }
 

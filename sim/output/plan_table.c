@@ -258,8 +258,7 @@ static void write_local_steps(FILE *out, const struct psd_plan *plan)
 	if (plan->peers > 0)
 		fprintf(out,
 			"peers: factors are sent in each of these %u iterations, and MB and ms count one of them and "
-			"the "
-			"exchange;\nof the other methods, which only exchange, they count the exchange alone\n\n",
+			"the exchange;\nof the other methods, which only exchange, they count the exchange alone\n\n",
 			(unsigned)psd_plan_steps(plan));
 }
 

@@ -122,7 +122,7 @@ static void become_child(const struct pool *pool, unsigned job, pid_t parent, in
 		stack.rlim_cur = stack.rlim_max;
 		setrlimit(RLIMIT_STACK, &stack);
 	}
-	if (getppid() != parent || dup2(noise_fd, STDOUT_FILENO) < 0 || dup2(noise_fd, STDERR_FILENO) < 0)
+	if (getppid() != parent || !freopen("/dev/null", "w", stdout) || dup2(noise_fd, STDERR_FILENO) < 0)
 		_exit(1);
 	do_job(pool->children, job, result_fd);
 }

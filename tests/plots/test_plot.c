@@ -1115,12 +1115,11 @@ OUTPUT_TEST(text_in_a_column_of_numbers_is_refused)
 		"change() { awk -F, -v OFS=, -v n=$1 -v v=$2 'NR == 3 { $n = v } 1' $f.whole >$f; }; "
 		"sed 's/^\"[^\"]*\"/Q/' tests/golden/quickstart.csv >$f.whole; set -- fast nan 1x -; "
 		"head -1 $f.whole | tr , '\\n' >$f.names; n=0; while read -r name; do n=$((n + 1)); "
-		"case $name in scenario | system | executor | limit | is_fitted) continue ;; esac; "
-		"change $n $1; said=$(psd speedup $f); case $said in *\"in.csv:3: '$name' is '$1', must be \"*) ;; "
-		"*) echo \"$name $1: $said\" ;; esac; set -- $2 $3 $4 $1; done <$f.names; cut -d, -f1-16 $f.whole >$f; "
-		"psd speedup $f; "
-		"sed '1s/$/,remark/; 1!s/$/,fast/' $f.whole >$f; psd speedup $f; change 16 -0.25; psd speedup $f; "
-		"rm $f*; echo $n columns";
+		"case $name in scenario | system | executor | limit | is_fitted) continue ;; esac; change $n $1; "
+		"said=$(psd speedup $f); case $said in *\"in.csv:3: '$name' is '$1', must be \"*) ;; *) echo \"$name "
+		"$1: $said\" ;; esac; set -- $2 $3 $4 $1; done <$f.names; cut -d, -f1-16 $f.whole >$f; psd speedup $f; "
+		"sed '1s/$/,remark/; 1!s/$/,fast/' $f.whole >$f; psd speedup $f; change 16 -0.25; psd speedup $f; rm "
+		"$f*; echo $n columns";
 	static const char log[] =
 		"system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
 		"Ring,0,0.5,nan,0.1,1,0.5\nRing,1,1,2,0.1,1,0.6\n";
@@ -1226,9 +1225,8 @@ Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 		free(run.text);
 	}
 	snprintf(command, sizeof(command),
-		 "awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (i = 0; i < 400; i++) print \"s\" "
-		 "int(i / 2) \",\" i %% 2 \",0.5\" }' >%s/in.csv; $PSD_PLOT curve %s/in.csv -o %s/out.svg 2>&1; rm "
-		 "%s/in.csv",
+		 "awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (i = 0; i < 400; i++) print \"s\" int(i "
+		 "/ 2) \",\" i %% 2 \",0.5\" }' >%s/in.csv; $PSD_PLOT curve %s/in.csv -o %s/out.svg 2>&1; rm %s/in.csv",
 		 folder.path, folder.path, folder.path, folder.path);
 	struct run run = run_command(command);
 

@@ -205,16 +205,13 @@ static void make_inputs(const struct scratch_folder *folder)
 
 	write_many(folder);
 	snprintf(script, sizeof(script),
-		 "here=$PWD; sim=%s; cd %s && for f in $here/tests/data/compare/*; do cp $f .; done; "
-		 "cp $here/tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv vgg.csv; "
-		 "$sim --estimate --csv $here/scenarios/fusion.yaml >fusion.csv; "
-		 "$sim --estimate --csv $here/scenarios/quickstart.yaml --set 'sweep.nodes=[1, 2, 4, 8, 16]' "
-		 "--set 'sweep.bandwidth=[1Gbps, 10Gbps, 40Gbps]' >sweep.csv; "
-		 "for n in 1 2 4; do $sim --quiet --trace $n.json --set sweep.nodes=$n $here/scenarios/quickstart.yaml "
-		 ">/dev/null; done; "
-		 "awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (s = 0; s < 5; s++) for (i = 0; i < 9; "
-		 "i++) "
-		 "print \"System \" s \",\" i \",\" i / 10 }' >log.csv",
+		 "here=$PWD; sim=%s; cd %s && for f in $here/tests/data/compare/*; do cp $f .; done; cp "
+		 "$here/tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv vgg.csv; $sim --estimate --csv "
+		 "$here/scenarios/fusion.yaml >fusion.csv; $sim --estimate --csv $here/scenarios/quickstart.yaml --set "
+		 "'sweep.nodes=[1, 2, 4, 8, 16]' --set 'sweep.bandwidth=[1Gbps, 10Gbps, 40Gbps]' >sweep.csv; for n in "
+		 "1 2 4; do $sim --quiet --trace $n.json --set sweep.nodes=$n $here/scenarios/quickstart.yaml "
+		 ">/dev/null; done; awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (s = 0; s < 5; s++) "
+		 "for (i = 0; i < 9; i++) print \"System \" s \",\" i \",\" i / 10 }' >log.csv",
 		 path_of("psd-sim").text, folder->path);
 	cr_assert_eq(system(script), 0);
 }

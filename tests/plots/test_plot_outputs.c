@@ -39,9 +39,8 @@ static void expect_older(const char *command, const char *before)
 	print_command(line, sizeof(line), command, "$small");
 	snprintf(script, sizeof(script),
 		 "large=%s/large; small=%s/small; cd $small; for f in out.svg out.png out.html out.csv; do echo older "
-		 ">$f; "
-		 "done; cd - >/dev/null; %s %s >/dev/null; echo $? $(cat $small/* 2>/dev/null) $(ls -A $large $small | "
-		 "wc -w)",
+		 ">$f; done; cd - >/dev/null; %s %s >/dev/null; echo $? $(cat $small/* 2>/dev/null) $(ls -A $large "
+		 "$small | wc -w)",
 		 folder.path, folder.path, before, line);
 	run = run_on_small_disk(scratch_folder_path(&folder, "small").text, script);
 	cr_expect_eq(strncmp(run.text, "psd-plot: ", 10), 0, "%s: %s", command, run.text);

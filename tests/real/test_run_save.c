@@ -195,8 +195,7 @@ FOLDER_TEST(run_save, a_damaged_checkpoint_is_refused, make_folder())
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c/iteration-4/host-1-of-2.safetensors: the file has no metadata of a checkpoint; no other "
-		       "checkpoint is "
-		       "whole: name another folder to begin anew\n");
+		       "checkpoint is whole: name another folder to begin anew\n");
 }
 
 /* Damage of the newest one in the shell, where f is a file of it and g one of another host; the line says the words. */
@@ -321,10 +320,11 @@ FOLDER_TEST(run_save, a_test_is_in_the_log_before_its_checkpoint, make_folder())
 {
 	char *log, *line;
 
-	folder_shell(&folder, "mkdir c && ln -s nowhere c/iteration-4"); /* no worker can write a checkpoint */
-	free(run_that_fails(&folder, 1, "--system PS --save @/c --log @/log"));
+	/* The only worker cannot write: another one would end the run before worker 0 has tested. */
+	folder_shell(&folder, "mkdir c && ln -s nowhere c/iteration-8");
+	free(run_that_fails(&folder, 1, "--system PS --save @/c --log @/log --set cluster.nodes=1"));
 	log = scratch_folder_read(&folder, "log");
-	line = strstr(log, "\nPS,3,");
+	line = strstr(log, "\nPS,7,");
 	cr_assert_not_null(line, "%s", log);
 	cr_expect(!strchr(line + 1, '\n')[1] && strchr(line + 1, '\n')[-1] != ',', "the last line, tested: %s", log);
 	free(log);
@@ -404,8 +404,7 @@ FOLDER_TEST(run_save, a_file_of_another_host_is_refused, make_folder())
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of "
-		       "2; no other "
-		       "checkpoint is whole: name another folder to begin anew\n");
+		       "2; no other checkpoint is whole: name another folder to begin anew\n");
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */

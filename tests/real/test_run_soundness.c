@@ -285,8 +285,7 @@ Test(run_soundness, a_checkpoint_with_a_value_that_is_no_number_is_named)
 	set_element(&folder, second_file, second_file, "fc1.weight.history", 40, BITS_OF_INFINITY);
 	run_fails(&folder, 2, "--system Ring --save c --resume --iterations 8",
 		  "c/iteration-6/host-1-of-2.safetensors: fc1.weight.history has a value that is not a finite number "
-		  "(element "
-		  "40)\n");
+		  "(element 40)\n");
 	set_element(&folder, first_file, first_file, "fc1.weight.history", 41, BITS_OF_NAN); /* PS takes it */
 	run_fails(&folder, 2, "--system PS --save c --resume --iterations 8",
 		  " has a value that is not a finite number (element ");

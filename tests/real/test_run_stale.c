@@ -36,8 +36,7 @@ ROW_STALE(behind_fences_servers_train_as_without, matrix_is_near, .subject = &fe
 	  .way_ratio = SAME_WAY_RATIO)
 ROW_STALE(workers_end_with_the_same_bits, matrix_is_same_on_all, .subject = &matrix_maskless_shared,
 	  .keys = {", staleness: 1, reads: stale", ", staleness: 3, reads: stale",
-		   ", staleness: 2, reads: stale, "
-		   "wire: bf16"},
+		   ", staleness: 2, reads: stale, wire: bf16"},
 	  .learns = {FALLING(SGD, 0.02)})
 MATRIX_ROW(run_stale, a_worker_alone_is_never_stale, matrix_has_same_bits, .subject = &matrix_maskless_shared,
 	   .layouts = alone, .keys = {", staleness: 3, reads: stale"}, .other.keys = "", .learns = {FALLING(SGD, 0.02)})

@@ -619,8 +619,7 @@ Test(cli, a_path_that_stands_for_a_title_passes_as_one)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(line, sizeof(line),
 			 "sed '/^title/d; s|models/|'$PWD'/scenarios/models/|' scenarios/quickstart.yaml >'%s/%s'; cd "
-			 "%s; "
-			 "$OLDPWD/build/psd-sim --quiet --csv --estimate '%s' 2>&1 | sed -n 2p; "
+			 "%s; $OLDPWD/build/psd-sim --quiet --csv --estimate '%s' 2>&1 | sed -n 2p; "
 			 "$OLDPWD/build/psd-sim show '%s' >shown.yaml && $OLDPWD/build/psd-sim show shown.yaml "
 			 ">/dev/null; echo $?",
 			 folder.path, names[i][0], folder.path, names[i][0], names[i][0]);

@@ -164,9 +164,7 @@ Test(kinds, operations_last_as_long_as_the_hosts_group_needs)
 	unsigned n_copies = 0, n_passes = 0;
 
 	open_groups(&loaded, &made, 10,
-		    "host: {copy: 1GBps}, groups: [{nodes: 1}, {nodes: 1, speed: 0.25}, "
-		    "{nodes: 1, device: cpu}]",
-		    "");
+		    "host: {copy: 1GBps}, groups: [{nodes: 1}, {nodes: 1, speed: 0.25}, {nodes: 1, device: cpu}]", "");
 	const double *first = psd_program_host_sec(&made.program, 0), *second = psd_program_host_sec(&made.program, 1),
 		     *third = psd_program_host_sec(&made.program, 2);
 	for (uint32_t i = 0; i < made.program.n_ops; i++) {

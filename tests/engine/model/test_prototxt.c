@@ -298,8 +298,7 @@ Test(prototxt, layers_for_predictions_have_the_shapes_of_caffe)
 					 "aspect_ratio: 3 flip: true clip: false }")),
 		     16 * 16 * 6 * 4, 2, 1));
 	cr_expect(is(predicted_shape(INPUT CONV_8 "kernel_size: 1 } }\n" OTHER(
-			     "ROIPooling", "roi_pooling_param { pooled_w: 7 pooled_h: 6 "
-					   "spatial_scale: 0.0625 }")),
+			     "ROIPooling", "roi_pooling_param { pooled_w: 7 pooled_h: 6 spatial_scale: 0.0625 }")),
 		     8, 6, 7));
 	cr_expect(is(predicted_shape(INPUT "layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'mask' "
 					   "pooling_param { kernel_size: 2 stride: 2 } }\n"

@@ -189,8 +189,7 @@ static void expect_wire(const char *model, const char *system, unsigned nodes, c
 	snprintf(text, sizeof(text),
 		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
 		 "cluster: {stack: none, nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: "
-		 "a, sync: ps, "
-		 "%s}\n",
+		 "a, sync: ps, %s}\n",
 		 model, nodes, system);
 	loaded_expect_refused(text, expected);
 }

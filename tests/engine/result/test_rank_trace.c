@@ -159,8 +159,7 @@ Test(rank_trace, an_all_reduce_has_kinetos_keys)
 	cr_expect_eq(YAJL_GET_INTEGER(YAJL_GET_ARRAY(YAJL_GET_ARRAY(receives)->values[0])->values[0]), 0);
 	expect_near(YAJL_GET_DOUBLE(YAJL_GET_ARRAY(YAJL_GET_ARRAY(sends)->values[0])->values[1]), share_bytes);
 	snprintf(counter, sizeof(counter),
-		 "{\"name\":\"bytes received\",\"ph\":\"C\",\"pid\":0,\"ts\":1500000.000,"
-		 "\"args\":{\"bytes\":%.0f}}",
+		 "{\"name\":\"bytes received\",\"ph\":\"C\",\"pid\":0,\"ts\":1500000.000,\"args\":{\"bytes\":%.0f}}",
 		 share_bytes);
 	cr_expect_not_null(strstr(made.text.bytes, counter), "%s", made.text.bytes);
 	release(&made);

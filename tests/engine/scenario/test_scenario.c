@@ -448,9 +448,8 @@ Test(scenario, bad_settings_name_themselves)
 			     "one of their keys (cluster.slow.0.node=VALUE) or removes the list (cluster.slow=)");
 	expect_setting_error(
 		"cluster.groups.0.nodes=2",
-		"--set cluster.groups.0.nodes: 'groups' is a list of mappings, which a file must begin: --set "
-		"changes one of their keys (cluster.groups.0.nodes=VALUE) or removes the list "
-		"(cluster.groups=)");
+		"--set cluster.groups.0.nodes: 'groups' is a list of mappings, which a file must begin: --set changes "
+		"one of their keys (cluster.groups.0.nodes=VALUE) or removes the list (cluster.groups=)");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 	expect_setting_error("sweep.nodes=[2,,4]",
@@ -1301,14 +1300,10 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(
 		6, "  network: {platform: p.xml, payload: 95%}",
 		"6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks and fat-tree");
-	expect_error(
-		8, "  - {name: A, sync: pss}",
-		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, two-level-sfb, adam, hybrid, sacp, "
-		"ring, two-level, "
-		"halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, zero-2, zero-3, fsdp, mpi, "
-		"nccl, nccl-two-level; "
-		"did you "
-		"mean ps?");
+	expect_error(8, "  - {name: A, sync: pss}",
+		     "8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, two-level-sfb, adam, hybrid, sacp, "
+		     "ring, two-level, halving-doubling, recursive-doubling, double-tree, torus, auto, zero-1, zero-2, "
+		     "zero-3, fsdp, mpi, nccl, nccl-two-level; did you mean ps?");
 	expect_system_error("mpi", "sparse: {sparsity: 0.5}",
 			    "26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
 			    "halving-doubling, recursive-doubling, double-tree, torus and auto");
@@ -1356,12 +1351,10 @@ Test(scenario, keys_without_effect_are_refused)
 		"adam, hybrid and sacp");
 	expect_system_error("ring", "pair: 1MB",
 			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-			    "two-level-sfb, adam, "
-			    "hybrid and sacp");
+			    "two-level-sfb, adam, hybrid and sacp");
 	expect_system_error("ring", "slice: 4MB",
 			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-			    "two-level-sfb, adam, "
-			    "hybrid and sacp");
+			    "two-level-sfb, adam, hybrid and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}", "8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
 		     "6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only with racks and fat-tree");

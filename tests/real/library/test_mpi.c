@@ -20,9 +20,8 @@
 #define SYSTEM	  "PSD_TEST_MPI_SYSTEM"
 #define FOLDER	  "PSD_TEST_MPI_FOLDER" /* with the hosts; and where parameters go */
 #define VICTIM	  "PSD_TEST_MPI_VICTIM"
-/* Without Criterion's word for a process that it has started itself. */
 #define MPIRUN                                                                                                         \
-	"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 env -u BXFI_MAP "       \
+	"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 "                       \
 	"mpirun --oversubscribe --bind-to none"
 #define TRAIN                                                                                                          \
 	"data: {kind: synthetic, training_samples: 64}, iterations: 5, optimiser: {kind: sgd, momentum: 0.9}, "        \

@@ -689,8 +689,7 @@ Test(replay, real_workers_are_some_and_take_their_time)
 		       "s.yaml:3:39: 'real_workers' has no effect where 'replay' is 'false', only with true\n");
 	expect_refused("--set emulation.dilation=auto", 2,
 		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 with 'real_workers', which compute "
-		       "in real time "
-		       "and send whole messages\n");
+		       "in real time and send whole messages\n");
 	expect_refused("--set emulation.payload_scale=0.5", 2,
 		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 with 'real_workers', "
 		       "which compute in real time and send whole messages\n");

@@ -439,27 +439,23 @@ FOLDER_TEST(import, gzip_is_read_as_the_text_in_it, scratch_folder_make())
 }
 
 /* Two steps of one linear layer by PyTorch's NVTX ranges: 200 us forward, 300 us backward, and a copy of samples. */
-static const char nsight[] = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
-			     "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, textId);"
-			     "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId);"
-			     "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, globalPid, correlationId, gridX, "
-			     "gridY, gridZ, blockX, blockY, "
-			     "blockZ, demangledName);"
-			     "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, globalPid, correlationId, copyKind);"
-			     "CREATE TABLE TARGET_INFO_GPU (name TEXT);"
-			     "INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA H100 80GB HBM3');"
-			     "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'step 1');";
+static const char nsight[] = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);CREATE TABLE NVTX_EVENTS "
+			     "(start, end, eventType, text, globalTid, textId);CREATE TABLE "
+			     "CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId);CREATE TABLE "
+			     "CUPTI_ACTIVITY_KIND_KERNEL (start, end, globalPid, correlationId, gridX, gridY, gridZ, "
+			     "blockX, blockY, blockZ, demangledName);CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, "
+			     "end, globalPid, correlationId, copyKind);CREATE TABLE TARGET_INFO_GPU (name TEXT);INSERT "
+			     "INTO TARGET_INFO_GPU VALUES ('NVIDIA H100 80GB HBM3');INSERT INTO StringIds VALUES (1, "
+			     "'gemm'), (2, 'step 1');";
 
 static const char nsight_step[] =
-	"INSERT INTO NVTX_EVENTS VALUES (%d000000, %d900000, 59, NULL, 0x5000007, 2),"
-	"(%d010000, %d060000, 59, 'aten::linear, seq = 4, sizes = [[8, 16], [4, 16], [4]]', 0x5000007, NULL),"
-	"(%d300000, %d380000, 59, 'autograd::engine::evaluate_function: AddmmBackward0, seq = 4', 0x5000008, NULL);"
-	"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d005000, %d006000, 0x5000007, %d), (%d020000, %d025000, "
-	"0x5000007, "
-	"%d), (%d320000, %d325000, 0x5000008, %d);"
-	"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d040000, %d240000, 0x5000000, %d, 1, 1, 1, 128, 1, 1, 1),"
-	"(%d340000, %d640000, 0x5000000, %d, 1, 1, 1, 128, 1, 1, 1);"
-	"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (%d007000, %d015000, 0x5000000, %d, 1);";
+	"INSERT INTO NVTX_EVENTS VALUES (%d000000, %d900000, 59, NULL, 0x5000007, 2),(%d010000, %d060000, 59, "
+	"'aten::linear, seq = 4, sizes = [[8, 16], [4, 16], [4]]', 0x5000007, NULL),(%d300000, %d380000, 59, "
+	"'autograd::engine::evaluate_function: AddmmBackward0, seq = 4', 0x5000008, NULL);INSERT INTO "
+	"CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d005000, %d006000, 0x5000007, %d), (%d020000, %d025000, 0x5000007, %d), "
+	"(%d320000, %d325000, 0x5000008, %d);INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d040000, %d240000, "
+	"0x5000000, %d, 1, 1, 1, 128, 1, 1, 1),(%d340000, %d640000, 0x5000000, %d, 1, 1, 1, 128, 1, 1, 1);INSERT INTO "
+	"CUPTI_ACTIVITY_KIND_MEMCPY VALUES (%d007000, %d015000, 0x5000000, %d, 1);";
 
 static void write_nsight(const char *path)
 {

@@ -253,11 +253,9 @@ Test(onnx_refusals, products)
 		 "node '' (Conv) must have an input of samples, channels and one or two spatial axes"},
 		{MAPS "w: f32[4,3]\ny = Conv(x, w)", "node '' (Conv) must have a constant weight of 3 to 4 axes"},
 		{MAPS "w: f32[4,2,3,3]\ny = Conv(x, w)",
-		 "node '' (Conv) has a weight of shape [4,2,3,3], which does not fit 3 channels in 1 "
-		 "groups"},
+		 "node '' (Conv) has a weight of shape [4,2,3,3], which does not fit 3 channels in 1 groups"},
 		{MAPS "w: f32[4,1,3,3]\ny = Conv(x, w) group=-3",
-		 "node '' (Conv) has a weight of shape [4,1,3,3], which does not fit 3 channels in -3 "
-		 "groups"},
+		 "node '' (Conv) has a weight of shape [4,1,3,3], which does not fit 3 channels in -3 groups"},
 		{MAPS "w: f32[3,4294967295,1,1]\ny = ConvTranspose(x, w) group=2",
 		 "node '' (ConvTranspose) has a weight of shape [3,4294967295,1,1], which does not fit "
 		 "3 channels in 2 groups"},

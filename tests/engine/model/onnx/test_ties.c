@@ -259,8 +259,7 @@ Test(onnx_ties, open_axes_have_the_size_from_outside)
 		"m.onnx: axis 3 of the input 'x' has no size in the file ('width'), needs the key "
 		"model.input: {width: SIZE}");
 	refuses(OPEN, &other,
-		"model.input: 'z=8' is not in m.onnx, which has the inputs and open sides 'x', 'height', "
-		"'width'");
+		"model.input: 'z=8' is not in m.onnx, which has the inputs and open sides 'x', 'height', 'width'");
 	refuses(OPEN, &word,
 		"model.input: 'x=3xhigh' must have sizes behind '=', from 1 to 16777216, such as 3x224x224");
 	refuses(OPEN, &few, "m.onnx: the input 'x' has 2 sizes in 'input', must have 3 without the batch");
