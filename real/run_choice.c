@@ -111,9 +111,8 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 
 	*point = psd_scenario_point(scenario, 0);
 	if (n_nodes) {
-		point->workers_per_node = scenario->workers_per_node;
 		point->nodes = (unsigned)n_nodes;
-		point->workers = point->nodes * point->workers_per_node;
+		point->workers = psd_scenario_workers(scenario, point->nodes);
 		return PSD_OK;
 	}
 	for (unsigned i = 0; i < n_points; i++) {
@@ -134,7 +133,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system,
 				     unsigned n_hosts, struct psd_point *point, struct psd_error *err)
 {
-	const unsigned per_node = scenario->workers_per_node;
+	const unsigned per_node = psd_scenario_most_per_node(scenario);
 
 	if (n_hosts <= system->servers)
 		return psd_error_set(
@@ -145,6 +144,8 @@ enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const 
 	point->workers = n_hosts - system->servers;
 	point->workers_per_node = per_node < point->workers ? per_node : point->workers;
 	point->nodes = (point->workers + per_node - 1) / per_node;
+	if (scenario->n_groups > 0 && point->workers == psd_scenario_workers(scenario, scenario->nodes))
+		point->nodes = scenario->nodes;
 	return PSD_OK;
 }
 

@@ -51,13 +51,14 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 
 	if (scenario->n_groups == 0)
 		return PSD_OK;
-	if (run->point.nodes != scenario->nodes || run->point.workers_per_node != scenario->workers_per_node)
-		return psd_error_set(
-			err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
-			"'groups' have %u nodes with %u worker%s each, the run has %u node%s with %u worker%s each",
-			scenario->nodes, scenario->workers_per_node, scenario->workers_per_node == 1 ? "" : "s",
-			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers_per_node,
-			run->point.workers_per_node == 1 ? "" : "s");
+	const unsigned n_workers = psd_scenario_workers(scenario, scenario->nodes);
+
+	if (run->point.nodes != scenario->nodes || run->point.workers != n_workers)
+		return psd_error_set(err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
+				     "'groups' have %u node%s with %u worker%s, the run has %u node%s with %u worker%s",
+				     scenario->nodes, scenario->nodes == 1 ? "" : "s", n_workers,
+				     n_workers == 1 ? "" : "s", run->point.nodes, run->point.nodes == 1 ? "" : "s",
+				     run->point.workers, run->point.workers == 1 ? "" : "s");
 	for (unsigned g = 0; g < scenario->n_groups && !scenario->has_replay; g++, entry = entry ? entry->next : NULL) {
 		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
 		PSD_TRY(check_link(&scenario->groups[g], entry, err));
@@ -141,6 +142,9 @@ void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const s
 		const unsigned n = kinds->nodes[k].end_node - first;
 
 		psd_text_add(text, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		if (made->plan.layout.is_uneven)
+			psd_text_add(text, " of %u worker%s", kinds->nodes[k].workers,
+				     kinds->nodes[k].workers == 1 ? "" : "s");
 		if (has_speeds && kind->speed_ratio != 1.0)
 			psd_text_add(text, " of speed %.4g %%", 100.0 * kind->speed_ratio);
 		if (has_links && kind->bandwidth_bps != made->point.bandwidth_bps)

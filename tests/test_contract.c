@@ -153,6 +153,24 @@ TEST_ROW(contract, vgg19_agrees_for_every_method_and_schedule,
 TEST_ROW(contract, nodes_of_different_kinds_agree, expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS))
 TEST_ROW(contract, nodes_of_different_kinds_agree_message_by_message,
 	 expect_agreement(VGG19 MIXED_NODES MIXED_SYSTEMS "fidelity: message\n"))
+/* Kinds with other numbers of workers and other latencies. Methods with factors have equal batches. */
+#define UNEQUAL_NODES                                                                                                  \
+	"cluster: {stack: none, groups: [{nodes: 3, workers_per_node: 2}, {nodes: 5, speed: 50%, network: {latency: "  \
+	"2ms}}, {nodes: 2, workers_per_node: 4, network: {bandwidth: 4Gbps}}], local: {bandwidth: 80Gbps}, " NETWORK   \
+	", " HOST "}\n"
+#define BY_SPEED                                                                                                       \
+	"systems:\n  - {name: ps, sync: ps, split: speed}\n  - {name: ps 2, sync: ps, servers: 2, split: speed}\n"     \
+	"  - {name: two-level ps, sync: two-level-ps, split: speed}\n"                                                 \
+	"  - {name: ring, sync: ring, split: speed}\n  - {name: two-level, sync: two-level, split: speed}\n"           \
+	"  - {name: zero-2, sync: zero-2, fuse: 1MB, split: speed}\n"
+TEST_ROW(contract, nodes_of_unequal_numbers_of_workers_agree, expect_agreement(VGG19 UNEQUAL_NODES BY_SPEED))
+TEST_ROW(contract, nodes_of_unequal_numbers_of_workers_agree_message_by_message,
+	 expect_agreement(VGG19 UNEQUAL_NODES BY_SPEED "fidelity: message\n"))
+TEST_ROW(contract, every_method_agrees_where_the_first_nodes_have_one_worker,
+	 expect_agreement(VGG19 "cluster: {stack: none, groups: [{nodes: 2}, {nodes: 3, workers_per_node: 4}], local: "
+				"{bandwidth: 80Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD SHARDED))
+TEST_ROW(contract, every_method_agrees_on_nodes_of_unequal_numbers_of_workers,
+	 expect_agreement(VGG19 UNEQUAL_NODES EVERY_METHOD SHARDED))
 TEST_ROW(contract, hybrid_sharding_agrees,
 	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"
 				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
@@ -997,8 +1015,8 @@ static double groups_exchange_sec(const char *sync, const char *groups)
 
 	loaded_print(&loaded,
 		     ONE_LAYER_64MIB "cluster:\n  stack: none\n  " NETWORK "\n  groups: %s\n"
-				     "systems: [{name: %s, sync: %s}]\n",
-		     groups, sync, sync);
+				     "systems: [{name: A, sync: %s}]\n",
+		     groups, sync);
 	loaded_case(&made, &loaded, 0, 0);
 	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.costed.costs.compute_sec;
 	psd_case_release(&made);
@@ -1019,6 +1037,50 @@ Test(contract, a_group_of_slow_links_is_as_slow_as_its_nodes)
 		cr_expect_float_eq(group_sec, slowed_sec, CLOSED_FORM_RATIO * slowed_sec, "%s: %.9f s and %.9f s",
 				   syncs[s], group_sec, slowed_sec);
 	}
+}
+
+/* Bytes of all that a node's link carries. Legend: S bytes of the tensor, P workers, w workers on the node with
+ * most. A ring's link carries a worker's chunks, 2(P - 1)/P S, one way. A parameter server's shard is S/N: out of the
+ * node go w gradients without that part, and that part to the P - w workers of other nodes. */
+Test(contract, links_carry_the_bytes_of_all_workers_of_a_node)
+{
+	static const char *const groups = "[{nodes: 2, workers_per_node: 2}, {nodes: 3}]";
+	const double S = 64 * 1048576.0, P = 7.0, nodes = 5.0, w = 2.0;
+	const double ring_sec = 2.0 * (P - 1.0) / P * S * 8.0 / 10e9;
+	const double latencies_sec = 2.0 * (P - 1.0) * 50e-6; /* at most */
+	const double sec = groups_exchange_sec("ring", groups);
+	struct loaded loaded;
+	struct psd_case made;
+
+	cr_expect(sec >= ring_sec && sec <= (ring_sec + latencies_sec) * (1.0 + CLOSED_FORM_RATIO),
+		  "%.9f s, expected %.9f to %.9f", sec, ring_sec, ring_sec + latencies_sec);
+	loaded_print(&loaded,
+		     ONE_LAYER_64MIB "cluster: {stack: none, " NETWORK
+				     ", groups: %s}\nsystems: [{name: A, sync: ps}]\n",
+		     groups);
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_float_eq((double)simulated(&made).sent_bytes_per_node, (w * (nodes - 1.0) + P - w) / nodes * S,
+			   4.0 * P);
+	cr_expect_float_eq((double)estimated(&made).sent_bytes_per_node, (w * (nodes - 1.0) + P - w) / nodes * S,
+			   4.0 * P);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+/* A group's latency of a and the cluster's of L. A server's node has the cluster's: push and pull take (a + L)/2 longer
+ * each way than bytes do, on the slower group's way. In a ring of nodes a, a and L the last of four messages follows
+ * three others over consecutive hops: a, two of (a + L)/2, and again the largest one. */
+Test(contract, a_groups_latency_is_half_of_each_way)
+{
+	const double a = 2e-3, L = 50e-6;
+	const double same_sec = groups_exchange_sec("ring", "[{nodes: 2}, {nodes: 1}]");
+	const double ring_sec = groups_exchange_sec("ring", "[{nodes: 2, network: {latency: 2ms}}, {nodes: 1}]");
+	const double servers_sec = groups_exchange_sec("ps, servers: 1", "[{nodes: 2}, {nodes: 1}]");
+	const double far_sec =
+		groups_exchange_sec("ps, servers: 1", "[{nodes: 2}, {nodes: 1, network: {latency: 2ms}}]");
+
+	cr_expect_float_eq(ring_sec - same_sec, (a + 2.0 * (a + L) / 2.0 + a) - 4.0 * L, 1e-6);
+	cr_expect_float_eq(far_sec - servers_sec, 2.0 * ((a + L) / 2.0 - L), 1e-6);
 }
 
 Test(contract, a_link_at_half_speed_doubles_the_exchange)

@@ -145,7 +145,7 @@ double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const
 		return psd_costed_model_costs(costed, system)->compute_sec;
 	for (unsigned k = 0, first = 0; k < kinds.n; first = kinds.nodes[k++].end_node) {
 		const struct psd_plan_kind *kind = &kinds.plan[k];
-		const double batches = (double)(kinds.nodes[k].end_node - first) * kind->batch;
+		const double batches = (double)(kinds.nodes[k].end_node - first) * kinds.nodes[k].workers * kind->batch;
 
 		samples += batches;
 		samples_per_sec += batches * kind->speed_ratio / kind->costs.compute_sec;
@@ -179,7 +179,7 @@ static enum psd_status check_hosts(const struct psd_layout *layout, const struct
 static enum psd_status check_steps(const struct psd_costed_model *costed, const struct psd_system *system,
 				   const struct psd_layout *layout, struct psd_error *err)
 {
-	const struct psd_members members = {layout->workers, layout->workers_per_node};
+	const struct psd_members members = {.n = layout->workers, .per_node = layout->workers_per_node};
 	const double most = (double)costed->scenario->most_events / costed->graph.n_tensors / members.n;
 
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
@@ -196,7 +196,7 @@ static struct psd_layout layout_of(const struct psd_scenario *scenario, const st
 	struct psd_layout layout = psd_layout_make(point.workers, point.workers_per_node, system->servers);
 
 	if (scenario->network.local_switches > 0)
-		layout.workers_per_switch = scenario->workers_per_node / scenario->network.local_switches;
+		layout.workers_per_switch = psd_scenario_most_per_node(scenario) / scenario->network.local_switches;
 	layout.nodes_per_rack = scenario->network.nodes_per_rack;
 	layout.servers_in = scenario->network.servers_in;
 	layout.n_servers_in = scenario->network.n_servers_in;
@@ -349,8 +349,7 @@ static enum psd_status make_kinds(struct psd_case *made, struct psd_plan_input *
 	input->costs = &made->first_costs;
 	input->batch = kinds->plan[0].batch;
 	input->kinds = kinds->plan;
-	input->layout.kinds = kinds->nodes;
-	input->layout.n_kinds = kinds->n;
+	psd_layout_set_kinds(&input->layout, kinds->nodes, kinds->n);
 	return PSD_OK;
 }
 
@@ -381,8 +380,7 @@ uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker)
 	if (made->kinds.n == 0)
 		return (uint64_t)worker * psd_case_batch(made, 0);
 	for (unsigned k = 0, first = 0; k < made->kinds.n && first < worker; k++) {
-		const unsigned end_node = made->kinds.nodes[k].end_node;
-		const unsigned end = end_node < layout->nodes ? end_node * layout->workers_per_node : layout->workers;
+		const unsigned end = psd_layout_first(layout, made->kinds.nodes[k].end_node);
 
 		sum += (uint64_t)((end < worker ? end : worker) - first) * made->kinds.plan[k].batch;
 		first = end;

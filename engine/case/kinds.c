@@ -7,13 +7,15 @@
 #include "engine/cost/cost.h"
 #include "engine/document/document.h"
 
-enum { KNOWN_BATCHES = 32, FIRST_GUESSES = 4 };
+enum { KNOWN_BATCHES = 32, FIRST_GUESSES = 4, MOST_WEIGHT = PSD_MAX_WORKERS_PER_NODE };
 
 /* Nodes of a group at a point, and the samples that each worker on them has. */
 struct share {
 	const struct psd_node_group *group;
 	struct psd_workload workload;
 	unsigned nodes;
+	unsigned workers; /* number of workers on each of these nodes */
+	unsigned weight;  /* the same, divided by the greatest common divisor of all groups' numbers */
 	/* sum of the batches over the group's nodes, one worker of each; the first `samples` % `nodes` nodes have one
 	 * sample more than the others */
 	uint64_t samples;
@@ -67,15 +69,25 @@ static double batch_sec(struct split *split, struct share *share, uint64_t batch
 	return share->is_linear ? (double)batch * share->known[k].sec : share->known[k].sec;
 }
 
-/* Seconds of the slowest worker, and of the worker that would get one more sample. */
+/* Seconds of the slowest worker, and of the slowest one if the group gets n more samples. */
 static double slowest_sec(struct split *split, struct share *share)
 {
 	return batch_sec(split, share, (share->samples + share->nodes - 1) / share->nodes);
 }
 
+static double more_sec(struct split *split, struct share *share, unsigned n)
+{
+	return batch_sec(split, share, (share->samples + n + share->nodes - 1) / share->nodes);
+}
+
 static double next_sec(struct split *split, struct share *share)
 {
-	return batch_sec(split, share, share->samples / share->nodes + 1);
+	return more_sec(split, share, 1);
+}
+
+static unsigned common_divisor(unsigned a, unsigned b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
 }
 
 /* ---- division by speed ---- */
@@ -90,23 +102,25 @@ static uint64_t guess(struct split *split, uint64_t all)
 		const uint64_t batch = split->shares[s].samples / split->shares[s].nodes;
 
 		rates[s] = split->shares[s].nodes * (double)batch / batch_sec(split, &split->shares[s], batch);
-		sum += rates[s];
+		sum += split->shares[s].weight * rates[s];
 	}
 	for (unsigned s = 0; s < split->n; s++) {
 		struct share *share = &split->shares[s];
 
 		share->samples = (uint64_t)fmax(share->nodes, floor((double)all * rates[s] / sum));
-		given += share->samples;
+		given += share->weight * share->samples;
 	}
 	return given;
 }
 
-static unsigned most_patient(struct split *split)
+/* Returns the group whose worker is the fastest with one more sample, among those whose bit is set. */
+static unsigned most_patient(struct split *split, uint32_t of)
 {
-	unsigned best = 0;
+	unsigned best = split->n;
 
-	for (unsigned s = 1; s < split->n; s++)
-		if (next_sec(split, &split->shares[s]) < next_sec(split, &split->shares[best]))
+	for (unsigned s = 0; s < split->n; s++)
+		if (of >> s & 1 &&
+		    (best == split->n || next_sec(split, &split->shares[s]) < next_sec(split, &split->shares[best])))
 			best = s;
 	return best;
 }
@@ -124,26 +138,76 @@ static unsigned slowest(struct split *split)
 	return worst;
 }
 
-/* Moves single samples until the slowest worker cannot become faster. Seconds rise with the batch, so that no division
- * has a faster slowest worker than the last one. */
+/* A sample of each worker of a node weighs as much as the node has workers. is_sum: entry v is true if v is a sum of
+ * weights. Larger values are sums, too: weights have no common divisor. */
+static void find_sums(const struct split *split, bool is_sum[static MOST_WEIGHT * MOST_WEIGHT])
+{
+	is_sum[0] = true;
+	for (unsigned v = 1; v < MOST_WEIGHT * MOST_WEIGHT; v++) {
+		is_sum[v] = false;
+		for (unsigned s = 0; s < split->n; s++)
+			is_sum[v] = is_sum[v] || (v >= split->shares[s].weight && is_sum[v - split->shares[s].weight]);
+	}
+}
+
+/* Returns the bits of the groups that may get a sample so that the rest can be divided up. */
+static uint32_t that_fit(const struct split *split, const bool is_sum[], uint64_t rest)
+{
+	uint32_t fit = 0;
+
+	for (unsigned s = 0; s < split->n; s++) {
+		const unsigned weight = split->shares[s].weight;
+
+		if (rest >= weight && (rest - weight >= MOST_WEIGHT * MOST_WEIGHT || is_sum[rest - weight]))
+			fit |= UINT32_C(1) << s;
+	}
+	return fit;
+}
+
+/* Gives and takes until all samples are divided. The even division is one, so that there always is a way. */
+static void give_rest(struct split *split, uint64_t all, uint64_t given)
+{
+	bool is_sum[MOST_WEIGHT * MOST_WEIGHT];
+
+	find_sums(split, is_sum);
+	while (given != all && split->status == PSD_OK) {
+		const uint32_t fit = given < all ? that_fit(split, is_sum, all - given) : 0;
+		struct share *share = &split->shares[fit ? most_patient(split, fit) : slowest(split)];
+
+		share->samples += fit ? 1 : -UINT64_C(1);
+		given += fit ? share->weight : -(uint64_t)share->weight;
+	}
+}
+
+/* Moves the fewest samples that weigh the same in both groups. False: the slowest worker would not become faster. */
+static bool move_some(struct split *split, unsigned from, unsigned to)
+{
+	struct share *giver = &split->shares[from], *taker = &split->shares[to];
+	const unsigned divisor = common_divisor(giver->weight, taker->weight);
+	const unsigned n_given = taker->weight / divisor, n_taken = giver->weight / divisor;
+
+	if (from == to || giver->samples < giver->nodes + n_given ||
+	    more_sec(split, taker, n_taken) >= slowest_sec(split, giver))
+		return false;
+	giver->samples -= n_given;
+	taker->samples += n_taken;
+	return true;
+}
+
+/* Moves samples until the slowest worker cannot become faster by a move. Seconds rise with the batch, so that, where
+ * nodes have equal numbers of workers, no division has a faster slowest worker than the last one. */
 static void divide_by_speed(struct split *split, uint64_t all)
 {
 	uint64_t given = 0;
+	bool has_moved = true;
 
 	for (unsigned i = 0; i < FIRST_GUESSES; i++)
 		given = guess(split, all);
-	for (; given < all && split->status == PSD_OK; given++)
-		split->shares[most_patient(split)].samples++;
-	for (; given > all && split->status == PSD_OK; given--)
-		split->shares[slowest(split)].samples--;
-	while (split->status == PSD_OK) {
-		const unsigned from = slowest(split), to = most_patient(split);
+	give_rest(split, all, given);
+	while (has_moved && split->status == PSD_OK) {
+		const unsigned from = slowest(split);
 
-		if (from == split->n || from == to ||
-		    next_sec(split, &split->shares[to]) >= slowest_sec(split, &split->shares[from]))
-			break;
-		split->shares[from].samples--;
-		split->shares[to].samples++;
+		has_moved = from < split->n && move_some(split, from, most_patient(split, UINT32_MAX));
 	}
 }
 
@@ -155,7 +219,7 @@ static void divide(struct split *split, const struct psd_system *system)
 		struct share *share = &split->shares[s];
 
 		share->samples = (uint64_t)share->nodes * share->workload.batch_per_worker;
-		all += share->samples;
+		all += share->weight * share->samples;
 	}
 	if (system->split != PSD_SPLIT_EVEN && split->n > 1)
 		divide_by_speed(split, all);
@@ -175,7 +239,8 @@ static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenar
 				const struct psd_point *point, unsigned n_nodes, uint64_t batch, struct psd_error *err)
 {
 	const unsigned first = kinds->n > 0 ? kinds->nodes[kinds->n - 1].end_node : 0;
-	const double bandwidth_bps = share->group->bandwidth_bps;
+	const unsigned first_worker = kinds->n > 0 ? kinds->nodes[kinds->n - 1].end_worker : 0;
+	const double bandwidth_bps = share->group->bandwidth_bps, latency_sec = share->group->latency_sec;
 	struct psd_workload workload = share->workload;
 	struct psd_plan_kind *kind = &kinds->plan[kinds->n];
 
@@ -191,6 +256,10 @@ static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenar
 	PSD_TRY(psd_workload_costs(&kind->costs, split->graph, &workload, split->at, err));
 	kinds->nodes[kinds->n++] = (struct psd_kind_of_nodes){
 		.end_node = first + n_nodes,
+		.end_worker = first_worker + n_nodes * share->workers,
+		.workers = share->workers,
+		.group = (unsigned)(share->group - scenario->groups),
+		.more_latency_sec = latency_sec > 0.0 ? latency_sec - scenario->network.latency_sec : 0.0,
 		.link_ratio = send_bps(scenario, &kind->system, kind->bandwidth_bps) /
 			      send_bps(scenario, system, point->bandwidth_bps),
 	};
@@ -215,21 +284,27 @@ static enum psd_status add_all(struct psd_kinds *kinds, const struct psd_scenari
 static unsigned open_split(struct split *split, const struct psd_scenario *scenario, const struct psd_system *system,
 			   const struct psd_point *point)
 {
-	unsigned left = point->nodes;
+	const bool is_whole = point->workers == psd_scenario_workers(scenario, point->nodes);
+	unsigned left = point->nodes, divisor = 0;
 
 	for (unsigned g = 0; g < scenario->n_groups && left > 0; g++) {
 		const struct psd_node_group *group = &scenario->groups[g];
+		const unsigned own = psd_scenario_group_workers(scenario, group);
 		struct share *share = &split->shares[split->n++];
 
 		*share = (struct share){
 			.group = group,
 			.workload = psd_scenario_group_workload(scenario, system, group),
 			.nodes = group->nodes < left ? group->nodes : left,
+			.workers = is_whole ? own : point->workers_per_node,
 		};
 		share->is_linear = share->workload.profile_path || share->workload.samples_per_sec > 0.0 ||
 				   share->workload.mfu_ratio > 0.0;
 		left -= share->nodes;
+		divisor = common_divisor(share->workers, divisor);
 	}
+	for (unsigned s = 0; s < split->n; s++)
+		split->shares[s].weight = split->shares[s].workers / divisor;
 	return left;
 }
 

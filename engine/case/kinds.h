@@ -24,9 +24,10 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 				   struct psd_error *err) PSD_MUST_CHECK;
 
 /* Divides the samples among the first point->nodes nodes, and computes layer times and rates of links of each kind.
- * sample_sec: measured seconds of a sample on each group, for PSD_SPLIT_MEASURED; NULL: predicted ones are used.
- * *kinds is filled on success and released by psd_kinds_release(); it has no kinds if the scenario has no groups.
- * Statuses as psd_workload_costs(). */
+ * Nodes have the workers of their groups; if the point has another number of workers, each has
+ * point->workers_per_node. sample_sec: measured seconds of a sample on each group, for PSD_SPLIT_MEASURED; NULL:
+ * predicted ones are used. *kinds is filled on success and released by psd_kinds_release(); it has no kinds if the
+ * scenario has no groups. Statuses as psd_workload_costs(). */
 enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenario *scenario,
 			       const struct psd_graph *graph, const struct psd_system *system,
 			       const struct psd_point *point, const double *sample_sec,

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 
 #include "engine/collectives/step_times.h"
 
@@ -24,20 +25,22 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	if (payload->group.n == 0)
-		return (struct psd_members){layout->workers, layout->workers_per_node};
+		return (struct psd_members){.n = layout->workers,
+					    .per_node = layout->workers_per_node,
+					    .layout = layout->is_uneven || layout->has_own_latencies ? layout : NULL};
 	const unsigned per_node = layout->workers_per_node / payload->group.stride;
 
-	return (struct psd_members){payload->group.n, per_node > 1 ? per_node : 1};
+	return (struct psd_members){.n = payload->group.n, .per_node = per_node > 1 ? per_node : 1};
 }
 
 unsigned psd_members_nodes(struct psd_members members)
 {
-	return (members.n - 1) / members.per_node + 1;
+	return psd_members_node(members, members.n - 1) + 1;
 }
 
 struct psd_members psd_members_leaders(struct psd_members members)
 {
-	return (struct psd_members){psd_members_nodes(members), 1};
+	return (struct psd_members){psd_members_nodes(members), 1, members.layout, true};
 }
 
 unsigned psd_members_on_node(struct psd_members members)
@@ -62,15 +65,19 @@ unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct ps
 	return n > 0 && per_rack == 0 ? 1 : per_rack;
 }
 
+enum psd_reach psd_members_reach_inside(const struct psd_links *links, unsigned from, unsigned to)
+{
+	const unsigned per_switch = links->per_switch;
+
+	return per_switch == 0 || from / per_switch == to / per_switch ? PSD_REACH_NEAR : PSD_REACH_ACROSS;
+}
+
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to)
 {
-	const unsigned per_node = members.per_node, per_switch = links->per_switch;
-
-	if (from / per_node != to / per_node)
+	if (psd_members_node(members, from) != psd_members_node(members, to))
 		return links->per_rack > 0 && from / links->per_rack != to / links->per_rack ? PSD_REACH_BEYOND
 											     : PSD_REACH_FAR;
-	return per_switch == 0 || from % per_node / per_switch == to % per_node / per_switch ? PSD_REACH_NEAR
-											     : PSD_REACH_ACROSS;
+	return psd_members_reach_inside(links, psd_members_position(members, from), psd_members_position(members, to));
 }
 
 double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, double bits)
@@ -92,6 +99,35 @@ double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, d
 double psd_links_latency_sec(const struct psd_links *links, enum psd_reach reach)
 {
 	return reach >= PSD_REACH_FAR ? links->latency_sec : links->near_latency_sec;
+}
+
+double psd_members_busy_sec(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to,
+			    double bits)
+{
+	const enum psd_reach reach = psd_members_reach(members, links, from, to);
+	struct psd_links own = *links;
+
+	if (!members.layout || reach < PSD_REACH_FAR)
+		return psd_links_busy_sec(links, reach, bits);
+	own.far_bps *= fmin(psd_layout_link_ratio(members.layout, psd_members_node(members, from)),
+			    psd_layout_link_ratio(members.layout, psd_members_node(members, to))) /
+		       psd_layout_slowest_link_ratio(members.layout);
+	return psd_links_busy_sec(&own, reach, bits);
+}
+
+double psd_members_latency_sec(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to)
+{
+	const double sec = psd_links_latency_sec(links, psd_members_reach(members, links, from, to));
+	const unsigned from_node = psd_members_node(members, from), to_node = psd_members_node(members, to);
+
+	return members.layout && from_node != to_node
+		       ? sec + psd_layout_more_latency_sec(members.layout, from_node, to_node)
+		       : sec;
+}
+
+double psd_members_most_latency_sec(struct psd_members members, const struct psd_links *links)
+{
+	return links->latency_sec + (members.layout ? psd_layout_most_more_latency_sec(members.layout) : 0.0);
 }
 
 struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio)
@@ -250,7 +286,7 @@ uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struc
 static struct psd_group hosts_on(const struct psd_layout *layout, unsigned node)
 {
 	return node < layout->nodes
-		       ? (struct psd_group){node * layout->workers_per_node, 1, psd_layout_workers_on(layout, node)}
+		       ? (struct psd_group){psd_layout_first(layout, node), 1, psd_layout_workers_on(layout, node)}
 		       : (struct psd_group){layout->workers + node - layout->nodes, 1, 1};
 }
 
@@ -445,7 +481,7 @@ unsigned psd_payload_receivers(const struct psd_payload *payload, const struct p
 static unsigned count_near(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			   bool is_sender)
 {
-	const unsigned node = psd_layout_node(layout, host), first = node * layout->workers_per_node;
+	const unsigned node = psd_layout_node(layout, host), first = psd_layout_first(layout, node);
 	unsigned n_near = 0;
 
 	for (unsigned i = 0; node < layout->nodes && i < psd_layout_workers_on(layout, node); i++) {

@@ -34,10 +34,14 @@ struct psd_traffic {
 };
 
 /* Number of members of a stepwise transfer, and their distribution over nodes. In the order of rank, each node has
- * per_node of the n members; the last node may have fewer. */
+ * per_node of the n members, and the last node may have fewer; or the layout tells the node of each member. */
 struct psd_members {
 	unsigned n;
-	unsigned per_node;
+	unsigned per_node; /* number of members on a node; the largest one if nodes differ in it */
+	/* layout whose nodes differ in the number of workers or in latency; its first n workers are the members, or the
+	 * leaders of its first n nodes. Borrowed. NULL: all nodes are alike */
+	const struct psd_layout *layout;
+	bool are_leaders; /* the members are the leaders */
 };
 
 /* Messages of one member in one step. The elements that it receives are those that member `from` sends in the step
@@ -66,14 +70,15 @@ struct psd_processors;
  * between nodes passes only the nodes' links. With such switches it also passes the link of the device and the uplink
  * of its switch, in both nodes. */
 struct psd_links {
-	double far_bps; /* rate of a node's link, each direction, bits per second */
+	/* rate of a node's link, each direction, bits per second; of the slowest link if nodes differ */
+	double far_bps;
 	/* rate of a device's link inside its node, each direction, bits per second; infinity: transfers there take no
 	 * time */
 	double near_bps;
 	/* rate of the uplink of a PCIe switch inside a node, each direction, bits per second; infinity: nodes have no
 	 * such switches */
 	double between_bps;
-	double latency_sec;	 /* latency of a message between nodes */
+	double latency_sec;	 /* latency of a message between nodes, unless these have their own */
 	double near_latency_sec; /* latency of a message inside a node */
 	/* number of members behind one PCIe switch of a node; 0: nodes have no such switches */
 	unsigned per_switch;
@@ -263,11 +268,40 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 /* Returns the number of members of the payload's group, and their number per node. The group's stride must divide the
  * number of workers per node, or be a multiple of it. */
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Returns the number of the member's node. */
+static inline unsigned psd_members_node(struct psd_members members, unsigned rank)
+{
+	return members.layout && !members.are_leaders ? psd_layout_node(members.layout, rank) : rank / members.per_node;
+}
+/* Returns the rank of the first member on a node, which may be the number of nodes. */
+static inline unsigned psd_members_first(struct psd_members members, unsigned node)
+{
+	const unsigned first = members.layout && !members.are_leaders ? psd_layout_first(members.layout, node)
+								      : node * members.per_node;
+
+	return first < members.n ? first : members.n;
+}
+/* Returns the number of members before this one on its node. */
+static inline unsigned psd_members_position(struct psd_members members, unsigned rank)
+{
+	return members.layout && !members.are_leaders ? psd_layout_position(members.layout, rank)
+						      : rank % members.per_node;
+}
+/* Returns the number of members on a node. */
+static inline unsigned psd_members_on(struct psd_members members, unsigned node)
+{
+	return psd_members_first(members, node + 1) - psd_members_first(members, node);
+}
 /* Returns the number of nodes on which the members are. */
 unsigned psd_members_nodes(struct psd_members members);
+/* True if the nodes have equal numbers of members, except the last one. */
+static inline bool psd_members_are_even(struct psd_members members)
+{
+	return !members.layout || members.are_leaders || !members.layout->is_uneven;
+}
 /* Returns the group of the first members of each node. */
 struct psd_members psd_members_leaders(struct psd_members members);
-/* Returns the number of members on a full node. */
+/* Returns the largest number of members on a node. */
 unsigned psd_members_on_node(struct psd_members members);
 /* Returns the number of levels of a binary tree with n members, >= 1. */
 static inline unsigned psd_tree_levels(unsigned n)
@@ -286,11 +320,21 @@ unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct ps
 /* Returns the distance between the members of ranks `from` and `to`: behind the same PCIe switch, on the same node, on
  * different nodes of one rack, or in different racks. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
+/* Returns the distance between two members of a node, from their positions there: behind the same PCIe switch or not. */
+enum psd_reach psd_members_reach_inside(const struct psd_links *links, unsigned from, unsigned to);
 /* Returns the seconds in which `bits` bits pass a link of this reach (distance) if nothing else uses the link, without
  * latency. */
 double psd_links_busy_sec(const struct psd_links *links, enum psd_reach reach, double bits);
 /* Returns the latency of a message over this reach (distance), seconds. */
 double psd_links_latency_sec(const struct psd_links *links, enum psd_reach reach);
+/* Returns the seconds in which `bits` bits pass from one member to another if nothing else uses the links, without
+ * latency. Nodes of the members' layout have their own rates. */
+double psd_members_busy_sec(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to,
+			    double bits);
+/* Returns the latency of a message between two members, seconds. */
+double psd_members_latency_sec(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
+/* Returns the largest latency of a message between two nodes of the members, seconds. */
+double psd_members_most_latency_sec(struct psd_members members, const struct psd_links *links);
 
 /* Returns the payload with ratio * elements elements, rounded up; 0 < ratio <= 1. The result has at least as many
  * elements as there are shards, and as there are workers, so that each of them has a part. A payload with no more

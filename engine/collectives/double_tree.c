@@ -294,9 +294,9 @@ static double timed_sec(const struct psd_payload *payload, struct psd_members me
 	unsigned n_levels_above = 0;
 
 	for (; timed.n > TIMED_MEMBERS && psd_members_nodes(timed) > TIMED_NODES; n_levels_above++)
-		timed.n = (psd_members_nodes(timed) + 1) / 2 * members.per_node;
+		timed.n = psd_members_first(timed, (psd_members_nodes(timed) + 1) / 2);
 	return psd_step_times_sec(payload, timed, element_bits, links) +
-	       n_levels_above * level_sec(busy_sec, links->latency_sec);
+	       n_levels_above * level_sec(busy_sec, psd_members_most_latency_sec(members, links));
 }
 
 /* More chunks than TIMED_CHUNKS, which fill the pipe, where all edges are alike: one more arrives every fourth message.
@@ -336,8 +336,8 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
 	const double chunk_bits = payload_bits / 2.0 / C;
 	const bool are_racks = links->per_rack > 0 && members.n > links->per_rack;
-	const bool are_alike =
-		!are_racks && links->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
+	const bool are_alike = !are_racks && !members.layout && links->per_switch == 0 &&
+			       (members.per_node == 1 || members.n <= members.per_node);
 	const double sec = are_alike && C > TIMED_CHUNKS ? alike_sec(payload, members, chunk_bits, links)
 			   : are_racks && C > TIMED_MORE
 				   ? racks_sec(payload, members, chunk_bits, links)

@@ -1,6 +1,7 @@
 #include "engine/collectives/layout.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers)
 {
@@ -15,6 +16,26 @@ struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, u
 	};
 }
 
+void psd_layout_set_kinds(struct psd_layout *layout, const struct psd_kind_of_nodes *kinds, unsigned n_kinds)
+{
+	layout->kinds = kinds;
+	layout->n_kinds = n_kinds;
+	for (unsigned k = 0; k < n_kinds; k++) {
+		layout->is_uneven = layout->is_uneven || kinds[k].workers != kinds[0].workers;
+		layout->has_own_latencies = layout->has_own_latencies || kinds[k].more_latency_sec != 0.0;
+	}
+	if (!layout->is_uneven)
+		return;
+	layout->workers_per_node = 1;
+	for (unsigned k = 0; k < n_kinds; k++)
+		if (kinds[k].workers > layout->workers_per_node)
+			layout->workers_per_node = kinds[k].workers;
+	layout->workers = kinds[n_kinds - 1].end_worker;
+	layout->nodes = kinds[n_kinds - 1].end_node;
+	if (!layout->has_separate_servers)
+		layout->shards = layout->nodes;
+}
+
 unsigned psd_layout_hosts(const struct psd_layout *layout)
 {
 	return layout->workers + (layout->has_separate_servers ? layout->shards : 0);
@@ -27,7 +48,7 @@ bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host)
 
 bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host)
 {
-	return psd_layout_is_worker(layout, host) && host % layout->workers_per_node == 0;
+	return psd_layout_is_worker(layout, host) && psd_layout_position(layout, host) == 0;
 }
 
 unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host)
@@ -38,22 +59,74 @@ unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host)
 
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host)
 {
-	return layout->has_separate_servers ? host >= layout->workers : host % layout->workers_per_node == 0;
+	return layout->has_separate_servers ? host >= layout->workers : psd_layout_position(layout, host) == 0;
 }
 
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard)
 {
-	return layout->has_separate_servers ? layout->workers + shard : shard * layout->workers_per_node;
+	return layout->has_separate_servers ? layout->workers + shard : psd_layout_first(layout, shard);
 }
 
 unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host)
 {
-	return layout->has_separate_servers ? host - layout->workers : host / layout->workers_per_node;
+	return layout->has_separate_servers ? host - layout->workers : psd_layout_node(layout, host);
+}
+
+/* ---- the map of workers to nodes ---- */
+
+/* Nodes with equal numbers of workers: those of a kind, or all. */
+struct run_of_nodes {
+	unsigned first_node, first_worker, per_node;
+};
+
+static struct run_of_nodes run_of_kind(const struct psd_layout *layout, unsigned kind)
+{
+	const struct psd_kind_of_nodes *before = kind > 0 ? &layout->kinds[kind - 1] : NULL;
+
+	return (struct run_of_nodes){before ? before->end_node : 0, before ? before->end_worker : 0,
+				     layout->kinds[kind].workers};
+}
+
+static struct run_of_nodes run_of_worker(const struct psd_layout *layout, unsigned worker)
+{
+	unsigned kind = 0;
+
+	if (!layout->is_uneven)
+		return (struct run_of_nodes){0, 0, layout->workers_per_node};
+	while (kind + 1 < layout->n_kinds && worker >= layout->kinds[kind].end_worker)
+		kind++;
+	return run_of_kind(layout, kind);
 }
 
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host)
 {
-	return host < layout->workers ? host / layout->workers_per_node : layout->nodes + (host - layout->workers);
+	if (host >= layout->workers)
+		return layout->nodes + (host - layout->workers);
+	if (!layout->is_uneven) /* most layouts are even, and simulations ask for each message */
+		return host / layout->workers_per_node;
+	const struct run_of_nodes run = run_of_worker(layout, host);
+
+	return run.first_node + (host - run.first_worker) / run.per_node;
+}
+
+unsigned psd_layout_position(const struct psd_layout *layout, unsigned worker)
+{
+	if (!layout->is_uneven)
+		return worker % layout->workers_per_node;
+	const struct run_of_nodes run = run_of_worker(layout, worker);
+
+	return (worker - run.first_worker) % run.per_node;
+}
+
+unsigned psd_layout_first(const struct psd_layout *layout, unsigned node)
+{
+	if (node >= layout->nodes)
+		return layout->workers + (node - layout->nodes);
+	if (!layout->is_uneven)
+		return node * layout->workers_per_node;
+	const struct run_of_nodes run = run_of_kind(layout, psd_layout_kind(layout, node));
+
+	return run.first_worker + (node - run.first_node) * run.per_node;
 }
 
 unsigned psd_layout_nodes(const struct psd_layout *layout)
@@ -61,11 +134,16 @@ unsigned psd_layout_nodes(const struct psd_layout *layout)
 	return layout->nodes + (layout->has_separate_servers ? layout->shards : 0);
 }
 
+unsigned psd_layout_hosts_beside(const struct psd_layout *layout, unsigned host)
+{
+	const unsigned node = psd_layout_node(layout, host);
+
+	return psd_layout_first(layout, node + 1) - psd_layout_first(layout, node);
+}
+
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 {
-	const unsigned left = node < layout->nodes ? layout->workers - node * layout->workers_per_node : 0;
-
-	return left < layout->workers_per_node ? left : layout->workers_per_node;
+	return node < layout->nodes ? psd_layout_first(layout, node + 1) - psd_layout_first(layout, node) : 0;
 }
 
 /* ---- kinds of nodes ---- */
@@ -84,6 +162,29 @@ double psd_layout_link_ratio(const struct psd_layout *layout, unsigned node)
 	const unsigned kind = psd_layout_kind(layout, node);
 
 	return kind < layout->n_kinds ? layout->kinds[kind].link_ratio : 1.0;
+}
+
+static double more_latency_sec(const struct psd_layout *layout, unsigned node)
+{
+	const unsigned kind = psd_layout_kind(layout, node);
+
+	return kind < layout->n_kinds ? layout->kinds[kind].more_latency_sec : 0.0;
+}
+
+double psd_layout_more_latency_sec(const struct psd_layout *layout, unsigned from_node, unsigned to_node)
+{
+	if (!layout->has_own_latencies)
+		return 0.0;
+	return (more_latency_sec(layout, from_node) + more_latency_sec(layout, to_node)) / 2.0;
+}
+
+double psd_layout_most_more_latency_sec(const struct psd_layout *layout)
+{
+	double most_sec = layout->n_kinds > 0 ? layout->kinds[0].more_latency_sec : 0.0;
+
+	for (unsigned k = 1; k < layout->n_kinds; k++)
+		most_sec = layout->kinds[k].more_latency_sec > most_sec ? layout->kinds[k].more_latency_sec : most_sec;
+	return most_sec;
 }
 
 double psd_layout_slowest_link_ratio(const struct psd_layout *layout)
@@ -125,10 +226,10 @@ unsigned psd_layout_rack(const struct psd_layout *layout, unsigned node)
 
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker)
 {
-	const unsigned g = layout->workers_per_node, per_switch = layout->workers_per_switch;
-	const unsigned n_of_node = (g - 1) / per_switch + 1;
+	const unsigned n_of_node = (layout->workers_per_node - 1) / layout->workers_per_switch + 1;
 
-	return worker / g * n_of_node + worker % g / per_switch;
+	return psd_layout_node(layout, worker) * n_of_node +
+	       psd_layout_position(layout, worker) / layout->workers_per_switch;
 }
 
 enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to)

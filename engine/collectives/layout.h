@@ -1,7 +1,8 @@
-/* Placement of workers and shards on hosts, nodes and racks. Worker w is host w, on node w / workers_per_node. A shard
- * is on the first worker of each node. With separate servers, each shard is on a host of its own instead; these hosts
- * have the numbers after the workers. Racks have equal numbers of worker nodes, in order; the last rack may have
- * fewer. A rack may have any number of servers. Pure functions, any thread. */
+/* Placement of workers and shards on hosts, nodes and racks. Worker w is host w; nodes have consecutive workers, in
+ * order. All nodes have workers_per_node workers, and the last one may have fewer; or each kind of nodes has its own
+ * number. A shard is on the first worker of each node. With separate servers, each shard is on a host of its own
+ * instead; these hosts have the numbers after the workers. Racks have equal numbers of worker nodes, in order; the last
+ * rack may have fewer. A rack may have any number of servers. Pure functions, any thread. */
 #ifndef PSD_LAYOUT_H
 #define PSD_LAYOUT_H
 
@@ -10,15 +11,20 @@
 
 /* Kind of worker nodes: consecutive nodes with equal devices, batches and links. */
 struct psd_kind_of_nodes {
-	unsigned end_node; /* number after its last node */
+	unsigned end_node;   /* number after its last node */
+	unsigned end_worker; /* number after its last worker */
+	unsigned workers;    /* number of workers on each of its nodes, unless the layout's nodes are alike in this */
+	unsigned group;	     /* number of its entry in the scenario's groups, from 0 */
+	/* latency of a message between two of its nodes, minus that between two nodes of the cluster; seconds */
+	double more_latency_sec;
 	double link_ratio; /* rate of the link of one of its nodes, divided by the rate of the cluster's links */
 };
 
 /* Numbers of hosts, nodes, shards and racks, from which the placement follows. */
 struct psd_layout {
-	unsigned workers; /* total number of workers, >= 1 */
-	unsigned nodes;	  /* number of worker nodes, ceil(workers / workers_per_node) */
-	unsigned workers_per_node;
+	unsigned workers;	   /* total number of workers, >= 1 */
+	unsigned nodes;		   /* number of worker nodes */
+	unsigned workers_per_node; /* number of workers on a node; the largest one if the kinds differ in it */
 	/* number of workers behind each PCIe switch of a node; 0: nodes have no such switches */
 	unsigned workers_per_switch;
 	unsigned shards; /* number of shards of a parameter server, >= 1 */
@@ -32,6 +38,9 @@ struct psd_layout {
 	/* kinds of worker nodes, in the order of the nodes, n_kinds entries; borrowed */
 	const struct psd_kind_of_nodes *kinds;
 	unsigned n_kinds; /* 0: all nodes are of one kind */
+	/* the kinds differ in the number of workers on a node, which is psd_kind_of_nodes.workers */
+	bool is_uneven;
+	bool has_own_latencies; /* psd_kind_of_nodes.more_latency_sec of some kind is not 0 */
 };
 
 /* Distance from one host to another. */
@@ -46,6 +55,9 @@ enum psd_reach {
 /* Makes a layout without switches inside nodes and without racks. separate_servers: number of server nodes; 0: one
  * shard on each worker node. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
+/* Gives a layout of psd_layout_make() kinds of nodes, in the order of the nodes; borrowed. Kinds that differ in their
+ * number of workers on a node determine the numbers of workers, nodes, and shards on workers. */
+void psd_layout_set_kinds(struct psd_layout *layout, const struct psd_kind_of_nodes *kinds, unsigned n_kinds);
 /* Returns the number of hosts: workers, and separate servers if there are any. */
 unsigned psd_layout_hosts(const struct psd_layout *layout);
 /* True if the host is a worker. */
@@ -63,15 +75,27 @@ unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
 unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
 /* Returns the number of a host's node. Worker nodes have the first numbers, then each separate server has a node. */
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
+/* Returns the number of the first host on a node. It may also be called with the number of nodes, for the number after
+ * the last host. */
+unsigned psd_layout_first(const struct psd_layout *layout, unsigned node);
+/* Returns the number of workers before this one on its node. */
+unsigned psd_layout_position(const struct psd_layout *layout, unsigned worker);
+/* Returns the number of hosts on a host's node, itself included. */
+unsigned psd_layout_hosts_beside(const struct psd_layout *layout, unsigned host);
 /* Returns the number of nodes, those of separate servers included. */
 unsigned psd_layout_nodes(const struct psd_layout *layout);
-/* Returns the number of workers on a node. It is workers_per_node, but may be less on the last worker node. It is 0 on
- * the node of a separate server. */
+/* Returns the number of workers on a node. It is workers_per_node or its kind's number, but may be less on the last
+ * worker node. It is 0 on the node of a separate server. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
 /* Returns the number of a node's kind. n_kinds: the node is that of a separate server, or there are no kinds. */
 unsigned psd_layout_kind(const struct psd_layout *layout, unsigned node);
 /* Returns the rate of a node's link, divided by the rate of the cluster's links. */
 double psd_layout_link_ratio(const struct psd_layout *layout, unsigned node);
+/* Returns the latency of a message between two nodes, minus the cluster's: the mean of more_latency_sec of both nodes'
+ * kinds, since each end of the way has half of the latency. Seconds. */
+double psd_layout_more_latency_sec(const struct psd_layout *layout, unsigned from_node, unsigned to_node);
+/* Returns the largest more_latency_sec of the kinds; 0 without kinds. */
+double psd_layout_most_more_latency_sec(const struct psd_layout *layout);
 /* Returns the smallest psd_layout_link_ratio() of a worker node. */
 double psd_layout_slowest_link_ratio(const struct psd_layout *layout);
 

@@ -145,7 +145,7 @@ const struct psd_collective psd_node_broadcast = {
 /* Returns the range of the slices of a node's workers. */
 static struct psd_range of_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
-	return (struct psd_range){(uint64_t)node * layout->workers_per_node * payload->elements,
+	return (struct psd_range){psd_layout_first(layout, node) * payload->elements,
 				  psd_layout_workers_on(layout, node) * payload->elements};
 }
 

@@ -60,8 +60,8 @@ static bool carries(uint64_t elements, struct psd_members members, unsigned posi
 static struct psd_step along_chain(uint64_t elements, struct psd_members members, unsigned rank, unsigned number,
 				   bool is_up)
 {
-	const unsigned position = rank % members.per_node;
-	const bool has_next = position + 1 < members.per_node && rank + 1 < members.n;
+	const unsigned position = psd_members_position(members, rank);
+	const bool has_next = position + 1 < psd_members_on(members, psd_members_node(members, rank));
 	struct psd_step step = {.to = rank, .from = rank, .adds = is_up};
 	struct psd_range before = {0, 0}, behind = {0, 0};
 	const bool has_before = position > 0 && carries(elements, members, position, number, is_up, &before);
@@ -84,18 +84,19 @@ static unsigned chained_steps(uint64_t elements, struct psd_members members, con
 static struct psd_step chained_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned number,
 				    const struct psd_collective *between)
 {
-	const unsigned n_inside = chain_steps(elements, members), g = members.per_node;
+	const unsigned n_inside = chain_steps(elements, members);
 	const unsigned n_between = between->steps(elements, psd_members_leaders(members));
 
 	if (number < n_inside)
 		return along_chain(elements, members, rank, number, true);
 	if (number >= n_inside + n_between)
 		return along_chain(elements, members, rank, number - n_inside - n_between, false);
-	if (rank % g != 0)
+	if (psd_members_position(members, rank) != 0)
 		return (struct psd_step){.to = rank, .from = rank};
-	struct psd_step step = between->step(elements, psd_members_leaders(members), rank / g, number - n_inside);
-	step.to *= g;
-	step.from *= g;
+	struct psd_step step = between->step(elements, psd_members_leaders(members), psd_members_node(members, rank),
+					     number - n_inside);
+	step.to = psd_members_first(members, step.to);
+	step.from = psd_members_first(members, step.from);
 	return step;
 }
 
@@ -103,8 +104,8 @@ static struct psd_step chained_step(uint64_t elements, struct psd_members member
 static bool chained_flow(uint64_t elements, struct psd_members members, unsigned rank, unsigned i,
 			 struct psd_flow *flow, const struct psd_collective *between)
 {
-	const unsigned g = members.per_node, position = rank % g;
-	const bool has_peer = i == 0 ? position > 0 : position + 1 < g && rank + 1 < members.n;
+	const unsigned node = psd_members_node(members, rank), position = psd_members_position(members, rank);
+	const bool has_peer = i == 0 ? position > 0 : position + 1 < psd_members_on(members, node);
 	const unsigned peer = !has_peer ? rank : i == 0 ? rank - 1 : rank + 1;
 	const uint64_t sent = has_peer ? elements : 0;
 
@@ -112,10 +113,10 @@ static bool chained_flow(uint64_t elements, struct psd_members members, unsigned
 	if (i < 2)
 		return true;
 	if (position > 0 || !psd_payload_rank_flow(&(struct psd_payload){.collective = between, .elements = elements},
-						   psd_members_leaders(members), rank / g, i - 2, flow))
+						   psd_members_leaders(members), node, i - 2, flow))
 		return false;
-	flow->to *= g;
-	flow->from *= g;
+	flow->to = psd_members_first(members, flow->to);
+	flow->from = psd_members_first(members, flow->from);
 	return true;
 }
 
@@ -128,7 +129,7 @@ static double chain_sec(const struct psd_payload *payload, struct psd_members me
 
 	*last_sec = 0.0;
 	for (unsigned p = 1; p < psd_members_on_node(members); p++) {
-		const enum psd_reach reach = psd_members_reach(members, links, p - 1, p);
+		const enum psd_reach reach = psd_members_reach_inside(links, p - 1, p);
 		const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
 
 		sec += busy_sec + psd_links_latency_sec(links, reach);
@@ -173,7 +174,8 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 		return psd_ring_alone_sec(payload, members, transfer_sec, links);
 	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_chunks(payload->elements);
 	const enum psd_reach reach = links->per_rack > 0 ? PSD_REACH_BEYOND : PSD_REACH_FAR;
-	const double far_sec = psd_links_busy_sec(links, reach, chunk_bits) + links->latency_sec;
+	const double far_sec =
+		psd_links_busy_sec(links, reach, chunk_bits) + psd_members_most_latency_sec(members, links);
 	double last_sec;
 	const double inside_sec = chain_sec(payload, members, links, &last_sec);
 

@@ -23,7 +23,8 @@ bool psd_pairs_take_all(struct psd_members members)
 /* True when all members do the same at the same distance: all are paired, and nodes, switches and racks are full. */
 static bool are_alike(struct psd_members members, const struct psd_links *links)
 {
-	return is_power_of_two(members.n) && (members.n <= members.per_node || is_power_of_two(members.per_node)) &&
+	return !members.layout && is_power_of_two(members.n) &&
+	       (members.n <= members.per_node || is_power_of_two(members.per_node)) &&
 	       is_power_of_two(links->per_switch) && (members.n <= links->per_rack || is_power_of_two(links->per_rack));
 }
 

@@ -52,12 +52,14 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 }
 
 /* Number of members after which hops repeat: those of a node or, where an uplink is slower than a node's link, those of
- * a rack. */
+ * a rack. Nodes that differ do not repeat. */
 static unsigned period_of(struct psd_members members, const struct psd_links *links)
 {
 	const bool has_slow_uplinks = links->per_rack > 0 && psd_links_busy_sec(links, PSD_REACH_BEYOND, 1.0) >
 								     psd_links_busy_sec(links, PSD_REACH_FAR, 1.0);
 
+	if (members.layout)
+		return members.n;
 	return has_slow_uplinks ? links->per_rack : members.per_node;
 }
 
@@ -94,14 +96,22 @@ static double longest_from_sec(unsigned n_messages, struct psd_members members, 
 			from += n_passed * period;
 			period_chain_sec = from / period < n / period ? chain_sec : -1.0;
 		}
-		const enum psd_reach reach = psd_members_reach(members, links, from, (from + 1) % n);
-		const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
+		const double busy_sec = psd_members_busy_sec(members, links, from, (from + 1) % n, chunk_bits);
 
 		slowest_sec = fmax(slowest_sec, busy_sec);
-		chain_sec += busy_sec + psd_links_latency_sec(links, reach);
+		chain_sec += busy_sec + psd_members_latency_sec(members, links, from, (from + 1) % n);
 		longest_sec = fmax(longest_sec, chain_sec + (n_messages - 1 - i) * slowest_sec);
 	}
 	return longest_sec;
+}
+
+/* False if chains from earlier or later members of the same kind of nodes are as long as any that begins here. */
+static bool is_near_other_kind(struct psd_members members, unsigned rank)
+{
+	const unsigned node = psd_members_node(members, rank), kind = psd_layout_kind(members.layout, node);
+	const unsigned first = kind > 0 ? members.layout->kinds[kind - 1].end_node : 0;
+
+	return node < first + 2 || node + 2 >= members.layout->kinds[kind].end_node;
 }
 
 static double longest_chain_sec(unsigned n_messages, struct psd_members members, double chunk_bits,
@@ -111,7 +121,9 @@ static double longest_chain_sec(unsigned n_messages, struct psd_members members,
 	double longest_sec = 0.0;
 
 	for (unsigned start = 0; start < n_first; start++)
-		longest_sec = fmax(longest_sec, longest_from_sec(n_messages, members, start, chunk_bits, links));
+		if (!members.layout || is_near_other_kind(members, start))
+			longest_sec =
+				fmax(longest_sec, longest_from_sec(n_messages, members, start, chunk_bits, links));
 	for (unsigned start = n > 2 * period ? n - 2 * period : n_first; start < n; start++)
 		longest_sec = fmax(longest_sec, longest_from_sec(n_messages, members, start, chunk_bits, links));
 	return longest_sec;

@@ -70,7 +70,7 @@ static bool gather_flow_of(uint64_t elements, unsigned n, unsigned rank, struct 
 	static double scatter_half##_alone_sec(const struct psd_payload *payload, struct psd_members members,          \
 					       double transfer_sec, const struct psd_links *links)                     \
 	{                                                                                                              \
-		const struct psd_members ring = {members.size, members.per_node};                                      \
+		const struct psd_members ring = {members.size, members.per_node, members.layout, members.are_leaders}; \
                                                                                                                        \
 		return psd_ring_steps_sec(payload, ring, ring.n - 1, transfer_sec, links);                             \
 	}                                                                                                              \
@@ -155,7 +155,7 @@ static bool across_flow(uint64_t elements, struct psd_members members, unsigned 
 static double across_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			       const struct psd_links *links)
 {
-	const struct psd_members nodes = {psd_members_nodes(members), 1};
+	const struct psd_members nodes = psd_members_leaders(members);
 
 	return psd_ring_steps_sec(payload, nodes, across_steps(payload->elements, members), transfer_sec, links);
 }

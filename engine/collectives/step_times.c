@@ -67,13 +67,12 @@ static unsigned seen_from(const struct timing *timing, unsigned rank, unsigned o
 static void add_device_uses(const struct timing *timing, struct psd_fluid_flow *flow, unsigned rank, bool is_in,
 			    bool passes_uplink)
 {
-	const unsigned per_node = timing->members.per_node, per_switch = timing->links->per_switch;
-
 	rank = timed_rank(timing, rank);
 	psd_fluid_add_use(flow, 2 * rank + is_in, 1.0);
 	if (!passes_uplink)
 		return;
-	const unsigned number = rank / per_node * timing->switches_per_node + rank % per_node / per_switch;
+	const unsigned number = psd_members_node(timing->members, rank) * timing->switches_per_node +
+				psd_members_position(timing->members, rank) / timing->links->per_switch;
 	psd_fluid_add_use(flow, timing->first_switch_port + 2 * number + is_in, 1.0);
 }
 
@@ -81,7 +80,7 @@ static unsigned cores_port(const struct timing *timing, unsigned rank)
 {
 	const unsigned nodes = timing->links->processors->shared_nodes;
 
-	return timing->first_cores_port + (nodes > 0 ? rank / (timing->members.per_node * nodes) : rank);
+	return timing->first_cores_port + (nodes > 0 ? psd_members_node(timing->members, rank) / nodes : rank);
 }
 
 static void add_processor_uses(const struct timing *timing, struct psd_fluid_flow *flow, unsigned from, unsigned to,
@@ -103,21 +102,25 @@ static unsigned rack_port(const struct timing *timing, unsigned rank, unsigned s
 	       2 * (timed_rank(timing, rank) / timing->links->per_rack * timing->links->spines + spine);
 }
 
+static unsigned node_port(const struct timing *timing, unsigned rank)
+{
+	return timing->first_node_port + 2 * psd_members_node(timing->members, timed_rank(timing, rank));
+}
+
 static struct psd_fluid_flow flow_between(const struct timing *timing, unsigned from, unsigned to)
 {
-	const unsigned per_node = timing->members.per_node;
 	const enum psd_reach reach = psd_members_reach(timing->members, timing->links, from, to);
 	struct psd_fluid_flow flow = {.tag = from};
 
 	if (reach == PSD_REACH_BEYOND) {
-		const unsigned spine = to / per_node % timing->links->spines;
+		const unsigned spine = psd_members_node(timing->members, to) % timing->links->spines;
 
 		psd_fluid_add_use(&flow, rack_port(timing, from, spine), 1.0);
 		psd_fluid_add_use(&flow, rack_port(timing, to, spine) + 1, 1.0);
 	}
 	if (reach >= PSD_REACH_FAR) {
-		psd_fluid_add_use(&flow, timing->first_node_port + 2 * (timed_rank(timing, from) / per_node), 1.0);
-		psd_fluid_add_use(&flow, timing->first_node_port + 2 * (timed_rank(timing, to) / per_node) + 1, 1.0);
+		psd_fluid_add_use(&flow, node_port(timing, from), 1.0);
+		psd_fluid_add_use(&flow, node_port(timing, to) + 1, 1.0);
 	}
 	if (reach < PSD_REACH_FAR || timing->links->per_switch > 0) {
 		add_device_uses(timing, &flow, from, false, reach != PSD_REACH_NEAR);
@@ -130,10 +133,22 @@ static struct psd_fluid_flow flow_between(const struct timing *timing, unsigned 
 	return flow;
 }
 
+/* Rates of the links of nodes that differ. */
+static void scale_node_ports(const struct timing *timing, unsigned n_nodes)
+{
+	const struct psd_layout *layout = timing->members.layout;
+	const double slowest_ratio = layout ? psd_layout_slowest_link_ratio(layout) : 1.0;
+
+	for (unsigned node = 0; layout && node < n_nodes; node++)
+		for (unsigned is_in = 0; is_in < 2; is_in++)
+			timing->ports[timing->first_node_port + 2 * node + is_in].rate_bps *=
+				psd_layout_link_ratio(layout, node) / slowest_ratio;
+}
+
 static bool open_ports(struct timing *timing)
 {
 	const unsigned per_switch = timing->links->per_switch;
-	const unsigned n_nodes = (timing->n_timed - 1) / timing->members.per_node + 1;
+	const unsigned n_nodes = psd_members_node(timing->members, timing->n_timed - 1) + 1;
 	const unsigned n_racks = timing->links->per_rack > 0 ? (timing->n_timed - 1) / timing->links->per_rack + 1 : 0;
 
 	timing->switches_per_node = per_switch > 0 ? (timing->members.per_node - 1) / per_switch + 1 : 0;
@@ -154,6 +169,8 @@ static bool open_ports(struct timing *timing)
 
 		timing->ports[p] = (struct psd_fluid_port){.rate_bps = fmin(bps, most_bps)};
 	}
+	if (timing->ports)
+		scale_node_ports(timing, n_nodes);
 	return timing->ports != NULL;
 }
 
@@ -237,8 +254,8 @@ static void end_flow(struct timing *timing, unsigned f)
 {
 	const unsigned rank = (unsigned)timing->flows[f].tag;
 	struct member *member = &timing->all[rank];
-	const enum psd_reach reach = psd_members_reach(timing->members, timing->links, rank, member->to);
-	const double at_sec = timing->now_sec + psd_links_latency_sec(timing->links, reach);
+	const double at_sec =
+		timing->now_sec + psd_members_latency_sec(timing->members, timing->links, rank, member->to);
 
 	timing->flows[f] = timing->flows[--timing->n_flows];
 	timing->has_changed = true;
@@ -423,7 +440,7 @@ static void run_flows(struct timing *timing)
 /* Members of the first racks where all others do the same, or all members. */
 static unsigned n_timed_of(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
 {
-	if (links->per_rack == 0 || !payload->collective->period)
+	if (links->per_rack == 0 || members.layout || !payload->collective->period)
 		return members.n;
 	const unsigned period = payload->collective->period(members, links->per_rack);
 

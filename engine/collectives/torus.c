@@ -19,7 +19,8 @@ static unsigned row_length(struct psd_members members)
 {
 	unsigned length = (unsigned)sqrt(members.n);
 
-	if (members.per_node > 1 && members.per_node < members.n && members.n % members.per_node == 0)
+	if (psd_members_are_even(members) && members.per_node > 1 && members.per_node < members.n &&
+	    members.n % members.per_node == 0)
 		return members.per_node;
 	while (members.n % length != 0)
 		length--;
@@ -42,7 +43,7 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 static struct psd_step along_row(uint64_t elements, unsigned X, unsigned rank, unsigned number)
 {
 	const unsigned first = rank - rank % X;
-	struct psd_step step = psd_ring.step(elements, (struct psd_members){X, 1}, rank % X, number);
+	struct psd_step step = psd_ring.step(elements, (struct psd_members){.n = X, .per_node = 1}, rank % X, number);
 
 	step.to += first;
 	step.from += first;
@@ -58,7 +59,8 @@ static struct psd_range own_chunk(uint64_t elements, unsigned X, unsigned rank)
 static struct psd_step along_column(uint64_t elements, unsigned X, unsigned Y, unsigned rank, unsigned number)
 {
 	const struct psd_range own = own_chunk(elements, X, rank);
-	struct psd_step step = psd_ring.step(own.elements, (struct psd_members){Y, 1}, rank / X, number);
+	struct psd_step step =
+		psd_ring.step(own.elements, (struct psd_members){.n = Y, .per_node = 1}, rank / X, number);
 
 	step.to = step.to * X + rank % X;
 	step.from = step.from * X + rank % X;
@@ -84,11 +86,12 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 	if (i >= 2)
 		return false;
 	if (i == 0) {
-		psd_ring.flow(elements, (struct psd_members){X, 1}, x, 0, flow);
+		psd_ring.flow(elements, (struct psd_members){.n = X, .per_node = 1}, x, 0, flow);
 		flow->to += first;
 		flow->from += first;
 	} else {
-		psd_ring.flow(own_chunk(elements, X, rank).elements, (struct psd_members){Y, 1}, rank / X, 0, flow);
+		psd_ring.flow(own_chunk(elements, X, rank).elements, (struct psd_members){.n = Y, .per_node = 1},
+			      rank / X, 0, flow);
 		flow->to = flow->to * X + x;
 		flow->from = flow->from * X + x;
 	}
@@ -99,7 +102,7 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 
 static bool are_nodes_alike(struct psd_members members)
 {
-	return members.n <= members.per_node || members.n % members.per_node == 0;
+	return members.n <= members.per_node || (!members.layout && members.n % members.per_node == 0);
 }
 
 /* Returns the seconds of a step in which a node sends n_far messages to other nodes; 0: all messages stay inside
@@ -140,25 +143,26 @@ struct place {
 static void begin_phase(struct place places[], struct psd_members members, unsigned distance, unsigned ring_ranks,
 			double chunk_bits, const struct psd_links *links)
 {
-	const unsigned g = members.per_node;
-
 	for (unsigned rank = 0; rank < members.n; rank++)
 		places[rank].n_out = places[rank].n_in = 0;
 	for (unsigned rank = 0; rank < members.n; rank++) {
 		const unsigned to = rank - rank % ring_ranks + (rank % ring_ranks + distance) % ring_ranks;
 
+		const unsigned from_node = psd_members_node(members, rank), to_node = psd_members_node(members, to);
+
 		places[rank].to = to;
-		places[rank / g].n_out += to / g != rank / g;
-		places[to / g].n_in += to / g != rank / g;
+		places[from_node].n_out += to_node != from_node;
+		places[to_node].n_in += to_node != from_node;
 	}
 	for (unsigned rank = 0; rank < members.n; rank++) {
 		struct place *place = &places[rank];
 		const enum psd_reach reach = psd_members_reach(members, links, rank, place->to);
-		const unsigned n_out = places[rank / g].n_out, n_in = places[place->to / g].n_in;
+		const unsigned n_out = places[psd_members_node(members, rank)].n_out;
+		const unsigned n_in = places[psd_members_node(members, place->to)].n_in;
 		const unsigned n_beside = reach < PSD_REACH_FAR ? 1 : n_out > n_in ? n_out : n_in;
 
-		place->busy_sec = psd_links_busy_sec(links, reach, n_beside * chunk_bits);
-		place->latency_sec = psd_links_latency_sec(links, reach);
+		place->busy_sec = psd_members_busy_sec(members, links, rank, place->to, n_beside * chunk_bits);
+		place->latency_sec = psd_members_latency_sec(members, links, rank, place->to);
 		place->sent_sec = fmax(place->sent_sec, places[place->to].has_sec);
 	}
 }
@@ -205,7 +209,7 @@ static double mixed_sec(const struct psd_payload *payload, struct psd_members me
 {
 	const double element_bits = 8.0 * payload->value_bytes;
 
-	if (row_length(members) == members.per_node)
+	if (!members.layout && row_length(members) == members.per_node)
 		return psd_step_times_first_sec(payload, members, members.per_node, element_bits, links);
 	if (members.n > TIMED_MEMBERS && links->per_switch == 0)
 		return carried_out_sec(payload, members, links);
@@ -250,8 +254,8 @@ static double rings_sec(const struct psd_payload *payload, struct psd_members me
 	column.per_rack = X < links->per_rack ? links->per_rack / X : 1;
 	column.spines = 1;
 	column.uplink_bps = links->uplink_bps / (n_through < n_beside ? n_through : n_beside);
-	return psd_ring_alone_sec(payload, (struct psd_members){X, g}, 0.0, &row) +
-	       psd_ring_alone_sec(&chunk, (struct psd_members){Y, 1}, 0.0, &column);
+	return psd_ring_alone_sec(payload, (struct psd_members){.n = X, .per_node = g}, 0.0, &row) +
+	       psd_ring_alone_sec(&chunk, (struct psd_members){.n = Y, .per_node = 1}, 0.0, &column);
 }
 
 static double racks_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)

@@ -15,11 +15,12 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 static struct psd_step inside(uint64_t elements, struct psd_members members, unsigned rank, unsigned after,
 			      bool is_towards_leader)
 {
-	const unsigned leader = rank - rank % members.per_node, other = leader + after;
+	const unsigned node = psd_members_node(members, rank);
+	const unsigned leader = psd_members_first(members, node), other = leader + after;
 	struct psd_step step = {.to = rank, .from = rank, .sent = {0, elements}, .adds = is_towards_leader};
 	const unsigned sender = is_towards_leader ? other : leader, receiver = is_towards_leader ? leader : other;
 
-	if (other >= members.n) /* the last node may have fewer workers */
+	if (after >= psd_members_on(members, node)) /* other nodes may have more workers */
 		return step;
 	if (rank == sender)
 		step.to = receiver;
@@ -30,14 +31,13 @@ static struct psd_step inside(uint64_t elements, struct psd_members members, uns
 
 static struct psd_step between_leaders(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
-	const unsigned g = members.per_node;
 	struct psd_step step = {.to = rank, .from = rank};
 
-	if (rank % g != 0)
+	if (psd_members_position(members, rank) != 0)
 		return step;
-	step = psd_ring.step(elements, psd_members_leaders(members), rank / g, number);
-	step.to *= g;
-	step.from *= g;
+	step = psd_ring.step(elements, psd_members_leaders(members), psd_members_node(members, rank), number);
+	step.to = psd_members_first(members, step.to);
+	step.from = psd_members_first(members, step.from);
 	return step;
 }
 
@@ -56,18 +56,17 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 /* A leader's flows are the one to the next leader, then one to each worker of its node. */
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
-	const unsigned g = members.per_node, leader = rank - rank % g;
-	const unsigned left = members.n - leader, n_here = left < g ? left : g;
+	const unsigned node = psd_members_node(members, rank), leader = psd_members_first(members, node);
 	const unsigned peer = rank == leader ? leader + i : leader;
 
 	*flow = (struct psd_flow){peer, elements, 1, peer, elements};
 	if (rank != leader)
 		return i == 0;
 	if (i > 0)
-		return i < n_here;
-	psd_ring.flow(elements, psd_members_leaders(members), rank / g, 0, flow);
-	flow->to *= g;
-	flow->from *= g;
+		return i < psd_members_on(members, node);
+	psd_ring.flow(elements, psd_members_leaders(members), node, 0, flow);
+	flow->to = psd_members_first(members, flow->to);
+	flow->from = psd_members_first(members, flow->from);
 	return true;
 }
 
@@ -89,7 +88,7 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 		leaders.n == 1 ? 0.0 : psd_ring_alone_sec(payload, leaders, ring_transfer_sec, &between);
 
 	for (unsigned w = 1; w <= n_inside; w++)
-		inside_sec += psd_links_busy_sec(links, psd_members_reach(members, links, 0, w), payload_bits);
+		inside_sec += psd_links_busy_sec(links, psd_members_reach_inside(links, 0, w), payload_bits);
 	return fmax(transfer_sec, 2.0 * inside_sec + (n_inside + (n_inside > 0)) * links->near_latency_sec + ring_sec);
 }
 

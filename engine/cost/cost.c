@@ -282,7 +282,7 @@ static struct psd_processors processors_of(const struct psd_layout *layout, cons
 	const unsigned all_nodes = psd_layout_nodes(layout);
 	const unsigned n = machine->nodes > 0 && machine->nodes < all_nodes ? machine->nodes : all_nodes;
 	const unsigned n_worker_nodes = n < layout->nodes ? n : layout->nodes;
-	const unsigned n_full = n_worker_nodes * layout->workers_per_node;
+	const unsigned n_full = psd_layout_first(layout, n_worker_nodes);
 	const unsigned n_hosts = (n_full < layout->workers ? n_full : layout->workers) + (n - n_worker_nodes);
 	const bool is_shared = n_hosts > machine->cores;
 
@@ -328,7 +328,7 @@ static void find_ends(struct ends ends[], const struct psd_payload *payload, con
 static double flows_process_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_processors *processors, bool is_in_one_piece)
 {
-	const double shared_ratio = (double)processors->shared_nodes * layout->workers_per_node / layout->workers;
+	const double shared_ratio = (double)psd_layout_first(layout, processors->shared_nodes) / layout->workers;
 	struct ends *ends = calloc(layout->workers, sizeof(*ends));
 	double one_core_sec = 0.0, most_sec = 0.0, sum_sec = 0.0;
 

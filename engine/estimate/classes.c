@@ -85,7 +85,7 @@ static bool are_runs_alike(const struct psd_classes *classes, unsigned a, unsign
 /* Returns the first worker behind a worker's switch; *n: number of workers there. */
 static unsigned switch_run(const struct psd_layout *layout, unsigned worker, unsigned *n)
 {
-	const unsigned node = psd_layout_node(layout, worker), place = worker % layout->workers_per_node;
+	const unsigned node = psd_layout_node(layout, worker), place = psd_layout_position(layout, worker);
 	const unsigned before = place - place % layout->workers_per_switch;
 	const unsigned left = psd_layout_workers_on(layout, node) - before;
 
@@ -104,20 +104,14 @@ static bool are_switches_alike(const struct psd_classes *classes, unsigned a, un
 	return n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a);
 }
 
-static unsigned first_host_on(const struct psd_layout *layout, unsigned node)
-{
-	return node < layout->nodes ? node * layout->workers_per_node : layout->workers + (node - layout->nodes);
-}
-
 /* Returns the first host on a host's machine; *n: number of hosts there. */
 static unsigned machine_run(const struct psd_layout *layout, unsigned nodes_per_machine, unsigned host, unsigned *n)
 {
 	const unsigned n_nodes = psd_layout_nodes(layout), node = psd_layout_node(layout, host);
 	const unsigned before = node - node % nodes_per_machine, left = n_nodes - before;
-	const unsigned first = first_host_on(layout, before);
+	const unsigned first = psd_layout_first(layout, before);
 
-	*n = left > nodes_per_machine ? first_host_on(layout, before + nodes_per_machine) - first
-				      : psd_layout_hosts(layout) - first;
+	*n = psd_layout_first(layout, before + (left > nodes_per_machine ? nodes_per_machine : left)) - first;
 	return first;
 }
 
@@ -151,9 +145,9 @@ static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 	const struct psd_layout *layout = layout_of(classes);
 	const unsigned node_a = psd_layout_node(layout, a), node_b = psd_layout_node(layout, b);
 	const unsigned n_here = psd_layout_workers_on(layout, node_a);
-	const unsigned g = layout->workers_per_node;
 	if (n_here != psd_layout_workers_on(layout, node_b) ||
-	    (node_a != node_b && !are_runs_alike(classes, node_a * g, node_b * g, n_here)))
+	    (node_a != node_b &&
+	     !are_runs_alike(classes, psd_layout_first(layout, node_a), psd_layout_first(layout, node_b), n_here)))
 		return false;
 	return is_alike_by_itself(classes, a, b) && are_switches_alike(classes, a, b) &&
 	       are_machines_alike(classes, a, b) && are_racks_alike(classes, node_a, node_b);
@@ -288,8 +282,7 @@ static void find_firsts(struct psd_classes *classes)
 	for (unsigned c = 0; c < classes->n; c++) {
 		struct psd_host_class *class = &classes->of[c];
 		const unsigned host = class->representative;
-		const unsigned first =
-			psd_layout_is_worker(layout, host) ? host - host % layout->workers_per_node : host;
+		const unsigned first = psd_layout_first(layout, psd_layout_node(layout, host));
 		unsigned n_unused;
 
 		class->node = classes->class_of[first];

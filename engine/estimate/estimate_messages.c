@@ -213,12 +213,17 @@ static void add_to_queue(struct psd_estimate *estimate, unsigned from, size_t pa
 }
 
 /* The time of a message on the link is over: it arrives after the latency. */
-static void arrive_later(struct psd_estimate *estimate, unsigned to, size_t reach, struct psd_task task)
+static void arrive_later(struct psd_estimate *estimate, unsigned from, unsigned to, size_t reach, struct psd_task task)
 {
-	const struct psd_rates *rates = &estimate->program->plan->rates;
-	const double latency_sec = reach >= PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_host_class *of = estimate->classes.of;
+	const double far_sec =
+		plan->rates.latency_sec +
+		psd_layout_more_latency_sec(&plan->layout, psd_layout_node(&plan->layout, of[from].representative),
+					    psd_layout_node(&plan->layout, of[to].representative));
 
-	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
+	psd_estimate_push(estimate,
+			  estimate->now_sec + (reach >= PSD_REACH_FAR ? far_sec : plan->rates.local_latency_sec),
 			  psd_event_tag_of_task(PSD_ESTIMATE_ARRIVED, to, task));
 }
 
@@ -231,7 +236,7 @@ static void end_queued(struct psd_estimate *estimate, size_t path)
 
 	memmove(queue->tasks, queue->tasks + 1, --queue->n * sizeof(task));
 	psd_interpreter_left(&estimate->interpreter, from);
-	arrive_later(estimate, to, reach, task);
+	arrive_later(estimate, from, to, reach, task);
 	if (queue->n == 0)
 		return;
 	advance_flows(estimate);
@@ -253,7 +258,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
 	const size_t reach = ends_of(estimate, path, &from, &to);
 
 	psd_interpreter_departed(&estimate->interpreter);
-	arrive_later(estimate, to, reach, estimate->sending[from]);
+	arrive_later(estimate, from, to, reach, estimate->sending[from]);
 	if (--estimate->n_flows_left[from] > 0)
 		return;
 	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));

@@ -184,7 +184,7 @@ static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stag
 
 	psd_builder_after_departure(b, message.send, out);
 	const uint32_t sum =
-		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * psd_layout_workers_on(&b->plan->layout, 0), 0);
+		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * b->plan->layout.workers_per_node, 0);
 	psd_builder_after(b, sum, message.receive);
 	psd_builder_after_departure(b, sum, out);
 	return sum;
@@ -222,7 +222,7 @@ static uint32_t add_slice_by_leaders(struct psd_builder *b, const struct psd_sta
 
 static void unroll_by_leaders(struct psd_builder *b, const struct psd_stage *whole)
 {
-	const bool has_members = psd_layout_workers_on(&b->plan->layout, 0) > 1;
+	const bool has_members = b->plan->layout.workers_per_node > 1;
 
 	unroll_by(b, whole, has_members ? add_slice_by_leaders : add_slice);
 }

@@ -74,7 +74,7 @@ static uint32_t add_transfer(struct psd_builder *b, const struct psd_stage *stag
 
 static void unroll_by_leaders(struct psd_builder *b, const struct psd_stage *stage)
 {
-	if (psd_layout_workers_on(&b->plan->layout, 0) == 1) {
+	if (b->plan->layout.workers_per_node == 1) {
 		unroll(b, stage);
 		return;
 	}

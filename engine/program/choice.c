@@ -114,7 +114,7 @@ static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method 
 		return false;
 	if (plan->workers_update && method->has_root)
 		return false;
-	return !method->joins_nodes || psd_layout_workers_on(&plan->layout, 0) > 1 ||
+	return !method->joins_nodes || plan->layout.workers_per_node > 1 ||
 	       choice_of(plan->system, plan).dense == method;
 }
 

@@ -233,6 +233,33 @@ static enum psd_status check_reads(const struct psd_plan *plan, const struct psd
 			     plan->system->name, plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
 
+/* Nodes that work together need as many workers each. Returns the key of a system with such a method; NULL: none. */
+static const char *needs_even_nodes(const struct psd_plan *plan)
+{
+	const struct psd_method *method = plan->n_items > 0 ? plan->items[0].method : NULL;
+
+	if (method && method->updates == PSD_OWNER_MEMBERS)
+		return "shard_over: node";
+	return method && method->collective == &psd_nccl_two_level ? "sync: nccl-two-level" : NULL;
+}
+
+static enum psd_status check_even(const struct psd_plan *plan, struct psd_error *err)
+{
+	const struct psd_layout *layout = &plan->layout;
+	const char *key = layout->is_uneven ? needs_even_nodes(plan) : NULL;
+	unsigned k = 1;
+
+	if (!key)
+		return PSD_OK;
+	while (layout->kinds[k].workers == layout->kinds[0].workers)
+		k++;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' has '%s', which needs as many workers on each node: entry %u of "
+			     "'cluster.groups' has %u on a node, entry %u has %u",
+			     plan->system->name, key, layout->kinds[0].group, layout->kinds[0].workers,
+			     layout->kinds[k].group, layout->kinds[k].workers);
+}
+
 static enum psd_status check_members(const struct psd_plan *plan, struct psd_error *err)
 {
 	const struct psd_layout *layout = &plan->layout;
@@ -499,6 +526,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = check_reads(&made, input, err);
 	if (status == PSD_OK)
 		status = check_clip(&made, err);
+	if (status == PSD_OK)
+		status = check_even(&made, err);
 	if (status == PSD_OK)
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)

@@ -231,10 +231,12 @@ enum psd_importance {
 /* Group of consecutive worker nodes, which differ from other groups in their devices, batches or links. */
 struct psd_node_group {
 	unsigned nodes;
+	unsigned workers_per_node; /* number of workers on each of its nodes; 0: the cluster's */
 	/* batch and compute speed of the group's workers; 0 and NULL: the scenario's or the system's value holds */
 	struct psd_workload own;
 	double speed_ratio;   /* factor by which devices of the group are faster than their layer times; > 0 */
 	double bandwidth_bps; /* bandwidth of a node's link, each direction; 0: the cluster's */
+	double latency_sec;   /* one-way latency between two nodes of the group; 0: the cluster's */
 	/* costs of the software on the group's hosts; keys that the group does not give are the system's */
 	struct psd_host_costs host;
 };
@@ -554,6 +556,12 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
  * psd_scenario_workload(). The split of the system may divide the sum of all batches anew. Pure, any thread. */
 struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scenario, const struct psd_system *system,
 						const struct psd_node_group *group);
+/* Returns the number of workers on each node of a group. Pure. */
+unsigned psd_scenario_group_workers(const struct psd_scenario *scenario, const struct psd_node_group *group);
+/* Returns the number of workers on the first n_nodes nodes. With groups, these are theirs. Pure. */
+unsigned psd_scenario_workers(const struct psd_scenario *scenario, unsigned n_nodes);
+/* Returns the largest number of workers on a node. Pure. */
+unsigned psd_scenario_most_per_node(const struct psd_scenario *scenario);
 /* Returns the number of the group to which a node belongs; n_groups: to none. Pure. */
 unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
 /* Returns a system whose host has a group's costs: those that the group gives, or else those of the system and the
@@ -582,8 +590,9 @@ bool psd_system_has_workload(const struct psd_system *system);
 /* One point of the sweep: its values replace those of the scenario's cluster. */
 struct psd_point {
 	unsigned nodes;		   /* number of worker nodes */
-	unsigned workers_per_node; /* number of workers on a node, at most `workers` */
-	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer */
+	unsigned workers_per_node; /* largest number of workers on a node, at most `workers` */
+	/* total number of workers; if it is not a multiple of workers_per_node, the last node has fewer, or groups of
+	 * nodes have their own numbers */
 	unsigned workers;
 	double bandwidth_bps;
 	/* Smallest size of buckets for the systems that fuse tensors by a given size; 0: the size in each system. */

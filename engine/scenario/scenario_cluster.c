@@ -345,6 +345,9 @@ static const struct psd_key group_network_keys[] = {
 	{GROUP("bandwidth", RATE, bandwidth_bps),
 	 .help = "bandwidth of the link of each node of the group, each direction. Default: "
 		 "`cluster.network.bandwidth`"},
+	{GROUP("latency", SECONDS, latency_sec), .lowest = 1e-9,
+	 .help = "one-way latency between two nodes of the group. Half of it is that of a node's end: a message "
+		 "between nodes of two groups has the mean of both latencies. Default: `cluster.network.latency`"},
 	{.name = NULL},
 };
 static const struct psd_section group_network = {.tables = {group_network_keys}};
@@ -365,6 +368,9 @@ static const struct psd_section group_host = {.tables = {group_host_keys}};
 static const struct psd_key group_keys[] = {
 	{GROUP("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES, .is_required = true,
 	 .help = "number of nodes in the group. Nodes are numbered through all groups, in their order"},
+	{GROUP("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
+	 .help = "number of workers on each node of the group; they share the node's link. Default: "
+		 "`cluster.workers_per_node`"},
 	{GROUP("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
 	 .help = "number of samples that each worker of the group processes at a time, unless `systems.split` divides "
 		 "the sum of all batches anew. Default: `model.batch_per_worker`"},
@@ -406,8 +412,7 @@ static const struct psd_key cluster_keys[] = {
 	 .n_entries_offset = offsetof(struct psd_scenario, n_groups), .entry_bytes = sizeof(struct psd_node_group),
 	 .uses = PSD_BY_ALL,
 	 .help = "groups of nodes with other devices, batches or links than the rest of the cluster. Together they "
-		 "have `cluster.nodes` nodes; each node has `cluster.workers_per_node` workers. Default: all nodes are "
-		 "alike"},
+		 "have `cluster.nodes` nodes. Default: all nodes are alike"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "network between the nodes"},
 	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
@@ -447,6 +452,34 @@ const struct psd_section psd_scenario_cluster = {.tables = {cluster_keys}};
 
 /* ---- together with the sweep ---- */
 
+/* Racks and switches inside nodes are counted in workers, of which each node then has as many. */
+static enum psd_status check_plain_network(const struct psd_schema_reader *reader, const struct psd_node *cluster,
+					   const struct psd_node *groups)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *switches = psd_node_child(psd_node_child(cluster, "local"), "switches");
+	const bool is_star = scenario->network.topology == PSD_TOPOLOGY_STAR;
+	const char *instead = is_star ? "'local.switches'" : "racks";
+	const unsigned first = psd_scenario_group_workers(scenario, &scenario->groups[0]);
+	const struct psd_node *entry = groups->first;
+
+	for (unsigned g = 0; g < scenario->n_groups && entry && (!is_star || switches); g++, entry = entry->next) {
+		const struct psd_node *latency = psd_node_child(psd_node_child(entry, "network"), "latency");
+		const unsigned own = psd_scenario_group_workers(scenario, &scenario->groups[g]);
+
+		if (own != first)
+			return psd_error_set(
+				reader->err, PSD_EINVAL, entry->at,
+				"entry %u of 'groups' has %u workers on a node, must have %u like entry 0: "
+				"%s need as many on each node",
+				g, own, first, instead);
+		if (latency && !is_star)
+			return psd_error_set(reader->err, PSD_EINVAL, latency->at,
+					     "'latency' of a group cannot be used with racks, set 'topology: star'");
+	}
+	return PSD_OK;
+}
+
 /* The groups have all nodes, and a division among groups needs them. */
 static enum psd_status settle_groups(const struct psd_schema_reader *reader, const struct psd_node *root,
 				     const struct psd_node *cluster)
@@ -479,7 +512,7 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 		return psd_error_set(reader->err, PSD_EINVAL, groups->key_at,
 				     "'groups' cannot be used with 'platform', whose file defines the links");
 	scenario->nodes = (unsigned)n_nodes;
-	return PSD_OK;
+	return check_plain_network(reader, cluster, groups);
 }
 
 static enum psd_status check_group_system(const struct psd_schema_reader *reader, const struct psd_system *system)
@@ -582,10 +615,10 @@ static enum psd_status check_switches(const struct psd_schema_reader *reader, co
 	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->key_at,
 				     "'switches' has no effect beside 'platform', whose file defines the links");
-	if (scenario->workers_per_node % n != 0)
+	if (psd_scenario_most_per_node(scenario) % n != 0)
 		return psd_error_set(reader->err, PSD_EINVAL, switches->at,
 				     "'switches' is %u, must divide the %u workers of a node", n,
-				     scenario->workers_per_node);
+				     psd_scenario_most_per_node(scenario));
 	return PSD_OK;
 }
 

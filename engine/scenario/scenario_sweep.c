@@ -46,13 +46,13 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
 	const unsigned fuse = i / n_sizes(scenario) / n_bandwidths(scenario);
 	struct psd_point point = {
 		.nodes = scenario->n_sweep_nodes ? (unsigned)scenario->sweep_nodes[size] : scenario->nodes,
-		.workers_per_node = scenario->workers_per_node,
+		.workers_per_node = psd_scenario_most_per_node(scenario),
 		.bandwidth_bps = scenario->n_sweep_bandwidths ? scenario->sweep_bandwidth_bps[bandwidth]
 							      : scenario->network.bandwidth_bps,
 		.fuse_bytes = scenario->n_sweep_fuses ? scenario->sweep_fuse_bytes[fuse] : 0,
 	};
 
-	point.workers = point.nodes * point.workers_per_node;
+	point.workers = psd_scenario_workers(scenario, point.nodes);
 	if (!scenario->n_sweep_workers)
 		return point;
 	point.workers = (unsigned)scenario->sweep_workers[size];

@@ -837,6 +837,36 @@ struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scena
 	return workload;
 }
 
+unsigned psd_scenario_group_workers(const struct psd_scenario *scenario, const struct psd_node_group *group)
+{
+	return group->workers_per_node ? group->workers_per_node : scenario->workers_per_node;
+}
+
+unsigned psd_scenario_workers(const struct psd_scenario *scenario, unsigned n_nodes)
+{
+	unsigned workers = 0, left = n_nodes;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const unsigned n = scenario->groups[g].nodes < left ? scenario->groups[g].nodes : left;
+
+		workers += n * psd_scenario_group_workers(scenario, &scenario->groups[g]);
+		left -= n;
+	}
+	return workers + left * scenario->workers_per_node;
+}
+
+unsigned psd_scenario_most_per_node(const struct psd_scenario *scenario)
+{
+	unsigned most = scenario->n_groups > 0 ? 1 : scenario->workers_per_node;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const unsigned own = psd_scenario_group_workers(scenario, &scenario->groups[g]);
+
+		most = own > most ? own : most;
+	}
+	return most;
+}
+
 unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
 {
 	unsigned group = 0;
@@ -885,6 +915,7 @@ struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario,
 uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const struct psd_system *system,
 				  unsigned n_nodes, unsigned workers)
 {
+	const bool is_whole = workers == psd_scenario_workers(scenario, n_nodes);
 	uint64_t samples = 0;
 	unsigned left = n_nodes;
 
@@ -893,7 +924,7 @@ uint64_t psd_scenario_all_samples(const struct psd_scenario *scenario, const str
 		const unsigned n = group->nodes < left ? group->nodes : left;
 
 		left -= n;
-		samples += (uint64_t)n * (workers / n_nodes) *
+		samples += (uint64_t)n * (is_whole ? psd_scenario_group_workers(scenario, group) : workers / n_nodes) *
 			   psd_scenario_group_workload(scenario, system, group).batch_per_worker;
 	}
 	return samples > 0 ? samples * psd_system_micro_batches(system)

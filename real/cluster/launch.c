@@ -115,15 +115,15 @@ static double slowed_ratio(const struct psd_case *made, const struct psd_replay 
 }
 
 /* The rate that messages are paced to, as a share of the links' rates, since a shaped link lets a burst pass at once
- * after a pause; 0: not paced. Workers of one node do not see each other's messages, and together gain one burst. A
+ * after a pause; 0: not paced. n_beside: number of hosts on the node. Workers of one node do not see each other's messages, and together gain one burst. A
  * training's bandwidth counts headers, a replay's rates do not. */
 static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_case *made,
-			 const struct psd_replay *replay)
+			 const struct psd_replay *replay, unsigned n_beside)
 {
 	if (made->point.bandwidth_bps == 0.0)
 		return 0.0;
 	switch (cluster_kind) {
-	case PSD_CLUSTER_SHAPED: return 1.0 / made->plan.layout.workers_per_node;
+	case PSD_CLUSTER_SHAPED: return 1.0 / n_beside;
 	case PSD_CLUSTER_EMULATED: return replay ? 1.0 : psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
 	case PSD_CLUSTER_LOOPBACK:
 	case PSD_CLUSTER_HOSTS: break;
@@ -140,7 +140,8 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	const struct links links = links_of(made, options->worker.replay);
 	const unsigned node = psd_layout_node(launch->layout, self);
 	const double of_cluster = link_ratio(made, options->worker.replay, node);
-	const double ratio = of_cluster * pace_ratio(options->cluster_kind, made, options->worker.replay);
+	const unsigned n_beside = psd_layout_hosts_beside(launch->layout, self);
+	const double ratio = of_cluster * pace_ratio(options->cluster_kind, made, options->worker.replay, n_beside);
 	struct psd_worker_options worker = options->worker;
 
 	worker.self = self;
@@ -151,8 +152,8 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
 	/* the workers of a node share its link equally, whether the others are busy or not */
-	worker.send_bps = of_cluster * links.send_bps / launch->layout->workers_per_node;
-	worker.receive_bps = of_cluster * links.receive_bps / launch->layout->workers_per_node;
+	worker.send_bps = of_cluster * links.send_bps / n_beside;
+	worker.receive_bps = of_cluster * links.receive_bps / n_beside;
 	worker.slowed_ratio = slowed_ratio(made, options->worker.replay, self);
 	worker.pace_send_bps = ratio * links.send_bps;
 	worker.pace_receive_bps = ratio * links.receive_bps;

@@ -83,7 +83,8 @@ struct psd_worker_options {
 	 * would have carried it. If this and pace_receive_bps are 0, there is no limit. */
 	double pace_send_bps;
 	double pace_receive_bps; /* payload rate of this host's incoming emulated link, bits per second */
-	/* Messages between nodes are delayed so that their one-way latency is latency_sec; false: no delay. */
+	/* Messages between nodes are delayed so that their one-way latency is latency_sec, with the difference of
+	 * the nodes' kinds; false: no delay. */
 	bool has_latency;
 	double latency_sec;
 	/* Factor by which the work of this host's device takes longer than it does on this machine's processor, to

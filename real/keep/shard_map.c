@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "engine/encodings/low_rank.h"
+#include "engine/scenario/scenario.h"
+
+enum { MOST_KINDS = 2 * PSD_MAX_GROUPS };
 
 /* ---- from a plan ---- */
 
@@ -57,6 +60,20 @@ static bool take_item(struct psd_shard_map *shard_map, const struct psd_plan *pl
 	return made->tensors;
 }
 
+/* A map outlives its plan, and is read from a text. Kinds that are alike in their workers do not matter. */
+static bool keep_kinds(struct psd_shard_map *shard_map, const struct psd_kind_of_nodes kinds[], unsigned n_kinds)
+{
+	struct psd_kind_of_nodes *kept = take(shard_map, n_kinds, sizeof(*kept));
+
+	for (unsigned k = 0; kept && k < n_kinds; k++)
+		kept[k] = kinds[k];
+	shard_map->layout.kinds = NULL;
+	shard_map->layout.n_kinds = 0;
+	if (kept && n_kinds > 0)
+		psd_layout_set_kinds(&shard_map->layout, kept, n_kinds);
+	return kept;
+}
+
 enum psd_status psd_shard_map_make(struct psd_shard_map *shard_map, const struct psd_plan *plan, struct psd_error *err)
 {
 	*shard_map = (struct psd_shard_map){
@@ -70,7 +87,8 @@ enum psd_status psd_shard_map_make(struct psd_shard_map *shard_map, const struct
 		shard_map->block = plan->block;
 	shard_map->items = take(shard_map, plan->n_items, sizeof(*shard_map->items));
 	shard_map->places = take(shard_map, plan->graph->n_tensors, sizeof(*shard_map->places));
-	if (!shard_map->items || !shard_map->places)
+	if (!shard_map->items || !shard_map->places ||
+	    !keep_kinds(shard_map, plan->layout.kinds, plan->layout.is_uneven ? plan->layout.n_kinds : 0))
 		return out_of_memory(shard_map, err);
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		if (plan->items[i].n_tensors ==
@@ -98,8 +116,13 @@ static unsigned servers_of(const struct psd_layout *layout)
 
 void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_map)
 {
-	psd_text_add(text, "workers %u, on a node %u, servers %u, block %u, rank %u, local %u, adaptive %u:",
-		     shard_map->layout.workers, shard_map->layout.workers_per_node, servers_of(&shard_map->layout),
+	const struct psd_layout *layout = &shard_map->layout;
+
+	psd_text_add(text, "workers %u, on a node %u", layout->workers, layout->workers_per_node);
+	for (unsigned k = 0, first = 0; layout->is_uneven && k < layout->n_kinds; first = layout->kinds[k++].end_node)
+		psd_text_add(text, "%c%ux%u", k > 0 ? '+' : '=', layout->kinds[k].end_node - first,
+			     layout->kinds[k].workers);
+	psd_text_add(text, ", servers %u, block %u, rank %u, local %u, adaptive %u:", servers_of(layout),
 		     shard_map->block.elements, shard_map->rank, shard_map->is_local, shard_map->is_adaptive);
 	for (unsigned i = 0; i < shard_map->n_items; i++) {
 		const struct psd_shard_map_item *item = &shard_map->items[i];
@@ -148,14 +171,37 @@ static unsigned read_number(struct reader *reader, unsigned least, unsigned most
 	return reader->is_wrong ? least : (unsigned)value;
 }
 
+/* "=4x2+8x1": numbers of nodes and of the workers on each. Returns the number of kinds. */
+static unsigned read_kinds(struct psd_kind_of_nodes kinds[static MOST_KINDS], struct reader *reader)
+{
+	unsigned n_kinds = 0;
+
+	for (char before = '='; n_kinds < MOST_KINDS && takes(reader, before); before = '+') {
+		const struct psd_kind_of_nodes last =
+			n_kinds > 0 ? kinds[n_kinds - 1] : (struct psd_kind_of_nodes){.end_node = 0};
+		const unsigned n_nodes = read_number(reader, 1, PSD_MAX_HOSTS);
+
+		skip(reader, "x");
+		const unsigned n_workers = read_number(reader, 1, PSD_MAX_HOSTS / n_nodes);
+
+		kinds[n_kinds++] = (struct psd_kind_of_nodes){.end_node = last.end_node + n_nodes,
+							      .end_worker = last.end_worker + n_nodes * n_workers,
+							      .workers = n_workers,
+							      .link_ratio = 1.0};
+	}
+	return n_kinds;
+}
+
 static void read_head(struct psd_shard_map *shard_map, struct reader *reader)
 {
-	unsigned workers, per_node, servers;
+	struct psd_kind_of_nodes kinds[MOST_KINDS];
+	unsigned workers, per_node, servers, n_kinds;
 
 	skip(reader, "workers ");
 	workers = read_number(reader, 1, PSD_MAX_HOSTS);
 	skip(reader, ", on a node ");
 	per_node = read_number(reader, 1, PSD_MAX_HOSTS);
+	n_kinds = read_kinds(kinds, reader);
 	skip(reader, ", servers ");
 	servers = read_number(reader, 0, PSD_MAX_HOSTS);
 	skip(reader, ", block ");
@@ -167,7 +213,10 @@ static void read_head(struct psd_shard_map *shard_map, struct reader *reader)
 	skip(reader, ", adaptive ");
 	shard_map->is_adaptive = read_number(reader, 0, 1);
 	skip(reader, ":");
+	reader->is_wrong = reader->is_wrong || (n_kinds > 0 && kinds[n_kinds - 1].end_worker != workers);
 	shard_map->layout = psd_layout_make(workers, per_node, servers);
+	if (!reader->is_wrong && !keep_kinds(shard_map, kinds, n_kinds))
+		reader->is_wrong = true;
 }
 
 /* A tensor is in one item at most, which limits items and tensors. */

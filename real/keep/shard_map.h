@@ -41,7 +41,7 @@ struct psd_shard_map_place {
 
 struct psd_shard_map {
 	const struct psd_graph *graph; /* graph of the model; borrowed */
-	struct psd_layout layout;
+	struct psd_layout layout;      /* its kinds of nodes are in the arena */
 	/* Block: values that are compressed together. block.elements 0: gradients are not compressed. */
 	struct psd_block block;
 	unsigned rank; /* number of columns of the left low-rank factors; 0: there are no low-rank factors */

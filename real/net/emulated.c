@@ -16,7 +16,8 @@ struct psd_emulated {
 	double *held_sec; /* per peer: last time at which the owner deferred a message */
 	struct psd_shaper shaper;
 	struct psd_pace pace;
-	double latency_sec, had_latency_sec;
+	double *latency_sec; /* per peer */
+	double had_latency_sec;
 	struct psd_delay delay;
 	bool is_out_of_memory;
 };
@@ -73,7 +74,7 @@ static double due_sec_of(struct psd_emulated *emulated, unsigned peer, const str
 			 const uint8_t *tag)
 {
 	const double now_sec = psd_socket_now_sec(),
-		     missing_sec = fmax(emulated->latency_sec - emulated->had_latency_sec, 0.0);
+		     missing_sec = fmax(emulated->latency_sec[peer] - emulated->had_latency_sec, 0.0);
 	double off_sec, begun_sec;
 
 	if (!is_paced(emulated))
@@ -81,7 +82,7 @@ static double due_sec_of(struct psd_emulated *emulated, unsigned peer, const str
 	memcpy(&off_sec, tag, sizeof(off_sec));
 	begun_sec = off_sec - 8.0 * (double)head->length_bytes / emulated->pace.send_bps;
 	return fmax(begun_sec < emulated->held_sec[peer] ? now_sec : now_sec + missing_sec,
-		    psd_pace_receive(&emulated->pace, head->length_bytes, off_sec, emulated->latency_sec));
+		    psd_pace_receive(&emulated->pace, head->length_bytes, off_sec, emulated->latency_sec[peer]));
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
@@ -148,12 +149,13 @@ static bool fill(struct psd_emulated *emulated, const struct psd_emulated_links 
 {
 	emulated->is_near = calloc(options->n_peers + 1u, sizeof(*emulated->is_near));
 	emulated->held_sec = calloc(options->n_peers + 1u, sizeof(*emulated->held_sec));
-	if (!emulated->is_near || !emulated->held_sec)
+	emulated->latency_sec = calloc(options->n_peers + 1u, sizeof(*emulated->latency_sec));
+	if (!emulated->is_near || !emulated->held_sec || !emulated->latency_sec)
 		return false;
 	memcpy(emulated->is_near, links->is_near, options->n_peers * sizeof(*emulated->is_near));
 	emulated->owner = options->owner;
 	emulated->pace = (struct psd_pace){.send_bps = links->pace_send_bps, .receive_bps = links->pace_receive_bps};
-	emulated->latency_sec = links->latency_sec;
+	memcpy(emulated->latency_sec, links->latency_sec, options->n_peers * sizeof(*emulated->latency_sec));
 	emulated->had_latency_sec = links->had_latency_sec;
 	return !links->has_rate || wrap_carriers(emulated, links, options, carriers);
 }
@@ -164,9 +166,12 @@ enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct p
 {
 	const bool has_pace = links->pace_send_bps > 0.0;
 	struct psd_emulated *opened;
+	bool adds_latency = false;
 
 	*emulated = NULL;
-	if (!has_pace && !links->has_rate && links->latency_sec <= links->had_latency_sec)
+	for (unsigned p = 0; p < options->n_peers; p++)
+		adds_latency = adds_latency || links->latency_sec[p] > links->had_latency_sec;
+	if (!has_pace && !links->has_rate && !adds_latency)
 		return PSD_OK;
 	opened = calloc(1, sizeof(*opened));
 	if (!opened || !fill(opened, links, options, carriers)) {
@@ -194,6 +199,7 @@ void psd_emulated_close(struct psd_emulated *emulated)
 		return;
 	psd_delay_release(&emulated->delay);
 	free(emulated->held_sec);
+	free(emulated->latency_sec);
 	free(emulated->is_near);
 	free(emulated);
 }

@@ -147,7 +147,7 @@ static double budget_bps(const struct psd_worker *worker)
 
 	if (all_bps == 0.0 || worker->host.options->replay)
 		return INFINITY;
-	return all_bps * PSD_SHAPED_PAYLOAD_RATIO / worker->host.layout->workers_per_node;
+	return all_bps * PSD_SHAPED_PAYLOAD_RATIO / psd_layout_hosts_beside(worker->host.layout, worker->host.self);
 }
 
 /* Bytes that wait in buffers, because the other end was late, pass at the link's rate. */
@@ -165,12 +165,26 @@ static void limit_waiting(const struct psd_worker *worker, const struct psd_carr
 		}
 }
 
+/* Returns the emulated one-way latency of messages from a peer, seconds. Nodes of a group may have their own. */
+static double latency_sec(const struct psd_worker *worker, unsigned peer)
+{
+	const struct psd_worker_options *options = worker->host.options;
+	const struct psd_layout *layout = worker->host.layout;
+	const double more_sec = psd_layout_more_latency_sec(layout, psd_layout_node(layout, worker->host.self),
+							    psd_layout_node(layout, peer));
+
+	if (!options->has_latency)
+		return 0.0;
+	return options->latency_sec + more_sec * (worker->replay ? worker->replay->dilation_ratio : 1.0);
+}
+
 /* Adds what this machine's links lack to emulate the cluster's, and the limit of the system's budget. */
 static enum psd_status emulate_links(struct psd_worker *worker, struct psd_connections_options *connections,
 				     struct psd_carrier carriers[], struct psd_error *err)
 {
 	const struct psd_worker_options *options = worker->host.options;
 	bool *is_near = calloc(worker->host.n_hosts, sizeof(*is_near));
+	double *latencies_sec = calloc(worker->host.n_hosts, sizeof(*latencies_sec));
 	const double most_bps = budget_bps(worker);
 	const struct psd_emulated_links links = {
 		.is_near = is_near,
@@ -179,17 +193,20 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_conne
 		.receive_bps = options->has_rate ? fmin(options->receive_bps, most_bps) : most_bps,
 		.pace_send_bps = options->pace_send_bps,
 		.pace_receive_bps = options->pace_receive_bps,
-		.latency_sec = options->has_latency ? options->latency_sec : 0.0,
+		.latency_sec = latencies_sec,
 		.had_latency_sec = worker->clock.rtt_sec / 2,
 	};
 	enum psd_status status;
 
-	for (unsigned p = 0; is_near && p < worker->host.n_hosts; p++)
+	for (unsigned p = 0; is_near && latencies_sec && p < worker->host.n_hosts; p++) {
 		is_near[p] = psd_worker_is_near(worker, p);
+		latencies_sec[p] = latency_sec(worker, p);
+	}
 	limit_waiting(worker, carriers, most_bps);
-	status = is_near ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
-			 : psd_worker_out_of_memory(err);
+	status = is_near && latencies_sec ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
+					  : psd_worker_out_of_memory(err);
 	free(is_near);
+	free(latencies_sec);
 	return status;
 }
 

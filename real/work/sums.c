@@ -95,7 +95,7 @@ static struct psd_group ranks_of(const struct psd_host *host, const struct sums 
 
 	if (!sums->kind->is_inside_nodes)
 		return (struct psd_group){0, 1, host->n_hosts};
-	return (struct psd_group){node * host->layout->workers_per_node, 1, psd_layout_workers_on(host->layout, node)};
+	return (struct psd_group){psd_layout_first(host->layout, node), 1, psd_layout_workers_on(host->layout, node)};
 }
 
 static enum psd_status exchange_invitation(const struct psd_work *work, const struct psd_mesh_options *mesh,
@@ -173,7 +173,7 @@ static bool goes_between_nodes(const struct psd_work *work)
 
 static bool is_first_of_node(const struct psd_work *work)
 {
-	return work->host->self % work->host->layout->workers_per_node == 0;
+	return psd_layout_is_leader(work->host->layout, work->host->self);
 }
 
 struct psd_payload psd_sums_carried(const struct psd_work *work, struct psd_payload payload)

@@ -44,7 +44,7 @@ static void find_rates(struct psd_ask *ask)
 
 unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes)
 {
-	return nodes * ask->scenario->workers_per_node;
+	return psd_scenario_workers(ask->scenario, nodes);
 }
 
 double psd_ask_step_samples(const struct psd_ask *ask, unsigned system, unsigned nodes)
@@ -63,7 +63,7 @@ static struct psd_point point_of(const struct psd_ask *ask, unsigned nodes, doub
 	struct psd_point point = psd_scenario_point(ask->scenario, 0);
 
 	point.nodes = nodes;
-	point.workers_per_node = ask->scenario->workers_per_node;
+	point.workers_per_node = psd_scenario_most_per_node(ask->scenario);
 	point.workers = psd_ask_workers(ask, nodes);
 	point.bandwidth_bps = bandwidth_bps;
 	point.fuse_bytes = ask->fuse_bytes;

@@ -44,16 +44,12 @@ void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node)
 	psd_network_scale_link(node, link_ratio);
 }
 
-static unsigned first_host(const struct psd_simulation *sim, unsigned node)
-{
-	return node * sim->layout->workers_per_node;
-}
-
 static void send_background(const struct psd_simulation *sim, unsigned index)
 {
 	const struct psd_background *background = &sim->scenario->backgrounds[index];
-	psd_network_transfer(first_host(sim, background->from_node), first_host(sim, background->to_node),
-			     background->bytes, psd_event_tag(PSD_WAKE_BACKGROUND_SENT, index, 0));
+	psd_network_transfer(psd_layout_first(sim->layout, background->from_node),
+			     psd_layout_first(sim->layout, background->to_node), background->bytes,
+			     psd_event_tag(PSD_WAKE_BACKGROUND_SENT, index, 0));
 }
 
 /* Each transfer of a background entry waits for the end of the previous one. Otherwise transfers would pile up on a

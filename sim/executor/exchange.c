@@ -71,7 +71,7 @@ static bool has_exchanges_only(const struct psd_simulation *sim)
 			return false;
 		/* nodes that are not full send less */
 		if (psd_op_is_send(op) && op->payload.collective->is_of_all &&
-		    sim->layout->workers % sim->layout->workers_per_node)
+		    (sim->layout->is_uneven || sim->layout->workers % sim->layout->workers_per_node))
 			return false;
 		if (psd_op_is_send(op) && (op->payload.collective->rotates || psd_sim_is_aggregated(sim, &op->payload)))
 			return false;
@@ -82,9 +82,9 @@ static bool has_exchanges_only(const struct psd_simulation *sim)
 
 static bool may_have_classes(const struct psd_simulation *sim)
 {
-	return sim->detail == PSD_DETAIL_CLASSES && !sim->alone.is_on && !psd_sim_has_processors(sim) &&
-	       !psd_jitter_is_drawn(sim->scenario) && psd_sim_has_calm_links(sim->scenario) && has_plain_routes(sim) &&
-	       has_exchanges_only(sim);
+	return sim->detail == PSD_DETAIL_CLASSES && !sim->alone.is_on && !sim->layout->has_own_latencies &&
+	       !psd_sim_has_processors(sim) && !psd_jitter_is_drawn(sim->scenario) &&
+	       psd_sim_has_calm_links(sim->scenario) && has_plain_routes(sim) && has_exchanges_only(sim);
 }
 
 /* ---- links ---- */
@@ -229,7 +229,7 @@ static uint64_t bytes_of(const struct psd_simulation *sim, const struct psd_payl
 
 	if (!of_op->is_by_sender)
 		return of_op->of[i].bytes;
-	return psd_payload_bytes_between(payload, sim->layout, host, node == 0 ? sim->layout->workers_per_node : 0);
+	return psd_payload_bytes_between(payload, sim->layout, host, node == 0 ? psd_layout_first(sim->layout, 1) : 0);
 }
 
 /* ---- preparation ---- */
@@ -509,7 +509,7 @@ static void end_fan(struct psd_simulation *sim, const struct psd_fan *ended)
 	const struct psd_task task = sim->sendings[from].task;
 	const struct psd_payload *payload = &sim->program->ops[task.op].payload;
 	const uint64_t bytes = bytes_of(sim, payload, host, &exchange->of_ops[task.op], (unsigned)ended->tag);
-	const unsigned other = psd_layout_node(sim->layout, host) == 0 ? sim->layout->workers_per_node : 0;
+	const unsigned other = psd_layout_node(sim->layout, host) == 0 ? psd_layout_first(sim->layout, 1) : 0;
 	const double latency_sec = psd_network_latency_sec(host, other);
 
 	for (unsigned c = psd_fans_next_target(fans, ended->targets, 0); c < exchange->classes.n && sim->span;

@@ -194,9 +194,8 @@ static bool find_peers(struct psd_host_classes *classes, const struct work *work
 
 	for (unsigned c = 0; c < classes->n && has_memory; c++) {
 		const unsigned host = classes->of[c].representative, node = psd_layout_node(work->layout, host);
-		const bool is_worker = psd_layout_is_worker(work->layout, host);
-		const unsigned first = is_worker ? node * work->layout->workers_per_node : host;
-		const unsigned end = first + (is_worker ? psd_layout_workers_on(work->layout, node) : 1);
+		const unsigned first = psd_layout_first(work->layout, node);
+		const unsigned end = psd_layout_first(work->layout, node + 1);
 
 		classes->first_peers[c] = n;
 		classes->of[c].n_here = 1;

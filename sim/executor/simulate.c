@@ -140,6 +140,8 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,
 		.kinds = plan->layout.kinds,
 		.n_kinds = plan->layout.n_kinds,
+		.is_uneven = plan->layout.is_uneven,
+		.has_own_latencies = plan->layout.has_own_latencies,
 		.path = scenario->network.platform_path,
 	};
 }

@@ -263,6 +263,13 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 		start_all_flows(sim, payload, group);
 }
 
+/* Returns the latency of a hop, without the difference of the nodes' kinds, which closed forms add. */
+static double plain_latency_sec(const struct psd_layout *layout, unsigned from, unsigned to)
+{
+	return psd_network_latency_sec(from, to) -
+	       psd_layout_more_latency_sec(layout, psd_layout_node(layout, from), psd_layout_node(layout, to));
+}
+
 void psd_sim_steps_find_latency(struct psd_simulation *sim)
 {
 	const unsigned n_workers = sim->layout->workers;
@@ -271,6 +278,6 @@ void psd_sim_steps_find_latency(struct psd_simulation *sim)
 		const unsigned next = (rank + 1) % n_workers;
 
 		if (has_platform || psd_layout_reach(sim->layout, rank, next) >= PSD_REACH_FAR)
-			sim->hop_latency_sec += psd_network_latency_sec(rank, next) / sim->layout->nodes;
+			sim->hop_latency_sec += plain_latency_sec(sim->layout, rank, next) / sim->layout->nodes;
 	}
 }

@@ -440,9 +440,7 @@ static void scale_link(s4u::Link *link, double ratio)
 /* Scales the first link out and the last link in: a host of a user's platform has no link of its own. */
 static void scale_users_link(unsigned node, double ratio)
 {
-	const unsigned host = node < network->backend.platform.nodes
-				      ? node * network->backend.platform.workers_per_node
-				      : node - network->backend.platform.nodes + network->backend.platform.workers;
+	const unsigned host = psd_platform_first_host(&network->backend.platform, node);
 	const unsigned other = host == 0 ? 1 : 0;
 	double unused_sec;
 

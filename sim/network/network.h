@@ -13,7 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/collectives/layout.h"
 
-/* Platform to generate: a cluster. Worker w is host w, on node w / workers_per_node. Separate server s is host
+/* Platform to generate: a cluster. Worker w is host w; nodes have consecutive workers. Separate server s is host
  * `workers` + s, on node `nodes` + s, which has no other host. */
 struct psd_platform {
 	unsigned topology; /* shape of the network, an enum psd_topology */
@@ -55,7 +55,9 @@ struct psd_platform {
 	bool ends_apart;
 	const struct psd_kind_of_nodes *kinds; /* kinds of worker nodes, as in struct psd_layout; borrowed */
 	unsigned n_kinds;		       /* number of entries of kinds; 0: all nodes are of one kind */
-	const char *path;		       /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
+	bool has_own_latencies;		       /* kinds differ in latency, as in struct psd_layout */
+	bool is_uneven;	  /* kinds differ in the number of workers on a node, as in struct psd_layout */
+	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
 /* Function that the network calls when a transfer or timer has ended. tag: number that was given when it was
@@ -94,7 +96,7 @@ void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t t
 /* Sets a timer: wake is called with `tag` after delay_sec >= 0 seconds. */
 void psd_network_timer(double delay_sec, uint64_t tag);
 /* Returns the one-way latency between two hosts, seconds: 0 if they are equal, local_latency_sec inside a node, and
- * latency_sec + host_latency_sec between nodes. On a user's platform, the latency of the route in the file takes the
+ * latency_sec + host_latency_sec between nodes, with the difference of their kinds. On a user's platform, the latency of the route in the file takes the
  * place of latency_sec and local_latency_sec. */
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Writes the numbers of the links on the way from host `from` to another host `to`, in order, to links[], which has

@@ -18,6 +18,25 @@ unsigned psd_platform_hosts(const struct psd_platform *platform)
 	return platform->workers + platform->servers;
 }
 
+static struct psd_layout layout_of(const struct psd_platform *platform)
+{
+	return (struct psd_layout){
+		.workers = platform->workers,
+		.nodes = platform->nodes,
+		.workers_per_node = platform->workers_per_node,
+		.workers_per_switch = platform->workers_per_switch,
+		.shards = platform->servers,
+		.has_separate_servers = platform->servers > 0,
+		.nodes_per_rack = platform->nodes_per_rack,
+		.servers_in = platform->servers_in,
+		.n_servers_in = platform->n_servers_in,
+		.kinds = platform->kinds,
+		.n_kinds = platform->n_kinds,
+		.is_uneven = platform->is_uneven,
+		.has_own_latencies = platform->has_own_latencies,
+	};
+}
+
 static unsigned all_nodes(const struct psd_platform *platform)
 {
 	return platform->nodes + platform->servers;
@@ -25,8 +44,16 @@ static unsigned all_nodes(const struct psd_platform *platform)
 
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host)
 {
-	return host < platform->workers ? host / platform->workers_per_node
-					: platform->nodes + (host - platform->workers);
+	const struct psd_layout layout = layout_of(platform);
+
+	return psd_layout_node(&layout, host);
+}
+
+unsigned psd_platform_first_host(const struct psd_platform *platform, unsigned node)
+{
+	const struct psd_layout layout = layout_of(platform);
+
+	return psd_layout_first(&layout, node);
 }
 
 unsigned psd_platform_node_link(unsigned node, int is_in)
@@ -34,31 +61,18 @@ unsigned psd_platform_node_link(unsigned node, int is_in)
 	return 2 * node + (is_in ? 1 : 0);
 }
 
-/* As psd_layout_rack(). */
-static struct psd_layout racks_of(const struct psd_platform *platform)
-{
-	return (struct psd_layout){
-		.nodes = platform->nodes,
-		.shards = platform->servers,
-		.has_separate_servers = platform->servers > 0,
-		.nodes_per_rack = platform->nodes_per_rack,
-		.servers_in = platform->servers_in,
-		.n_servers_in = platform->n_servers_in,
-	};
-}
-
 static unsigned leaf_of(const struct psd_platform *platform, unsigned node)
 {
-	const struct psd_layout racks = racks_of(platform);
+	const struct psd_layout layout = layout_of(platform);
 
-	return psd_layout_rack(&racks, node);
+	return psd_layout_rack(&layout, node);
 }
 
 static unsigned leaves(const struct psd_platform *platform)
 {
-	const struct psd_layout racks = racks_of(platform);
+	const struct psd_layout layout = layout_of(platform);
 
-	return psd_layout_racks(&racks);
+	return psd_layout_racks(&layout);
 }
 
 static unsigned spines(const struct psd_platform *platform)
@@ -92,10 +106,9 @@ static unsigned switches_of_node(const struct psd_platform *platform)
 /* Returns the number of the uplink of a worker's switch. */
 static unsigned switch_uplink(const struct psd_platform *platform, unsigned worker)
 {
-	const unsigned g = platform->workers_per_node;
-	const unsigned number = worker / g * switches_of_node(platform) + worker % g / platform->workers_per_switch;
+	const struct psd_layout layout = layout_of(platform);
 
-	return first_switch(platform) + 2 * number;
+	return first_switch(platform) + 2 * psd_layout_switch(&layout, worker);
 }
 
 static unsigned first_uplink(const struct psd_platform *platform)
@@ -115,9 +128,9 @@ unsigned psd_platform_links(const struct psd_platform *platform)
 
 static double node_link_ratio(const struct psd_platform *platform, unsigned node)
 {
-	const struct psd_layout nodes = {.kinds = platform->kinds, .n_kinds = platform->n_kinds};
+	const struct psd_layout layout = layout_of(platform);
 
-	return psd_layout_link_ratio(&nodes, node);
+	return psd_layout_link_ratio(&layout, node);
 }
 
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
@@ -147,22 +160,27 @@ double psd_platform_slowed_bps(const struct psd_platform *platform, const double
 
 double psd_platform_latency_sec(const struct psd_platform *platform, unsigned from, unsigned to)
 {
+	const struct psd_layout layout = layout_of(platform);
+	const unsigned from_node = psd_layout_node(&layout, from), to_node = psd_layout_node(&layout, to);
+
 	if (from == to)
 		return 0.0;
-	return psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to)
-		       ? platform->local_latency_sec
-		       : platform->latency_sec + platform->host_latency_sec;
+	return from_node == to_node ? platform->local_latency_sec
+				    : platform->latency_sec + platform->host_latency_sec +
+					      psd_layout_more_latency_sec(&layout, from_node, to_node);
 }
 
 void psd_platform_host_name(const struct psd_platform *platform, unsigned host, char *name)
 {
+	const struct psd_layout layout = layout_of(platform);
+
 	if (host >= platform->workers)
 		snprintf(name, PSD_LINK_NAME, "s%u", host - platform->workers);
 	else if (platform->workers_per_node == 1)
 		snprintf(name, PSD_LINK_NAME, "n%u", host);
 	else
-		snprintf(name, PSD_LINK_NAME, "n%uw%u", host / platform->workers_per_node,
-			 host % platform->workers_per_node);
+		snprintf(name, PSD_LINK_NAME, "n%uw%u", psd_layout_node(&layout, host),
+			 psd_layout_position(&layout, host));
 }
 
 void psd_platform_link_name(const struct psd_platform *platform, unsigned link, char *name)
@@ -274,7 +292,11 @@ int psd_platform_compare_names(const char *a, const char *b)
 
 static double dumped_latency_sec(const struct psd_platform *platform, unsigned link)
 {
-	return link < first_local(platform) ? platform->latency_sec / 2 : 0;
+	const struct psd_layout layout = layout_of(platform);
+
+	return link < first_local(platform)
+		       ? (platform->latency_sec + psd_layout_more_latency_sec(&layout, link / 2, link / 2)) / 2
+		       : 0;
 }
 
 static void write_hosts_and_links(FILE *out, const struct psd_platform *platform)

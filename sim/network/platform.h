@@ -31,6 +31,8 @@ bool psd_platform_is_shared(const struct psd_platform *platform, unsigned link);
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
 /* The same with slow nodes. ratios: factor of each node's links; NULL: no node is slow. */
 double psd_platform_slowed_bps(const struct psd_platform *platform, const double *ratios, unsigned link);
+/* Returns the number of the first host on a node. */
+unsigned psd_platform_first_host(const struct psd_platform *platform, unsigned node);
 /* Returns the one-way latency between two hosts of a generated platform, as psd_network_latency_sec(). */
 double psd_platform_latency_sec(const struct psd_platform *platform, unsigned from, unsigned to);
 /* Writes the name of a link to `name`, which has PSD_LINK_NAME bytes. */

@@ -163,7 +163,7 @@ static void write_stacks_note(FILE *out, const struct psd_report *report)
 /* Names systems whose levels are one. */
 static void write_levels_note(FILE *out, const struct psd_report *report)
 {
-	for (unsigned s = 0; s < report->n_systems && report->costed->scenario->workers_per_node == 1; s++) {
+	for (unsigned s = 0; s < report->n_systems && psd_scenario_most_per_node(report->costed->scenario) == 1; s++) {
 		const enum psd_sync sync = report->systems[s].sync;
 
 		if (sync < PSD_SYNC_ALL_REDUCE || sync >= PSD_SYNC_AUTO ||

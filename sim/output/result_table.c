@@ -174,7 +174,9 @@ static void add_extent(struct psd_text *sentence, const struct psd_report *repor
 		psd_text_add(sentence, "%u node%s", most, most == 1 ? "" : "s");
 	else
 		psd_text_add(sentence, "%u to %u nodes", fewest, most);
-	if (scenario->workers_per_node > 1)
+	if (scenario->n_groups > 0 && report->results[0].point.workers != most * scenario->workers_per_node)
+		psd_text_add(sentence, ", %u workers", report->results[0].point.workers);
+	else if (scenario->workers_per_node > 1)
 		psd_text_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
@@ -219,13 +221,19 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps)
 {
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
+	bool are_uneven = false;
 
+	for (unsigned k = 1; k < kinds->n; k++)
+		are_uneven = are_uneven || kinds->nodes[k].workers != kinds->nodes[0].workers;
 	for (unsigned k = 0, first = 0; k < kinds->n; first = kinds->nodes[k++].end_node) {
 		const struct psd_plan_kind *kind = &kinds->plan[k];
 		const struct psd_workload *own = &kind->system.own;
 		const unsigned n = kinds->nodes[k].end_node - first;
 
 		psd_text_add(sentence, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		if (are_uneven)
+			psd_text_add(sentence, " of %u worker%s", kinds->nodes[k].workers,
+				     kinds->nodes[k].workers == 1 ? "" : "s");
 		if (own->profile_path || own->device_name)
 			psd_text_add(sentence, " (%s)",
 				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);

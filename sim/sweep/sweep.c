@@ -74,11 +74,14 @@ static void discard(struct prepared *prepared)
 
 static uint64_t memory_of(const struct psd_case *made)
 {
-	const unsigned workers = made->plan.layout.workers, per_node = made->plan.layout.workers_per_node;
+	const struct psd_layout *layout = &made->plan.layout;
 	uint32_t batch = 0; /* largest batch of a worker */
 
-	for (unsigned w = 0; w < workers; w += per_node)
-		batch = psd_case_batch(made, w) > batch ? psd_case_batch(made, w) : batch;
+	for (unsigned node = 0; node < layout->nodes; node++) {
+		const uint32_t own = psd_case_batch(made, psd_layout_first(layout, node));
+
+		batch = own > batch ? own : batch;
+	}
 	const struct psd_footprint footprint = psd_footprint_make(&made->program, batch);
 
 	return psd_footprint_bytes(&footprint);

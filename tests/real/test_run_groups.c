@@ -19,7 +19,7 @@ TestSuite(run_groups);
 #define SAME_WAY_RATIO	1e-5
 #define SAME_NORM_RATIO 1e-6
 
-enum { ALL_SAMPLES = 24, SEED = 5, N_OF_GATE = 2 };
+enum { ALL_SAMPLES = 24, SEED = 5, N_OF_GATE = 2, N_UNEVEN_OF_GATE = 2 };
 
 struct unequal {
 	const char *system;
@@ -58,21 +58,51 @@ static struct training *train(const struct unequal *of, const char *rate)
 			       of->system);
 }
 
-static void expect_as_one(size_t first, size_t end)
+/* Nodes with other numbers of workers. */
+#define UNEQUAL_BATCHES                                                                                                \
+	"[{nodes: 1, workers_per_node: 2, batch_per_worker: 9}, {nodes: 2, workers_per_node: 1, batch_per_worker: 3}]"
+#define EQUAL_BATCHES "[{nodes: 1}, {nodes: 1, workers_per_node: 3}]"
+#define ROW(keys, groups)                                                                                              \
+	{                                                                                                              \
+		keys, 4, 1, 1, groups                                                                                  \
+	}
+
+static const struct unequal all_uneven[] = {
+	ROW("sync: ring", UNEQUAL_BATCHES),
+	ROW("sync: two-level", UNEQUAL_BATCHES),
+	ROW("sync: ps", UNEQUAL_BATCHES),
+	ROW("sync: ps, servers: 2", UNEQUAL_BATCHES),
+	ROW("sync: halving-doubling", UNEQUAL_BATCHES),
+	ROW("sync: recursive-doubling", UNEQUAL_BATCHES),
+	ROW("sync: double-tree", UNEQUAL_BATCHES),
+	ROW("sync: torus", UNEQUAL_BATCHES),
+	ROW("sync: two-level-ps, schedule: sequential", UNEQUAL_BATCHES),
+	ROW("sync: two-level-ps", EQUAL_BATCHES),
+	ROW("sync: zero-1", UNEQUAL_BATCHES),
+	ROW("sync: zero-3, fuse: 8KiB", UNEQUAL_BATCHES),
+	ROW("sync: sfb", EQUAL_BATCHES),
+	ROW("sync: two-level-sfb", EQUAL_BATCHES),
+	ROW("sync: two-level", EQUAL_BATCHES),
+};
+
+/* Trains by entries `first` to `end` - 1. */
+static void expect_as_one(const struct unequal of[], size_t first, size_t end)
 {
 	const struct unequal alone = {"sync: ring", 1, 1, 1, NULL};
 	struct training *one = train(&alone, "0.02"), *begun = train(&alone, "1e-9");
 
 	for (size_t i = first; i < end; i++) {
-		struct training *many = train(&all_unequal[i], "0.02");
+		struct training *many = train(&of[i], "0.02");
+		const bool is_even = !strcmp(of[i].groups, EQUAL_BATCHES);
 		const double norm_ratio = training_distance(many, one) / training_distance(one, NULL);
 
 		cr_assert_eq(psd_case_samples(&many->made), ALL_SAMPLES);
-		cr_expect_neq(psd_case_batch(&many->made, 0), psd_case_batch(&many->made, all_unequal[i].workers - 1));
-		training_expect_same_on_all(many, all_unequal[i].system);
-		cr_expect_lt(norm_ratio, SAME_NORM_RATIO, "%s: %g of the norm", all_unequal[i].system, norm_ratio);
-		cr_expect_lt(training_apart_ratio(begun, one, many), SAME_WAY_RATIO, "%s: %g of the way",
-			     all_unequal[i].system, training_apart_ratio(begun, one, many));
+		cr_assert_eq(many->made.plan.layout.workers, of[i].workers);
+		cr_expect_eq(is_even, psd_case_batch(&many->made, 0) == psd_case_batch(&many->made, of[i].workers - 1));
+		training_expect_same_on_all(many, of[i].system);
+		cr_expect_lt(norm_ratio, SAME_NORM_RATIO, "%s: %g of the norm", of[i].system, norm_ratio);
+		cr_expect_lt(training_apart_ratio(begun, one, many), SAME_WAY_RATIO, "%s: %g of the way", of[i].system,
+			     training_apart_ratio(begun, one, many));
 		cr_expect_float_eq(many->result.last_loss, one->result.last_loss, 1e-6 * one->result.last_loss);
 		training_free(many);
 	}
@@ -82,12 +112,22 @@ static void expect_as_one(size_t first, size_t end)
 
 Test(run_groups, workers_train_as_one)
 {
-	expect_as_one(0, N_OF_GATE);
+	expect_as_one(all_unequal, 0, N_OF_GATE);
 }
 
 Test(run_groups, workers_of_every_method_train_as_one)
 {
-	expect_as_one(N_OF_GATE, sizeof(all_unequal) / sizeof(all_unequal[0]));
+	expect_as_one(all_unequal, N_OF_GATE, sizeof(all_unequal) / sizeof(all_unequal[0]));
+}
+
+Test(run_groups, workers_of_unequal_nodes_train_as_one)
+{
+	expect_as_one(all_uneven, 0, N_UNEVEN_OF_GATE);
+}
+
+Test(run_groups, workers_of_unequal_nodes_train_as_one_by_every_method, .timeout = 240)
+{
+	expect_as_one(all_uneven, N_UNEVEN_OF_GATE, sizeof(all_uneven) / sizeof(all_uneven[0]));
 }
 
 /* Work of a slow device is its processor time and the waits after it. It is a worker's own also where the parts of an
@@ -165,7 +205,7 @@ FOLDER_TEST(run_groups, the_table_tells_batches_and_speeds,
 	cr_expect_eq(fast + slow, 24, "%u and %u", fast, slow);
 	free(text);
 	folder_run_refuses(&folder, "--nodes 1 @/s.yaml",
-			   "'groups' have 2 nodes with 1 worker each, the run has 1 node with 1 worker each\n");
+			   "'groups' have 2 nodes with 2 workers, the run has 1 node with 1 worker\n");
 }
 
 FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes: 2", ""))

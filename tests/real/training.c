@@ -109,19 +109,21 @@ struct training *training_make_groups(const char *graph, const char *system, uns
 	struct training *training = calloc(1, sizeof(*training));
 	const unsigned nodes = (workers + workers_per_node - 1) / workers_per_node;
 	char sweep[64] = ""; /* where the last node has fewer */
-	char added[256] = "";
+	char added[256];
 
 	cr_assert(training);
 	if (workers % workers_per_node)
 		snprintf(sweep, sizeof(sweep), "sweep: {workers: [%u]}\n", workers);
 	if (groups)
 		snprintf(added, sizeof(added), "groups: %s, ", groups);
+	else
+		snprintf(added, sizeof(added), "nodes: %u, ", nodes);
 	loaded_print(&training->loaded,
 		     "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-		     "cluster: {stack: none, nodes: %u, workers_per_node: %u, %snetwork: {bandwidth: 1Gbps, latency: "
+		     "cluster: {stack: none, workers_per_node: %u, %snetwork: {bandwidth: 1Gbps, latency: "
 		     "50us}}\n"
 		     "systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
-		     graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, added, system,
+		     graph[0] == '/' ? "" : "scenarios/models/", graph, batch, workers_per_node, added, system,
 		     (unsigned long long)seed, sweep, train);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->victim = TRAINING_MOST_HOSTS;

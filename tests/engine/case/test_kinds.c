@@ -86,6 +86,35 @@ Test(kinds, workers_of_a_node_have_equal_batches)
 		       (const unsigned[]){8, 8, 2, 2}, 4);
 }
 
+/* Speeds of 4 and 1: two workers of 16 samples and two of 4 end together. 25 samples for 2 slow and 3 fast workers of
+ * two nodes are 2 and 7 each; 5 and 5 is the only other division with a fast worker that has as many as a slow one. */
+Test(kinds, nodes_with_more_workers_take_more_samples)
+{
+	expect_batches(10, "groups: [{nodes: 1, workers_per_node: 2, speed: 4}, {nodes: 2}]", ", split: speed",
+		       (const unsigned[]){16, 16, 4, 4}, 4);
+	expect_batches(10, "workers_per_node: 2, groups: [{nodes: 1}, {nodes: 2, workers_per_node: 1}]", "",
+		       (const unsigned[]){10, 10, 10, 10}, 4);
+	expect_batches(5, "groups: [{nodes: 1, workers_per_node: 2}, {nodes: 1, workers_per_node: 3, speed: 2}]",
+		       ", split: speed", (const unsigned[]){2, 2, 7, 7, 7}, 5);
+}
+
+/* The example of a cluster of GPUs beside processors. */
+Test(kinds, workers_of_unequal_nodes_are_counted)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	open_groups(&loaded, &made, 10,
+		    "groups: [{nodes: 4, device: v100, workers_per_node: 2}, {nodes: 8, device: cpu}]",
+		    ", split: speed");
+	cr_expect(made.plan.layout.workers == 16 && made.plan.layout.nodes == 12 && made.plan.layout.shards == 12);
+	cr_expect(made.point.workers == 16 && made.point.nodes == 12);
+	cr_expect_eq(psd_case_samples(&made), 160);
+	cr_expect_gt(psd_case_batch(&made, 7), psd_case_batch(&made, 8));
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 static double slowest_sec(const struct psd_case *made)
 {
 	double sec = 0.0;
@@ -191,6 +220,34 @@ static void expect_refused(const char *cluster, const char *systems, const char 
 }
 
 #define PLAIN "systems: [{name: A, sync: ps}]\n"
+#define UNEQUAL_NODES                                                                                                  \
+	"[{nodes: 2, workers_per_node: 4}, {nodes: 2, workers_per_node: 4}, {nodes: 2, workers_per_node: 2}]"
+
+Test(kinds, what_needs_equal_nodes_names_the_groups)
+{
+#define UNEQUAL                                                                                                        \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n" COMPUTE                           \
+	"cluster: {stack: none, groups: " UNEQUAL_NODES ", " LINKS "}\n"
+	loaded_expect_refused(UNEQUAL "systems: [{name: A, sync: zero-2, shard_over: node}]\n",
+			      "test.yaml:4:11: system 'A' has 'shard_over: node', which needs as many workers on each "
+			      "node: entry 0 of 'cluster.groups' has 4 on a node, entry 2 has 2");
+	loaded_expect_refused(UNEQUAL "systems: [{name: A, sync: nccl-two-level}]\n",
+			      "test.yaml:4:11: system 'A' has 'sync: nccl-two-level', which needs as many workers on "
+			      "each node: entry 0 of 'cluster.groups' has 4 on a node, entry 2 has 2");
+	loaded_expect_refused(UNEQUAL "systems: [{name: A, sync: nccl}]\n", "");
+	expect_refused(UNEQUAL_NODES "\n  local: {bandwidth: 10Gbps, switches: 2}", PLAIN,
+		       "test.yaml:6:78: entry 2 of 'groups' has 2 workers on a node, must have 4 like entry 0: "
+		       "'local.switches' need as many on each node");
+#define RACKS                                                                                                          \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n" COMPUTE                           \
+	"systems: [{name: A, sync: ps}]\ncluster: {network: {topology: racks, nodes_per_rack: 2, bandwidth: 1Gbps, "   \
+	"latency: 1us}, groups: "
+	expect_unread(RACKS UNEQUAL_NODES "}\n",
+		      "test.yaml:4:165: entry 2 of 'groups' has 2 workers on a node, must have 4 like entry 0: racks "
+		      "need as many on each node");
+	expect_unread(RACKS "[{nodes: 4, network: {latency: 2us}}]}\n",
+		      "test.yaml:4:129: 'latency' of a group cannot be used with racks, set 'topology: star'");
+}
 
 Test(kinds, contradictions_are_refused)
 {

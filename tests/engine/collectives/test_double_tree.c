@@ -48,7 +48,7 @@ Test(double_tree, has_two_trees_of_any_number)
  * down. */
 Test(double_tree, has_more_chunks_for_larger_payloads)
 {
-	const struct psd_members eight = {8, 1};
+	const struct psd_members eight = {.n = 8, .per_node = 1};
 
 	cr_expect_eq(psd_double_tree.steps(1000, eight), 2 * 2 * (1 + 3 - 1));
 	cr_expect_eq(psd_double_tree.steps(FOUR_CHUNKS, eight), 2 * 2 * (4 + 3 - 1));
@@ -80,7 +80,7 @@ Test(double_tree, edges_that_meet_take_turns)
 /* Every rank's values are its number + 1 all over: sums are n (n + 1) / 2. */
 static void check_sum(unsigned n)
 {
-	const struct psd_members members = {n, 1};
+	const struct psd_members members = {.n = n, .per_node = 1};
 	const struct psd_payload payload = payload_of(FOUR_CHUNKS);
 	const struct psd_layout layout = psd_layout_make(n, 1, 0);
 	int *values = calloc((size_t)n * FOUR_CHUNKS, sizeof(*values));
@@ -116,7 +116,7 @@ Test(double_tree, chunks_leave_the_sum_on_every_rank)
 static double by_every_message_sec(const struct psd_payload *payload, unsigned n, double bps, double latency_sec)
 {
 	enum { MOST = 64 };
-	const struct psd_members members = {n, 1};
+	const struct psd_members members = {.n = n, .per_node = 1};
 	const unsigned n_steps = psd_double_tree.steps(payload->elements, members);
 	double left_sec[MOST] = {0}, there_sec[MOST] = {0}, before_sec[MOST] = {0}, last_sec = 0.0;
 	unsigned heard[MOST] = {0};
@@ -162,8 +162,8 @@ Test(double_tree, takes_the_seconds_of_its_messages)
 				const struct psd_links links = {
 					.far_bps = 1e10, .near_bps = 1e11, .latency_sec = latencies_sec[l]};
 				const double expected = by_every_message_sec(&payload, n, 1e10, latencies_sec[l]);
-				const double sec =
-					psd_double_tree.alone_sec(&payload, (struct psd_members){n, 1}, 0.0, &links);
+				const double sec = psd_double_tree.alone_sec(
+					&payload, (struct psd_members){.n = n, .per_node = 1}, 0.0, &links);
 
 				cr_assert(fabs(sec - expected) <= parts_differ_ratio * expected,
 					  "%u workers, %u chunks, latency %g s: %.9g s, expected %.9g", n, chunks[c],
@@ -186,7 +186,7 @@ Test(double_tree, takes_the_seconds_of_its_messages_between_racks)
 								.per_rack = per_rack,
 								.spines = 1,
 								.uplink_bps = per_rack * 1e10 / ratio};
-				const struct psd_members members = {n, 1};
+				const struct psd_members members = {.n = n, .per_node = 1};
 				const double expected = psd_step_times_sec(&payload, members, 32.0, &links);
 				const double sec = psd_double_tree.alone_sec(&payload, members, 0.0, &links);
 

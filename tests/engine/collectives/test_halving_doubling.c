@@ -16,7 +16,7 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
  * of 2 (2^k - 1). */
 Test(halving_doubling, a_power_of_two_sends_as_much_as_a_ring)
 {
-	const struct psd_members members = {8, 1};
+	const struct psd_members members = {.n = 8, .per_node = 1};
 
 	cr_expect_eq(psd_halving_doubling.steps(1024, members), 2 * 3);
 	for (unsigned rank = 0; rank < 8; rank++)
@@ -27,7 +27,7 @@ Test(halving_doubling, a_power_of_two_sends_as_much_as_a_ring)
  * at last the half that they have summed to both others of the group; the third sends each of them its half. */
 Test(halving_doubling, any_number_brings_groups_of_three_to_two)
 {
-	const struct psd_members members = {6, 1};
+	const struct psd_members members = {.n = 6, .per_node = 1};
 
 	cr_expect_eq(psd_halving_doubling.steps(1024, members), 2 + 2 * 1 + 2);
 	for (unsigned group = 0; group < 2; group++) {

@@ -17,6 +17,21 @@ static const struct shape shapes[N_LAYOUTS] = {
 /* None, fewer than any number of shards above, and sizes that they do not divide. */
 static const uint64_t sizes[N_SIZES] = {0, 1, 2, 5, 13, 1000, UINT64_C(123456789012)};
 
+/* Two nodes of two workers, one of three, two of one. */
+static const struct psd_kind_of_nodes unequal[] = {
+	{.end_node = 2, .end_worker = 4, .workers = 2, .link_ratio = 1.0},
+	{.end_node = 3, .end_worker = 7, .workers = 3, .link_ratio = 1.0},
+	{.end_node = 5, .end_worker = 9, .workers = 1, .link_ratio = 1.0},
+};
+
+static struct psd_layout unequal_layout(unsigned separate_servers)
+{
+	struct psd_layout layout = psd_layout_make(9, 3, separate_servers);
+
+	psd_layout_set_kinds(&layout, unequal, 3);
+	return layout;
+}
+
 static struct psd_layout layout_of(const struct shape *shape)
 {
 	return psd_layout_make(shape->workers, shape->workers_per_node, shape->separate_servers);
@@ -34,8 +49,9 @@ typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_lay
 /* Every layout, size and pattern; roots are the first shard's host and the last one's. */
 static void for_each_case(check_fn check)
 {
-	for (unsigned l = 0; l < N_LAYOUTS; l++) {
-		const struct psd_layout layout = layout_of(&shapes[l]);
+	for (unsigned l = 0; l < N_LAYOUTS + 3; l++) {
+		const struct psd_layout layout =
+			l < N_LAYOUTS ? layout_of(&shapes[l]) : unequal_layout(3 * (l - N_LAYOUTS));
 		for (unsigned e = 0; e < N_SIZES; e++)
 			for (unsigned p = 0; p < N_PATTERNS; p++)
 				for (unsigned last = 0; last < 2; last++) {
@@ -362,4 +378,49 @@ Test(layout, servers_spread_evenly_over_racks_unless_they_have_places)
 	cr_expect_eq(psd_layout_reach(&layout, 0, 3), PSD_REACH_FAR);
 	cr_expect_eq(psd_layout_reach(&layout, 3, 4), PSD_REACH_BEYOND);
 	cr_expect_eq(psd_layout_reach(&layout, 4, 11), PSD_REACH_FAR); /* the second server is in the second rack */
+}
+
+/* Listed by hand. */
+Test(layout, nodes_of_kinds_have_their_own_numbers_of_workers)
+{
+	static const unsigned node_of[] = {0, 0, 1, 1, 2, 2, 2, 3, 4}, position_of[] = {0, 1, 0, 1, 0, 1, 2, 0, 0};
+	static const unsigned first_of[] = {0, 2, 4, 7, 8}, workers_on[] = {2, 2, 3, 1, 1};
+
+	for (unsigned servers = 0; servers < 3; servers++) {
+		const struct psd_layout layout = unequal_layout(servers);
+
+		cr_assert(layout.nodes == 5 && layout.workers == 9 && layout.workers_per_node == 3);
+		cr_expect_eq(layout.shards, servers > 0 ? servers : 5);
+		for (unsigned w = 0; w < 9; w++) {
+			cr_expect_eq(psd_layout_node(&layout, w), node_of[w], "worker %u", w);
+			cr_expect_eq(psd_layout_position(&layout, w), position_of[w], "worker %u", w);
+			cr_expect_eq(psd_layout_is_leader(&layout, w), position_of[w] == 0);
+			cr_expect_eq(psd_layout_n_led(&layout, w), position_of[w] ? 0 : workers_on[node_of[w]] - 1);
+			cr_expect_eq(psd_layout_hosts_beside(&layout, w), workers_on[node_of[w]]);
+		}
+		for (unsigned node = 0; node < 5; node++) {
+			cr_expect_eq(psd_layout_first(&layout, node), first_of[node]);
+			cr_expect_eq(psd_layout_workers_on(&layout, node), workers_on[node]);
+			cr_expect(servers > 0 || psd_layout_shard_host(&layout, node) == first_of[node]);
+			cr_expect(servers > 0 || psd_layout_shard(&layout, first_of[node]) == node);
+		}
+		for (unsigned s = 0; s < servers; s++)
+			cr_expect(psd_layout_node(&layout, 9 + s) == 5 + s &&
+				  psd_layout_first(&layout, 5 + s) == 9 + s);
+	}
+}
+
+/* A message between two nodes has half the latency of each. */
+Test(layout, latencies_of_two_kinds_are_averaged)
+{
+	static const struct psd_kind_of_nodes kinds[] = {
+		{.end_node = 1, .end_worker = 1, .workers = 1},
+		{.end_node = 3, .end_worker = 3, .workers = 1, .more_latency_sec = 4e-6}};
+	struct psd_layout layout = psd_layout_make(3, 1, 1);
+
+	psd_layout_set_kinds(&layout, kinds, 2);
+	cr_expect(layout.has_own_latencies && !layout.is_uneven);
+	cr_expect_eq(psd_layout_more_latency_sec(&layout, 0, 1), 2e-6);
+	cr_expect_eq(psd_layout_more_latency_sec(&layout, 1, 2), 4e-6);
+	cr_expect_eq(psd_layout_more_latency_sec(&layout, 0, 3), 0.0, "a server's node");
 }

@@ -44,7 +44,8 @@ Test(nccl, trees_of_two_nodes_beat_a_ring)
 
 Test(nccl, takes_trees_for_small_messages_on_many_nodes)
 {
-	const struct psd_members one_node = {8, 8}, two_nodes = {16, 8}, eight_nodes = {64, 8};
+	const struct psd_members one_node = {.n = 8, .per_node = 8}, two_nodes = {.n = 16, .per_node = 8},
+				 eight_nodes = {.n = 64, .per_node = 8};
 
 	cr_expect_not(psd_nccl_takes_trees(1000, one_node));
 	cr_expect(psd_nccl_takes_trees(UINT64_C(1) << 30, two_nodes));

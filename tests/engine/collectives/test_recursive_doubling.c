@@ -14,7 +14,7 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
 /* All of the payload in each of log2 steps. */
 Test(recursive_doubling, a_power_of_two_sends_all_at_each_distance)
 {
-	const struct psd_members members = {8, 1};
+	const struct psd_members members = {.n = 8, .per_node = 1};
 
 	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 3);
 	for (unsigned rank = 0; rank < 8; rank++)
@@ -24,7 +24,7 @@ Test(recursive_doubling, a_power_of_two_sends_all_at_each_distance)
 /* 7 = 4 + 3: ranks 0, 2 and 4 send all of it to 1, 3 and 5 and get it back; 6 has no partner. */
 Test(recursive_doubling, any_number_combines_the_rest_in_pairs)
 {
-	const struct psd_members members = {7, 1};
+	const struct psd_members members = {.n = 7, .per_node = 1};
 
 	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 1 + 2 + 1);
 	cr_expect_eq(sent_bytes(7, 0), 4096);

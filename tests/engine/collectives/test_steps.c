@@ -31,7 +31,26 @@ static bool fits(unsigned number, unsigned workers, unsigned per_node)
 	return number < N_WHOLE + OF_NODES || (per_node > 1 && workers > per_node && workers % per_node == 0);
 }
 
-/* Every one of them, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
+/* Nodes of two, three and one workers, and the other way round. */
+static const struct psd_kind_of_nodes unequal[2][3] = {
+	{{.end_node = 2, .end_worker = 4, .workers = 2, .link_ratio = 1.0},
+	 {.end_node = 4, .end_worker = 10, .workers = 3, .link_ratio = 1.0},
+	 {.end_node = 5, .end_worker = 11, .workers = 1, .link_ratio = 1.0}},
+	{{.end_node = 3, .end_worker = 3, .workers = 1, .link_ratio = 1.0},
+	 {.end_node = 4, .end_worker = 8, .workers = 5, .link_ratio = 1.0},
+	 {.end_node = 6, .end_worker = 12, .workers = 2, .link_ratio = 1.0}},
+};
+
+static struct psd_layout unequal_layout(unsigned which)
+{
+	struct psd_layout layout = psd_layout_make(unequal[which][2].end_worker, PER_NODE_MAX, 0);
+
+	psd_layout_set_kinds(&layout, unequal[which], 3);
+	return layout;
+}
+
+/* Every one of them, 2 workers and more, one and several of them a node, the last node not full, nodes of unequal
+ * numbers, sizes from none on. */
 static void for_each_case(check_fn check)
 {
 	for (unsigned p = 0; p < N_STEPWISE; p++)
@@ -45,6 +64,15 @@ static void for_each_case(check_fn check)
 
 					check(&payload, &layout);
 				}
+	for (unsigned p = 0; p < N_WHOLE + OF_NODES; p++)
+		for (unsigned which = 0; which < 2; which++)
+			for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
+				const struct psd_layout layout = unequal_layout(which);
+				const struct psd_payload payload = {
+					.collective = stepwise(p), .elements = elements, .value_bytes = 4};
+
+				check(&payload, &layout);
+			}
 }
 
 /* A claim about a payload, and the test that checks it in each case. */
@@ -482,7 +510,7 @@ static double flows_sec(const struct psd_collective *collective, uint64_t elemen
 	const struct psd_links links = {
 		.far_bps = 1e9, .near_bps = INFINITY, .per_rack = 2, .spines = 1, .uplink_bps = uplink_bps};
 
-	return psd_step_times_flows_sec(&payload, (struct psd_members){workers, 1}, &links);
+	return psd_step_times_flows_sec(&payload, (struct psd_members){.n = workers, .per_node = 1}, &links);
 }
 
 /* 8 workers on racks of 2. A ring's worker sends 14/8 of 8000 values of 32 bits to the next one; of each rack one

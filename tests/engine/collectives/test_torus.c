@@ -15,7 +15,7 @@ static struct psd_traffic traffic(unsigned workers, unsigned per_node, unsigned 
 /* 12 = 3 x 4 workers: 2 (X-1)/X of the payload along the row, 2 (Y-1)/Y of an X-th along the column. */
 Test(torus, twelve_are_three_by_four)
 {
-	const struct psd_members members = {12, 1};
+	const struct psd_members members = {.n = 12, .per_node = 1};
 	const uint64_t along_row = 2 * 2 * 3840 / 3, along_column = 2 * 3 * (3840 / 3) / 4;
 
 	cr_expect_eq(psd_torus.steps(960, members), 2 * (3 - 1) + 2 * (4 - 1));
@@ -34,7 +34,7 @@ Test(torus, has_full_nodes_for_rows)
 
 Test(torus, a_prime_number_is_a_ring)
 {
-	const struct psd_members members = {7, 1};
+	const struct psd_members members = {.n = 7, .per_node = 1};
 
 	cr_expect_eq(psd_torus.steps(960, members), psd_ring.steps(960, members));
 }
@@ -106,7 +106,7 @@ Test(torus, one_node_stands_for_all)
 
 	for (unsigned nodes = 2; nodes <= 9; nodes++)
 		for (unsigned per_node = 2; per_node <= 6; per_node += 2) {
-			const struct psd_members members = {nodes * per_node, per_node};
+			const struct psd_members members = {.n = nodes * per_node, .per_node = per_node};
 			const double less_sec = timed_sec(members, 1000 * members.n, &links);
 			const double more_sec = timed_sec(members, 1001 * members.n, &links);
 			struct psd_payload payload = {
@@ -128,7 +128,7 @@ static double uneven_sec(unsigned workers, unsigned per_node, uint64_t elements,
 	const struct psd_links links = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = latency_sec};
 	const struct psd_payload payload = {.collective = &psd_torus, .elements = elements, .value_bytes = 4};
 
-	return psd_torus.alone_sec(&payload, (struct psd_members){workers, per_node}, 0.0, &links);
+	return psd_torus.alone_sec(&payload, (struct psd_members){.n = workers, .per_node = per_node}, 0.0, &links);
 }
 
 /* Six workers on a node and two on the next are four rows of two, inside nodes. Two of a column's four hops are between
@@ -148,7 +148,7 @@ Test(torus, a_prime_number_on_unevenly_filled_nodes_is_a_ring)
 	const struct psd_payload payload = {.collective = &psd_ring, .elements = 700000, .value_bytes = 4};
 
 	cr_assert_eq(uneven_sec(7, 6, 700000, 1e-2),
-		     psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, 0.0, &links));
+		     psd_ring.alone_sec(&payload, (struct psd_members){.n = 7, .per_node = 6}, 0.0, &links));
 }
 
 /* 262 workers, more than are timed: 131 rows of two, three rows a node and two on the last of 44. Bytes take next to
@@ -169,7 +169,7 @@ Test(torus, many_on_unevenly_filled_nodes_are_near_the_time_of_their_steps)
 
 	for (unsigned workers = 258; workers <= 300; workers += 14)
 		for (unsigned per_node = 4; per_node <= 8; per_node += 4) {
-			const struct psd_members members = {workers, per_node};
+			const struct psd_members members = {.n = workers, .per_node = per_node};
 			const struct psd_payload payload = {
 				.collective = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
 			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &links);
@@ -194,7 +194,7 @@ Test(torus, takes_the_seconds_of_its_steps_between_racks)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (unsigned ratio = cases[i].is_closed ? 16 : 2; ratio <= 16; ratio *= 2) {
-			const struct psd_members members = {cases[i].n, cases[i].per_node};
+			const struct psd_members members = {.n = cases[i].n, .per_node = cases[i].per_node};
 			const struct psd_payload payload = {
 				.collective = &psd_torus, .elements = 1000 * members.n, .value_bytes = 4};
 

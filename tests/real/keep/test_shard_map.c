@@ -81,9 +81,10 @@ static void check_tensor(const struct psd_shard_map *shard_map, enum psd_buffer 
 	}
 }
 
-static void check(const char *system, unsigned workers, unsigned workers_per_node, enum psd_buffer buffer)
+static void check_on(const char *system, unsigned workers, unsigned workers_per_node, const char *groups,
+		     enum psd_buffer buffer)
 {
-	struct training *training = training_make(model, system, workers, workers_per_node, 2, 1, JOB);
+	struct training *training = training_make_groups(model, system, workers, workers_per_node, 2, 1, JOB, groups);
 	const struct psd_plan *plan = &training->made.plan;
 	struct psd_text text = {.bytes = NULL}, again = {.bytes = NULL};
 	struct psd_shard_map made, read;
@@ -113,6 +114,21 @@ static void check(const char *system, unsigned workers, unsigned workers_per_nod
 	psd_text_release(&text);
 	psd_text_release(&again);
 	training_free(training);
+}
+
+static void check(const char *system, unsigned workers, unsigned workers_per_node, enum psd_buffer buffer)
+{
+	check_on(system, workers, workers_per_node, NULL, buffer);
+}
+
+/* The first workers of the nodes are workers 0, 2 and 3. */
+Test(shard_map, nodes_may_have_unequal_numbers_of_workers)
+{
+	static const char *const groups = "[{nodes: 1, workers_per_node: 2}, {nodes: 2}]";
+
+	check_on("sync: ps", 4, 1, groups, PSD_BUFFER_PART);
+	check_on("sync: two-level-ps", 4, 1, groups, PSD_BUFFER_PART);
+	check_on("sync: ps, servers: 2", 4, 1, groups, PSD_BUFFER_PART);
 }
 
 Test(shard_map, a_part_is_where_its_shard_has_it)
@@ -155,6 +171,9 @@ Test(shard_map, damaged_texts_are_refused)
 		"workers 2, on a node 0, servers 0, block 0, rank 0, local 0, adaptive 0:",
 		"workers -2, on a node 1, servers 0, block 0, rank 0, local 0, adaptive 0:",
 		"workers 99999999999999999999, on a node 1, servers 0, block 0, rank 0, local 0, adaptive 0:",
+		"workers 3, on a node 2=1x2+1x2, servers 0, block 0, rank 0, local 0, adaptive 0:",
+		"workers 3, on a node 2=0x2+3x1, servers 0, block 0, rank 0, local 0, adaptive 0:",
+		"workers 3, on a node 2=1x2+, servers 0, block 0, rank 0, local 0, adaptive 0:",
 		"workers 2, on a node 1, servers 0, block 40000, rank 0, local 0, adaptive 0:",
 		"workers 2, on a node 1, servers 0, block 0, rank 65, local 0, adaptive 0:",
 		"workers 2, on a node 1, servers 0, block 0, rank 0, local 2, adaptive 0:",

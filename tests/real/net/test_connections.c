@@ -147,7 +147,7 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 		.receive_bps = links.rate_bps,
 		.pace_send_bps = links.pace_send_bps,
 		.pace_receive_bps = links.pace_receive_bps,
-		.latency_sec = links.latency_sec,
+		.latency_sec = &links.latency_sec,
 		.had_latency_sec = links.had_latency_sec,
 	};
 	struct psd_error err;
