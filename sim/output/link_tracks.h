@@ -1,6 +1,6 @@
 /* Tracks of links in a trace: rate and bytes of each link that several hosts share, such as uplinks of racks, and of
- * each link of a user's platform. They follow from the spans: the bytes of an operation between two hosts pass the links
- * of their route, evenly between its start and its end. A node's own link has rows of its own in the trace. */
+ * each link of a user's platform. They follow from the spans: the bytes of an operation between two hosts pass the
+ * links of their route, evenly between its start and its end. A node's own link has rows of its own in the trace. */
 #ifndef PSD_SIM_LINK_TRACKS_H
 #define PSD_SIM_LINK_TRACKS_H
 

@@ -191,7 +191,7 @@ static void check_knees(const struct loaded *loaded, const struct psd_answers *a
 	}
 }
 
-/* Largest bandwidth of a search: 800 Gbit/s for each worker of a node, as its text says; those of the sweep are less. */
+/* Largest bandwidth of a search: 800 Gbit/s for each worker of a node; those of the sweeps here are less. */
 static double searched_bps(const struct loaded *loaded)
 {
 	return 800e9 * loaded->scenario.workers_per_node;
