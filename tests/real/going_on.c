@@ -154,6 +154,9 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 
 /* ---- asynchronous servers ---- */
 
+/* An epoch is an iteration: worker 0 tests before iteration 1 while others go on. */
+#define ASYNC_DATA "data: {training_samples: 12, test_samples: 32}, optimiser: {momentum: 0.9}"
+
 enum { ASYNC_WORKERS = 3, SERVER = ASYNC_WORKERS, ASYNC_END = CUT + 1, ASYNC_MOST_VALUES = 1 << 17 };
 
 static uint64_t read_named(struct psd_tensor_file *file, const char *name, void *values)
@@ -230,11 +233,12 @@ void going_on_check_asynchronous(const char *rate, const struct psd_device_kind 
 
 	snprintf(system, sizeof(system), "sync: ps, servers: 1, asynchronous: {bound: 1, rate: %s}", rate);
 	for (unsigned r = 0; r < 2; r++)
-		runs[r] = run(system,
-			      "learning_rate: {policy: multistep, base: 0.05, gamma: 0, steps: [3]}, " GOING_ON_SGD,
-			      ASYNC_WORKERS, 1, kind, &checkpoints, r ? CUT : 0, r ? ASYNC_END : CUT);
+		runs[r] =
+			run(system, "learning_rate: {policy: multistep, base: 0.05, gamma: 0, steps: [3]}, " ASYNC_DATA,
+			    ASYNC_WORKERS, 1, kind, &checkpoints, r ? CUT : 0, r ? ASYNC_END : CUT);
 	const struct psd_plan *plan = &runs[1]->made.plan;
 
+	cr_expect_eq(runs[0]->result.test_labels, 32);
 	cr_expect_leq(runs[0]->result.ages.most_ahead, 1);
 	cr_expect_eq(runs[0]->result.ages.n_updates, plan->n_items * ASYNC_WORKERS * CUT);
 	cut = open_server(&checkpoints, CUT);
