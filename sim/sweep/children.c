@@ -5,6 +5,7 @@
 #include "sim/sweep/children.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -111,6 +112,7 @@ static void do_job(const struct psd_children *children, unsigned job, int result
 
 static void become_child(const struct pool *pool, unsigned job, pid_t parent, int result_fd, int noise_fd)
 {
+	const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct rlimit stack;
 
 	for (unsigned i = 0; i < N_NOTED; i++)
@@ -122,7 +124,7 @@ static void become_child(const struct pool *pool, unsigned job, pid_t parent, in
 		stack.rlim_cur = stack.rlim_max;
 		setrlimit(RLIMIT_STACK, &stack);
 	}
-	if (getppid() != parent || !freopen("/dev/null", "w", stdout) || dup2(noise_fd, STDERR_FILENO) < 0)
+	if (getppid() != parent || dup2(nowhere, STDOUT_FILENO) < 0 || dup2(noise_fd, STDERR_FILENO) < 0)
 		_exit(1);
 	do_job(pool->children, job, result_fd);
 }
