@@ -1039,8 +1039,8 @@ Test(contract, a_group_of_slow_links_is_as_slow_as_its_nodes)
 	}
 }
 
-/* Bytes of all that a node's link carries. Legend: S bytes of the tensor, P workers, w workers on the node with
- * most. A ring's link carries a worker's chunks, 2(P - 1)/P S, one way. A parameter server's shard is S/N: out of the
+/* Bytes of all that a node's link carries. Legend: S bytes of the tensor, P workers, N nodes, w workers on the
+ * fullest one. A ring's link carries a worker's chunks, 2(P - 1)/P S, one way. A server's shard has S/N: out of the
  * node go w gradients without that part, and that part to the P - w workers of other nodes. */
 Test(contract, links_carry_the_bytes_of_all_workers_of_a_node)
 {
