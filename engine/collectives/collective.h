@@ -320,7 +320,7 @@ unsigned psd_payload_per_rack(const struct psd_payload *payload, const struct ps
 /* Returns the distance between the members of ranks `from` and `to`: behind the same PCIe switch, on the same node, on
  * different nodes of one rack, or in different racks. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_links *links, unsigned from, unsigned to);
-/* Returns the distance between two members of a node, from their positions there: behind the same PCIe switch or not. */
+/* Returns the distance between two members of a node from their positions there: behind the same PCIe switch or not. */
 enum psd_reach psd_members_reach_inside(const struct psd_links *links, unsigned from, unsigned to);
 /* Returns the seconds in which `bits` bits pass a link of this reach (distance) if nothing else uses the link, without
  * latency. */

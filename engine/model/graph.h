@@ -84,8 +84,8 @@ struct psd_graph {
 	uint64_t backward_flops; /* FLOPs of backward, all layers together */
 	/* bytes of all outputs that do not overwrite an input, plus kept_bytes of all layers, in fp32 */
 	uint64_t activation_bytes;
-	/* those of them that are in memory at a time if backward computes blocks again: all outside blocks, outputs that
-	 * leave a block, and what is computed again in the largest block */
+	/* those of them that are in memory at a time if backward computes blocks again: all outside blocks, outputs
+	 * that leave a block, and what is computed again in the largest block */
 	uint64_t recomputed_bytes;
 	unsigned n_blocks; /* number of repetitions of repeated blocks, all together */
 	/* bytes of gradients of outputs that backward needs at the same time, in fp32. Those of linear layers are kept

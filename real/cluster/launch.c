@@ -115,8 +115,8 @@ static double slowed_ratio(const struct psd_case *made, const struct psd_replay 
 }
 
 /* The rate that messages are paced to, as a share of the links' rates, since a shaped link lets a burst pass at once
- * after a pause; 0: not paced. n_beside: number of hosts on the node. Workers of one node do not see each other's messages, and together gain one burst. A
- * training's bandwidth counts headers, a replay's rates do not. */
+ * after a pause; 0: not paced. n_beside: number of hosts on the node. Workers of one node do not see each other's
+ * messages, and together gain one burst. A training's bandwidth counts headers, a replay's rates do not. */
 static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_case *made,
 			 const struct psd_replay *replay, unsigned n_beside)
 {

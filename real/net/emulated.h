@@ -19,8 +19,8 @@ struct psd_emulated_links {
 	double send_bps, receive_bps;
 	double pace_send_bps;	 /* payload rate of the outgoing emulated link, bits per second, see struct psd_pace */
 	double pace_receive_bps; /* payload rate of the incoming emulated link, bits per second */
-	/* Array with one entry for each peer: one-way latency of its messages in the emulated network, seconds. Read only
-	 * by psd_emulated_open(). */
+	/* Array with one entry for each peer: one-way latency of its messages in the emulated network, seconds. Read
+	 * only by psd_emulated_open(). */
 	const double *latency_sec;
 	/* Latency that the real links already have, seconds; latency_sec - had_latency_sec is added to each message. */
 	double had_latency_sec;

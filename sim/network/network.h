@@ -96,8 +96,8 @@ void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t t
 /* Sets a timer: wake is called with `tag` after delay_sec >= 0 seconds. */
 void psd_network_timer(double delay_sec, uint64_t tag);
 /* Returns the one-way latency between two hosts, seconds: 0 if they are equal, local_latency_sec inside a node, and
- * latency_sec + host_latency_sec between nodes, with the difference of their kinds. On a user's platform, the latency of the route in the file takes the
- * place of latency_sec and local_latency_sec. */
+ * latency_sec + host_latency_sec between nodes, with the difference of their kinds. On a user's platform, the latency
+ * of the route in the file takes the place of latency_sec and local_latency_sec. */
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Writes the numbers of the links on the way from host `from` to another host `to`, in order, to links[], which has
  * `room` entries; further links are left out. Returns their number. Links of a generated platform have the numbers of
