@@ -37,8 +37,10 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 	enum psd_status status;
 
 	if (recomputes && graph->n_blocks == 0)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"'recompute' is 'blocks', must be 'none' for model '%.80s', whose file has no 'repeat'",
+			graph->name);
 	PSD_TRY(kept_costs(costs, graph, workload, at, err));
 	if (!recomputes)
 		return PSD_OK;
@@ -370,6 +372,18 @@ uint32_t psd_case_batch(const struct psd_case *made, unsigned worker)
 
 	return made->kinds.n > 0 ? made->kinds.plan[psd_layout_kind(layout, psd_layout_node(layout, worker))].batch
 				 : psd_scenario_workload(made->costed->scenario, made->system).batch_per_worker;
+}
+
+unsigned psd_case_largest(const struct psd_case *made)
+{
+	unsigned largest = 0;
+
+	for (unsigned node = 1; node < made->plan.layout.nodes; node++) {
+		const unsigned first = psd_layout_first(&made->plan.layout, node);
+
+		largest = psd_case_batch(made, first) > psd_case_batch(made, largest) ? first : largest;
+	}
+	return largest;
 }
 
 uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker)

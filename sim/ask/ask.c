@@ -6,19 +6,20 @@
 static const struct question {
 	const char *name;
 	psd_question_fn answer;
-	bool is_short; /* the answer also stands below a table of results */
+	bool is_short;	   /* the answer also stands below a table of results */
+	const char *needs; /* requirement that a scenario without an answer does not meet */
 } questions[] = {
-	{"efficiency", psd_ask_efficiency, true},
-	{"knee", psd_ask_knee, false},
-	{"bandwidth", psd_ask_bandwidth, false},
-	{"bucket", psd_ask_bucket, true},
-	{"best", psd_ask_best, true},
-	{"break-even", psd_ask_break_even, false},
-	{"hours", psd_ask_hours, false},
-	{"clusters", psd_ask_cluster, true},
-	{"memory", psd_ask_memory, true},
-	{"failures", psd_ask_failures, true},
-	{"runs", psd_ask_runs, true},
+	{"efficiency", psd_ask_efficiency, true, "a cluster without `groups`, which fix its size"},
+	{"knee", psd_ask_knee, false, "several nodes without `groups`, which fix their number"},
+	{"bandwidth", psd_ask_bandwidth, false, "several nodes"},
+	{"bucket", psd_ask_bucket, true, "a sweep such as `--sweep fuse=4MiB,25MiB`"},
+	{"best", psd_ask_best, true, "several systems"},
+	{"break-even", psd_ask_break_even, false, "several systems and several nodes"},
+	{"hours", psd_ask_hours, false, "`job.samples`"},
+	{"clusters", psd_ask_cluster, true, "`job.samples`, and `job.within` or `job.budget`"},
+	{"memory", psd_ask_memory, true, "`job.memory`"},
+	{"failures", psd_ask_failures, true, "`job.samples` and `job.mtbf`"},
+	{"runs", psd_ask_runs, true, "several systems, or workers that wait for communication"},
 };
 
 enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
@@ -98,8 +99,7 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 	psd_progress_end(&ask.progress);
 	if (settings->question && answers->n == 0)
 		psd_text_add(&psd_answers_add(answers, questions[only].name, NULL)->sentence,
-			     "This scenario has no answer: the question needs several systems, a sweep such as "
-			     "`--sweep fuse=4MiB,25MiB`, or more keys of `job` (`psd-sim --keys job`).");
+			     "This scenario has no answer: the question needs %s.", questions[only].needs);
 	if (settings->is_short)
 		add_short_notes(answers);
 	else

@@ -11,7 +11,7 @@
 
 enum { MOST_BATCH = 1 << 24 };
 
-/* The system on the largest cluster, and its memory. */
+/* The system on the largest cluster, and the memory of its worker with the largest batch. */
 struct need {
 	struct psd_case made;
 	struct psd_footprint footprint;
@@ -19,6 +19,7 @@ struct need {
 	uint64_t bytes;
 	uint64_t more_bytes; /* gradient that accumulation adds, while batches with it are searched; else 0 */
 	unsigned batch, workers;
+	unsigned group; /* number of that worker's group of nodes */
 };
 
 static uint64_t bytes_at(const struct need *need, uint64_t batch)
@@ -36,10 +37,13 @@ static bool open_need(struct psd_ask *ask, unsigned system, struct need *need)
 	struct psd_error err;
 
 	need->memory_bytes = scenario->job.memory_bytes;
-	need->batch = psd_scenario_workload(scenario, &scenario->systems[system]).batch_per_worker;
 	need->workers = point.workers;
 	if (psd_case_make(&need->made, ask->settings.costed, &scenario->systems[system], point, &err))
 		return false;
+	const unsigned largest = psd_case_largest(&need->made);
+
+	need->batch = psd_case_batch(&need->made, largest);
+	need->group = psd_scenario_group(scenario, psd_layout_node(&need->made.plan.layout, largest));
 	need->footprint = psd_footprint_make(&need->made.program, need->batch);
 	need->bytes = psd_footprint_bytes(&need->footprint);
 	return true;
@@ -50,6 +54,13 @@ static bool batch_fits(void *context, uint64_t batch)
 	const struct need *need = context;
 
 	return bytes_at(need, batch) + need->more_bytes <= need->memory_bytes;
+}
+
+/* Appends the group of the worker, if nodes are in groups. */
+static void add_group(struct psd_text *text, const struct psd_scenario *scenario, unsigned group, unsigned batch)
+{
+	if (scenario->n_groups > 0)
+		psd_text_add(text, " in group %u (batch %u)", group, batch);
 }
 
 static void add_value(struct psd_answers *answers, struct psd_answer *answer, const char *name, const char *unit,
@@ -80,15 +91,33 @@ static uint64_t mixed_bytes(const struct need *need)
 	       footprint->parameters_bytes / 2;
 }
 
-/* Bytes of the probabilities that attention keeps; fused kernels (FlashAttention) keep none. */
-static uint64_t score_bytes(const struct need *need)
+/* Bytes of the probabilities that attention keeps; fused kernels (FlashAttention) keep none. recomputes: of those of
+ * blocks, which are alike, one's are kept at a time. */
+static uint64_t score_bytes(const struct need *need, bool recomputes)
 {
 	const struct psd_graph *graph = need->made.plan.graph;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, of_block = 0;
 
-	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++)
-		bytes += layer->kind == &psd_layer_attention ? layer->kept_bytes : 0;
-	return bytes / sizeof(float) * need->made.plan.value_bytes * need->batch;
+	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++) {
+		if (layer->kind != &psd_layer_attention)
+			continue;
+		if (!recomputes || layer->block == 0)
+			bytes += layer->kept_bytes;
+		else if (layer->block == graph->n_blocks)
+			of_block += layer->kept_bytes;
+	}
+	return (bytes + of_block) / sizeof(float) * need->made.plan.value_bytes * need->batch;
+}
+
+/* Bytes of the activations that backward would compute again with `recompute: blocks`, and not keep. */
+static uint64_t recomputed_bytes(const struct need *need)
+{
+	const struct psd_plan *plan = &need->made.plan;
+
+	if (plan->costs->recomputes || plan->graph->n_blocks == 0)
+		return 0;
+	return (plan->graph->activation_bytes - plan->graph->recomputed_bytes) / sizeof(float) * plan->value_bytes *
+	       need->batch;
 }
 
 /* Size of a bucket of PyTorch's DDP by default. */
@@ -186,24 +215,30 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 	const bool is_full =
 		need->made.plan.value_bytes == sizeof(float) &&
 		(ask->scenario->precision == PSD_PRECISION_FP32 || ask->scenario->precision == PSD_PRECISION_TF32);
-	const uint64_t scores = score_bytes(need);
+	const uint64_t again = recomputed_bytes(need);
+	const uint64_t scores = score_bytes(need, again > 0 || need->made.plan.costs->recomputes);
 	uint64_t left = is_full ? mixed_bytes(need) : need->bytes;
 	char words[128];
 
 	if (is_full)
 		add_advice(need, answers, answer, "With layers in bf16 (`model.precision`)", "in bf16", left);
+	left -= is_full ? again / 2 : again;
+	snprintf(words, sizeof(words), "With blocks computed again (`model.recompute: blocks`)%s",
+		 is_full ? " as well" : "");
+	if (again > 0)
+		add_advice(need, answers, answer, words, "with blocks computed again", left);
 	left -= is_full ? scores / 2 : scores;
 	if (scores > 0)
 		add_advice(need, answers, answer,
-			   is_full ? "With fused attention as well, which keeps no scores,"
-				   : "With fused attention, which keeps no scores,",
+			   is_full || again > 0 ? "With fused attention as well, which keeps no scores,"
+						: "With fused attention, which keeps no scores,",
 			   "with fused attention", left);
 	if (need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL) {
 		const uint64_t sharded = sharded_bytes(ask, need, left);
 
 		snprintf(words, sizeof(words),
 			 "With parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)%s",
-			 need->workers, is_full || scores > 0 ? " as well" : "");
+			 need->workers, is_full || again > 0 || scores > 0 ? " as well" : "");
 		if (sharded > 0)
 			add_advice(need, answers, answer, words, "sharded", sharded);
 	}
@@ -247,7 +282,10 @@ static void add_torch_parts(const struct need *need, const struct psd_saved *sav
 		torch_states_bytes(need) + saved->weights_bytes + need->batch * sample_bytes(graph, saved);
 	char text[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(&answer->sentence, "A worker of PyTorch 2%s needs %s", need->workers > 1 ? " with DDP" : "",
+	psd_text_add(&answer->sentence, "A worker of PyTorch 2%s%s needs %s", need->workers > 1 ? " with DDP" : "",
+		     graph->n_blocks == 0		 ? ""
+		     : need->made.plan.costs->recomputes ? ", with blocks checkpointed,"
+							 : ", without checkpointing,",
 		     psd_units_write_bytes(bytes, text));
 	add_value(answers, answer, "memory in PyTorch", "bytes", (double)bytes);
 	say_fit(answers, answer, need, bytes);
@@ -314,8 +352,9 @@ static void add_memory(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		return;
 	parts = &need.footprint;
 	answer = psd_answers_add(answers, "memory", psd_ask_system_name(ask, system));
-	psd_text_add(&answer->sentence, "A worker of %s needs %s:", answer->system,
-		     psd_units_write_bytes(need.bytes, text));
+	psd_text_add(&answer->sentence, "A worker of %s", answer->system);
+	add_group(&answer->sentence, ask->scenario, need.group, need.batch);
+	psd_text_add(&answer->sentence, " needs %s:", psd_units_write_bytes(need.bytes, text));
 	add_value(answers, answer, "memory", "bytes", (double)need.bytes);
 	add_part(answers, answer, "parameters", parts->parameters_bytes);
 	add_part(answers, answer, "gradients", parts->gradients_bytes);
@@ -335,7 +374,7 @@ static void add_memory(struct psd_ask *ask, struct psd_answers *answers, unsigne
 /* Adds one sentence if all systems fit. */
 static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
 {
-	unsigned largest = ask->first_system;
+	unsigned largest = ask->first_system, group = 0, batch = 0;
 	char text[PSD_UNITS_TEXT_MAX];
 	struct psd_answer *answer;
 	uint64_t most = 0;
@@ -345,8 +384,12 @@ static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
 
 		if (!open_need(ask, s, &need))
 			continue;
-		largest = need.bytes > most ? s : largest;
-		most = need.bytes > most ? need.bytes : most;
+		if (need.bytes > most) {
+			largest = s;
+			most = need.bytes;
+			group = need.group;
+			batch = need.batch;
+		}
 		psd_case_release(&need.made);
 	}
 	if (most == 0 || most > ask->scenario->job.memory_bytes)
@@ -354,7 +397,9 @@ static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
 	answer = psd_answers_add(answers, "memory", psd_ask_system_name(ask, largest));
 	psd_text_add(&answer->sentence, "Workers of all systems fit ");
 	psd_text_add(&answer->sentence, "%s: ", psd_units_write_bytes(ask->scenario->job.memory_bytes, text));
-	psd_text_add(&answer->sentence, "%s needs most, %s.", answer->system, psd_units_write_bytes(most, text));
+	psd_text_add(&answer->sentence, "%s", answer->system);
+	add_group(&answer->sentence, ask->scenario, group, batch);
+	psd_text_add(&answer->sentence, " needs most, %s.", psd_units_write_bytes(most, text));
 	add_value(answers, answer, "memory", "bytes", (double)most);
 	add_value(answers, answer, "fits", "flag", 1.0);
 	add_torch(ask, answers);

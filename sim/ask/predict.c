@@ -34,7 +34,7 @@ void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask)
 /* A port for each worker of a node, and no less than the scenario's own bandwidths. */
 static void find_rates(struct psd_ask *ask)
 {
-	ask->most_bps = port_bps * ask->scenario->workers_per_node;
+	ask->most_bps = port_bps * psd_scenario_most_per_node(ask->scenario);
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
 		ask->most_bps = fmax(ask->most_bps, ask->bandwidths_bps[b]);
 	ask->n_rates = 1 + (unsigned)ceil(log(ask->most_bps / first_rate_bps) / log(rate_step_ratio));

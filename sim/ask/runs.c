@@ -145,6 +145,12 @@ static unsigned find_doubt(struct psd_ask *ask)
 	return found;
 }
 
+/* Appends per cent with two digits, or all digits of a whole number. */
+static void add_percent(struct psd_text *text, double ratio)
+{
+	psd_text_add(text, ratio < 0.995 ? "%.2g %%" : "%.0f %%", 100.0 * ratio);
+}
+
 static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const struct rivals *rivals)
 {
 	struct psd_answer *answer = psd_answers_add(answers, "runs", psd_ask_system_name(ask, rivals->best));
@@ -158,9 +164,11 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	else
 		psd_text_add(text, "The order of the two best systems is least sure with ");
 	add_point(ask, text, &rivals->point);
-	psd_text_add(text, ": %s is predicted %.2g %% faster than %s, ", psd_ask_system_name(ask, rivals->best),
-		     100.0 * lead_of(rivals), psd_ask_system_name(ask, rivals->second));
-	psd_text_add(text, "and its band begins %.2g %% below the prediction", 100.0 * (1.0 - low_ratio));
+	psd_text_add(text, ": %s is predicted ", psd_ask_system_name(ask, rivals->best));
+	add_percent(text, lead_of(rivals));
+	psd_text_add(text, " faster than %s, and its band begins ", psd_ask_system_name(ask, rivals->second));
+	add_percent(text, 1.0 - low_ratio);
+	psd_text_add(text, " below the prediction");
 	if (doubt)
 		psd_text_add(text, ", so that either may be faster.%s",
 			     ask->scenario->n_groups > 0 ? "" : " The sweep has no larger cluster with such a doubt.");

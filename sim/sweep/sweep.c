@@ -74,15 +74,8 @@ static void discard(struct prepared *prepared)
 
 static uint64_t memory_of(const struct psd_case *made)
 {
-	const struct psd_layout *layout = &made->plan.layout;
-	uint32_t batch = 0; /* largest batch of a worker */
-
-	for (unsigned node = 0; node < layout->nodes; node++) {
-		const uint32_t own = psd_case_batch(made, psd_layout_first(layout, node));
-
-		batch = own > batch ? own : batch;
-	}
-	const struct psd_footprint footprint = psd_footprint_make(&made->program, batch);
+	const struct psd_footprint footprint =
+		psd_footprint_make(&made->program, psd_case_batch(made, psd_case_largest(made)));
 
 	return psd_footprint_bytes(&footprint);
 }

@@ -137,10 +137,12 @@ static void expect_refused(const char *text, const char *expected)
 
 Test(recompute, a_model_without_blocks_is_refused)
 {
-	expect_refused(MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n",
-		       "t.yaml:1:8: 'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
-	expect_refused(MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n",
-		       "t.yaml:4:11: 'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+	expect_refused(
+		MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n",
+		"t.yaml:1:8: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
+	expect_refused(
+		MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n",
+		"t.yaml:4:11: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
 }
 
 Test(recompute, training_refuses_it)

@@ -847,6 +847,75 @@ Test(ask, remedies_of_memory_are_counted_by_hand)
 	loaded_close(&loaded);
 }
 
+/* The remedy is the other system; one block's scores are left. */
+Test(ask, recomputation_is_a_remedy_of_memory)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded,
+		    "model: {graph: scenarios/models/gpt2-medium.yaml, batch_per_worker: 8, precision: bf16}\n"
+		    "compute: {device: a100-80gb}\n"
+		    "cluster: {nodes: 8, stack: none, network: {bandwidth: 100Gbps, latency: 20us}}\n"
+		    "systems: [{name: Kept, sync: ring}, {name: Again, sync: ring, model: {recompute: blocks}}]\n"
+		    "job: {memory: 4GB}\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	const struct psd_answer *again = &answers.all[1];
+
+	cr_expect_eq(value_named(&answers.all[0], "with blocks computed again"), value_named(again, "memory"));
+	/* 16 heads of 1,024 by 1,024 tokens in two bytes, of one layer */
+	cr_expect_eq(value_named(again, "memory") - value_named(again, "with fused attention"),
+		     8.0 * 16.0 * 1024.0 * 1024.0 * 2.0);
+	cr_expect_not_null(strstr(answers.all[2].sentence.bytes, "DDP, without checkpointing, needs"), "%s",
+			   answers.all[2].sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+/* The worker with the largest batch is in the second group, on whose nodes 4 workers share a link. */
+Test(ask, groups_have_their_own_batches_and_workers)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+	struct psd_report report;
+	struct psd_error err = {.text = ""};
+	int signal_number;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/resnet18.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {groups: [{nodes: 1}, {nodes: 1, workers_per_node: 4, batch_per_worker: 64}],\n"
+			     "  stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring}]\n"
+			     "job: {memory: 16GB}\n");
+	const struct psd_sweep sweep = {.costed = &loaded.costed, .is_estimate = true, .n_at_once = 1};
+	struct psd_ask_settings settings = {
+		.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1};
+	struct psd_ask ask;
+
+	cr_assert_eq(psd_sweep_run(&sweep, &report, &signal_number, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < 2; i++) {
+		settings.is_short = i == 1;
+		ask_with(&settings, &answers);
+		cr_expect_eq(value_named(&answers.all[0], "memory"), (double)report.results[0].outcome.memory_bytes);
+		cr_expect_not_null(strstr(answers.all[0].sentence.bytes, "Ring in group 1 (batch 64) needs "), "%s",
+				   answers.all[0].sentence.bytes);
+		psd_answers_release(&answers);
+	}
+	settings.question = "failures";
+	ask_with(&settings, &answers);
+	cr_expect_not_null(strstr(answers.all[0].sentence.bytes, "needs `job.samples` and `job.mtbf`."), "%s",
+			   answers.all[0].sentence.bytes);
+	psd_answers_release(&answers);
+	cr_assert_eq(psd_ask_open(&ask, &settings, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(ask.most_bps, 4.0 * 800e9);
+	psd_ask_close(&ask);
+	psd_report_release(&report);
+	loaded_close(&loaded);
+}
+
 /* DDP: parameters, gradients, buckets, two moments. Four samples of 1,024 tokens, 50,257 logits and their gradient of
  * each, and the saved values of saved/is_what_pytorch_saves. */
 Test(ask, memory_in_pytorch_is_counted_by_hand)
@@ -975,6 +1044,15 @@ Test(ask, the_price_of_a_link_makes_clusters_equal)
 	cr_expect_gt(value_named(price, "price"), 0.0);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
+}
+
+Test(ask, a_large_lead_has_no_exponent)
+{
+	const struct run made =
+		run_program("psd-sim", "ask --estimate --question runs scenarios/examples/mixed-nodes.yaml", "");
+
+	cr_expect(strstr(made.text, "predicted 1") && !strstr(made.text, "e+02"), "%s", made.text);
+	free(made.text);
 }
 
 Test(ask, a_scenario_without_a_job_has_no_hours)
