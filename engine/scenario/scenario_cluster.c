@@ -120,18 +120,21 @@ static const struct psd_key class_keys[] = {
 
 static const struct psd_section class_section = {.tables = {class_keys}};
 
+/* Values that follow from the device are others in each group. */
+static const char of_groups[] = "cluster.groups";
+
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps), FREE(is_copy_free),
 	 .help = "rate of copies between a device with its own memory (any but `cpu`) and its host, each direction. "
 		 "free: copies take no time"},
-	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free),
+	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free), .varies_by = of_groups,
 	 .help = "bytes of gradients per second that a server receives, sums and applies; also rate at which the first "
 		 "worker of a node sums for its node. free: no time"},
-	{HOST("update", RATE, update_bps), FREE(is_update_free),
+	{HOST("update", RATE, update_bps), FREE(is_update_free), .varies_by = of_groups,
 	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. free: "
 		 "updates take no time. If the stack sets none: a fifth of the rate of the device's memory, or free "
 		 "with `compute.profile`, `compute.samples_per_sec` or `compute.mfu`, whose times include updates"},
-	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
+	{HOST("convert", RATE, convert_bps), FREE(is_convert_free), .varies_by = of_groups,
 	 .help = "bytes per second that a worker's device reads plus writes when it converts, packs or selects values, "
 		 "or multiplies low-rank factors. free: no time. If the stack sets none: the rate of the device's "
 		 "memory; with `compute.profile` the value of `cluster.host.update`"},
@@ -165,7 +168,7 @@ static const struct psd_key host_keys[] = {
 	{HOST("requests", UNSIGNED, requests), .lowest = 1, .highest = 1e6, .fallback = "1",
 	 .help = "number of requests by which a worker sends the gradient of one tensor to one server. Some software "
 		 "sends each row of a matrix as a request of its own"},
-	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
+	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s", .varies_by = of_groups,
 	 .help = "time of the kernel launches that a worker's device needs for each tensor that it updates with a sum "
 		 "over all workers. The time that depends on the tensor's size is added. A single worker needs no such "
 		 "launches. If the stack sets none: 10us; 0s on a device that shares its host's memory"},
