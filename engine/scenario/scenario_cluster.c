@@ -4,6 +4,7 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/scenario_variant.h"
 #include "engine/scenario/stack.h"
 
 #define LEAST_BACKGROUND_BYTES 10000
@@ -483,6 +484,46 @@ static enum psd_status check_plain_network(const struct psd_schema_reader *reade
 	return PSD_OK;
 }
 
+static const struct psd_node *child_at(const struct psd_node *node, const char *section, const char *name)
+{
+	return psd_node_child(section ? psd_node_child(node, section) : node, name);
+}
+
+/* An option or a sweep gives a value of all nodes that each group replaces by its own. Separate servers are in no
+ * group, and neither are switches between racks. */
+static enum psd_status check_hidden(const struct psd_schema_reader *reader, const struct psd_node *root)
+{
+	static const struct {
+		const char *section, *name, *path, *short_name;
+	} rows[] = {
+		{NULL, "workers_per_node", "cluster.workers_per_node", NULL},
+		{"network", "bandwidth", "cluster.network.bandwidth", "bandwidth"},
+		{"network", "latency", "cluster.network.latency", NULL},
+	};
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *cluster = psd_node_child(root, "cluster"), *sweep = psd_node_child(root, "sweep");
+	const struct psd_node *groups = psd_node_child(cluster, "groups");
+	bool is_star = scenario->network.topology == PSD_TOPOLOGY_STAR;
+
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		is_star = is_star && scenario->systems[s].servers == 0;
+	for (unsigned i = 0; is_star && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct psd_node *value = child_at(cluster, rows[i].section, rows[i].name);
+		const struct psd_node *swept = rows[i].short_name ? psd_node_child(sweep, rows[i].short_name) : NULL;
+		const struct psd_node *entry = groups->first;
+
+		if (!swept && !(value && (psd_node_is_set(value) || psd_scenario_sweeps(scenario, rows[i].path))))
+			continue;
+		while (entry && child_at(entry, rows[i].section, rows[i].name))
+			entry = entry->next;
+		if (!entry)
+			return psd_error_set(reader->err, PSD_EINVAL, swept ? swept->at : value->at,
+					     "'%s' has no effect: all entries of 'groups' have their own",
+					     rows[i].name);
+	}
+	return PSD_OK;
+}
+
 /* The groups have all nodes, and a division among groups needs them. */
 static enum psd_status settle_groups(const struct psd_schema_reader *reader, const struct psd_node *root,
 				     const struct psd_node *cluster)
@@ -515,6 +556,7 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 		return psd_error_set(reader->err, PSD_EINVAL, groups->key_at,
 				     "'groups' cannot be used with 'platform', whose file defines the links");
 	scenario->nodes = (unsigned)n_nodes;
+	PSD_TRY(check_hidden(reader, root));
 	return check_plain_network(reader, cluster, groups);
 }
 
