@@ -574,19 +574,7 @@ static enum psd_status check_group_system(const struct psd_schema_reader *reader
 	return PSD_OK;
 }
 
-/* Returns the place of a system's 'split': the option --set if it set that, otherwise the system in the file. */
-static struct psd_place split_at(const struct psd_node *root, const struct psd_system *system)
-{
-	const struct psd_node *systems = psd_node_child(root, "systems"), *entry = systems ? systems->first : NULL;
-	const struct psd_node *split;
-
-	for (unsigned i = 0; i < system->number && entry; i++)
-		entry = entry->next;
-	split = psd_node_child(entry, "split");
-	return split && psd_node_is_set(split) ? split->at : system->at;
-}
-
-static enum psd_status check_group_systems(const struct psd_schema_reader *reader, const struct psd_node *root)
+static enum psd_status check_group_systems(const struct psd_schema_reader *reader)
 {
 	const struct psd_scenario *scenario = reader->base;
 
@@ -596,7 +584,7 @@ static enum psd_status check_group_systems(const struct psd_schema_reader *reade
 		if (scenario->n_groups > 0)
 			PSD_TRY(check_group_system(reader, system));
 		else if (system->split != PSD_SPLIT_EVEN)
-			return psd_error_set(reader->err, PSD_EINVAL, split_at(root, system),
+			return psd_error_set(reader->err, PSD_EINVAL, psd_system_key_at(system, "split"),
 					     "'split' of system '%s' is '%s', must be 'even' unless 'cluster.groups' "
 					     "lists groups of nodes",
 					     system->name, psd_split_names[system->split]);
@@ -756,7 +744,7 @@ enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reade
 
 	PSD_TRY(settle_groups(reader, root, cluster));
 	PSD_TRY(settle_nodes(reader, cluster));
-	PSD_TRY(check_group_systems(reader, root));
+	PSD_TRY(check_group_systems(reader));
 	PSD_TRY(check_swept(reader, root, cluster));
 	PSD_TRY(check_switches(reader, cluster));
 	PSD_TRY(check_servers_in(reader, cluster));
