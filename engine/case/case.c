@@ -30,17 +30,23 @@ static enum psd_status kept_costs(struct psd_costs *costs, const struct psd_grap
 	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision, samples_per_sec, err);
 }
 
+static enum psd_status check_blocks(const struct psd_graph *graph, const struct psd_workload *workload,
+				    struct psd_place at, struct psd_error *err)
+{
+	if (!psd_workload_recomputes(workload) || graph->n_blocks > 0)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, at,
+			     "'recompute' is 'blocks', must be 'none' for model '%.80s', whose file has no 'repeat'",
+			     graph->name);
+}
+
 enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_graph *graph,
 				   const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
 {
 	const bool recomputes = psd_workload_recomputes(workload);
 	enum psd_status status;
 
-	if (recomputes && graph->n_blocks == 0)
-		return psd_error_set(
-			err, PSD_EINVAL, at,
-			"'recompute' is 'blocks', must be 'none' for model '%.80s', whose file has no 'repeat'",
-			graph->name);
+	PSD_TRY(check_blocks(graph, workload, at, err));
 	PSD_TRY(kept_costs(costs, graph, workload, at, err));
 	if (!recomputes)
 		return PSD_OK;
@@ -59,9 +65,12 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
+	const struct psd_node *model = psd_node_child(scenario->root, "model");
+	const struct psd_place recompute_at =
+		psd_node_option_at(model, "recompute", psd_node_option_at(model, "graph", model->at));
 
-	PSD_TRY(psd_workload_costs(&costed->costs, &costed->graph, &common, psd_node_child(scenario->root, "model")->at,
-				   err));
+	PSD_TRY(check_blocks(&costed->graph, &common, recompute_at, err));
+	PSD_TRY(psd_workload_costs(&costed->costs, &costed->graph, &common, model->at, err));
 	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 

@@ -48,6 +48,9 @@ const struct psd_node *psd_node_child(const struct psd_node *node, const char *k
 
 /* True if the node was created by --set on the command line, see overlay.h. */
 bool psd_node_is_set(const struct psd_node *node);
+/* Returns the place of the child with this name if an option gave its value, such as "--set wire"; otherwise
+ * `otherwise`. mapping: may be NULL. */
+struct psd_place psd_node_option_at(const struct psd_node *mapping, const char *name, struct psd_place otherwise);
 
 /* Checks that a mapping has only keys in the NULL-terminated list `known`. name: name of the mapping in messages.
  * PSD_EINVAL: the node is not a mapping, or has another key. The message suggests the most similar known key:

@@ -184,6 +184,19 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 	return PSD_OK;
 }
 
+/* Refuses a key that another option gives, whose value would be lost. */
+static enum psd_status refuse_other(const struct setting *setting, const struct psd_node *node)
+{
+	const struct psd_place *other = &node->at;
+	const bool is_option = other->line == 0 && other->path && !strncmp(other->path, "--", 2);
+
+	if (!is_option || strcspn(other->path, " ") == strcspn(setting->at.path, " "))
+		return PSD_OK;
+	return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+			     "'%s' is also given by %.80s, must be given by one of them",
+			     setting->steps[setting->n_steps - 1], other->path);
+}
+
 /* Removes the child that the last step names from the mapping *node, a private copy. */
 static enum psd_status remove_key(const struct setting *setting, struct psd_node *node)
 {
@@ -194,6 +207,7 @@ static enum psd_status remove_key(const struct setting *setting, struct psd_node
 	if (node->kind != PSD_NODE_MAPPING || !psd_node_child(node, step))
 		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
 				     "an empty value removes a key, but there is no key '%s' here", step);
+	PSD_TRY(refuse_other(setting, psd_node_child(node, step)));
 	node->first = NULL;
 	node->n_children = 0;
 	for (; child; child = child->next) {
@@ -271,6 +285,8 @@ enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, 
 	is_removal = !at && !*setting.value;
 	for (unsigned i = 0; i + is_removal < setting.n_steps; i++)
 		PSD_TRY(go_down(&setting, i, &node));
+	if (!at && !is_removal)
+		PSD_TRY(refuse_other(&setting, node));
 	PSD_TRY(is_removal ? remove_key(&setting, node) : become_value(node, &setting));
 	*root = top;
 	return PSD_OK;

@@ -271,6 +271,11 @@ static enum psd_status refuse_set_list(const struct psd_key *key, const struct p
 	const int length = (int)(name ? (size_t)(name - path) + strlen(key->name) : strcspn(path, "="));
 	const char *one = key->section->tables[0][0].name;
 
+	if (list->kind == PSD_NODE_MAPPING)
+		return psd_error_set(err, PSD_EINVAL, list->at,
+				     "'%s' is missing in the file, which must begin this list of mappings: --set "
+				     "changes keys of its entries",
+				     key->name);
 	if (key->is_required)
 		return psd_error_set(
 			err, PSD_EINVAL, list->at,

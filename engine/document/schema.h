@@ -84,6 +84,9 @@ struct psd_key {
 	/* Path of the section from which entries of this list take their defaults, such as "cluster.host"; NULL:
 	 * none. */
 	const char *inherits;
+	/* Path of a list whose entries may each have another value of this key, such as "cluster.groups": while it has
+	 * entries, psd_schema_add_text() writes the key only where the file has it. NULL: none. */
+	const char *varies_by;
 };
 
 struct psd_schema_reader {

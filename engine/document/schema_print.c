@@ -5,29 +5,50 @@
 
 #include "engine/document/value.h"
 
-/* node: the value's node in the file; NULL: absent. */
-static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node);
+struct whole {
+	const void *base;
+	const struct psd_section *section;
+};
 
-static void add_flow(struct psd_text *text, const void *base, const struct psd_section *section,
-		     const struct psd_node *mapping)
+/* whole: NULL outside of a file; node: the value's node in the file; NULL: absent. */
+static void add_value(struct psd_text *text, const struct whole *whole, const void *base, const struct psd_key *key,
+		      const struct psd_node *node);
+
+static unsigned n_entries(const void *base, const struct psd_key *key)
+{
+	return *(const unsigned *)((const char *)base + key->n_entries_offset);
+}
+
+/* True if the key has a value that a printed file needs. */
+static bool is_printed(const struct whole *whole, const void *base, const struct psd_section *section,
+		       const struct psd_key *key, const struct psd_node *mapping)
+{
+	const struct psd_key *list;
+	size_t offset = 0;
+
+	if (!psd_schema_is_said(base, section, key))
+		return false;
+	if (!whole || !key->varies_by || psd_node_child(mapping, key->name))
+		return true;
+	list = psd_section_find(whole->section, key->varies_by, &offset);
+	return n_entries((const char *)whole->base + offset - list->offset, list) == 0;
+}
+
+static void add_flow(struct psd_text *text, const struct whole *whole, const void *base,
+		     const struct psd_section *section, const struct psd_node *mapping)
 {
 	const struct psd_key *key;
 	const char *separator = "";
 
 	psd_text_add(text, "{");
 	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
-		if (!psd_schema_is_said(base, section, key))
+		if (!is_printed(whole, base, section, key, mapping))
 			continue;
 		psd_text_add(text, "%s%s: ", separator, key->name);
-		add_value(text, base, key, psd_node_child(mapping, key->name));
+		add_value(text, whole, base, key, psd_node_child(mapping, key->name));
 		separator = ", ";
 	}
 	psd_text_add(text, "}");
-}
-
-static unsigned n_entries(const void *base, const struct psd_key *key)
-{
-	return *(const unsigned *)((const char *)base + key->n_entries_offset);
 }
 
 static const void *entry_of(const void *base, const struct psd_key *key, unsigned i)
@@ -43,7 +64,8 @@ static const struct psd_node *first_entry(const struct psd_node *list)
 	return list && list->kind == PSD_NODE_SCALAR ? list : list ? list->first : NULL;
 }
 
-static void add_list(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *list)
+static void add_list(struct psd_text *text, const struct whole *whole, const void *base, const struct psd_key *key,
+		     const struct psd_node *list)
 {
 	const struct psd_node *node = first_entry(list);
 
@@ -51,7 +73,7 @@ static void add_list(struct psd_text *text, const void *base, const struct psd_k
 	for (unsigned i = 0; i < n_entries(base, key); i++, node = node ? node->next : NULL) {
 		psd_text_add(text, "%s", i ? ", " : "");
 		if (key->type == PSD_KEY_SECTION)
-			add_flow(text, entry_of(base, key, i), key->section, node);
+			add_flow(text, whole, entry_of(base, key, i), key->section, node);
 		else
 			psd_value_add_as_written(text, entry_of(base, key, i), key, node);
 	}
@@ -78,16 +100,17 @@ static void add_named(struct psd_text *text, const void *base, const struct psd_
 	psd_text_add(text, "}");
 }
 
-static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node)
+static void add_value(struct psd_text *text, const struct whole *whole, const void *base, const struct psd_key *key,
+		      const struct psd_node *node)
 {
 	const void *value = (const char *)base + key->offset;
 
 	if (key->are_named)
 		add_named(text, base, key);
 	else if (key->most_entries)
-		add_list(text, base, key, node);
+		add_list(text, whole, base, key, node);
 	else if (key->type == PSD_KEY_SECTION)
-		add_flow(text, value, key->section, node);
+		add_flow(text, whole, value, key->section, node);
 	else if (key->word && *(const bool *)((const char *)base + key->word_offset))
 		psd_text_add(text, "%s", key->word);
 	else
@@ -96,13 +119,8 @@ static void add_value(struct psd_text *text, const void *base, const struct psd_
 
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key)
 {
-	add_value(text, base, key, NULL);
+	add_value(text, NULL, base, key, NULL);
 }
-
-struct whole {
-	const void *base;
-	const struct psd_section *section;
-};
 
 /* True when an entry's section equals the one that its defaults come from. */
 static bool is_inherited(const struct whole *whole, const void *base, const struct psd_key *key)
@@ -114,8 +132,8 @@ static bool is_inherited(const struct whole *whole, const void *base, const stru
 	if (!key->inherits)
 		return false;
 	psd_section_find(whole->section, key->inherits, &offset);
-	add_flow(&own, (const char *)base + key->offset, key->section, NULL);
-	add_flow(&inherited, (const char *)whole->base + offset, key->section, NULL);
+	add_flow(&own, NULL, (const char *)base + key->offset, key->section, NULL);
+	add_flow(&inherited, NULL, (const char *)whole->base + offset, key->section, NULL);
 	is_same = own.bytes && inherited.bytes && !strcmp(own.bytes, inherited.bytes);
 	psd_text_release(&own);
 	psd_text_release(&inherited);
@@ -129,10 +147,10 @@ static void add_lines(struct psd_text *text, const struct whole *whole, const vo
 	const struct psd_key *key;
 
 	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
-		if (!psd_schema_is_said(base, section, key) || is_inherited(whole, base, key))
+		if (!is_printed(whole, base, section, key, mapping) || is_inherited(whole, base, key))
 			continue;
 		psd_text_add(text, "%s%s: ", first, key->name);
-		add_value(text, base, key, psd_node_child(mapping, key->name));
+		add_value(text, whole, base, key, psd_node_child(mapping, key->name));
 		psd_text_add(text, "\n");
 		first = first[2] ? "    " : "  ";
 	}
@@ -155,6 +173,7 @@ static void add_block(struct psd_text *text, const struct whole *whole, const st
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
 			 const struct psd_node *mapping)
 {
+	const struct whole whole = {base, section};
 	const struct psd_key *key;
 
 	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
@@ -165,11 +184,11 @@ void psd_schema_add_text(struct psd_text *text, const void *base, const struct p
 		psd_text_add(text, "%s:", key->name);
 		if (key->type == PSD_KEY_SECTION) {
 			psd_text_add(text, "\n");
-			add_block(text, &(struct whole){base, section}, key, node);
+			add_block(text, &whole, key, node);
 			continue;
 		}
 		psd_text_add(text, " ");
-		add_value(text, base, key, node);
+		add_value(text, &whole, base, key, node);
 		psd_text_add(text, "\n");
 	}
 }

@@ -184,7 +184,7 @@ static enum psd_status check_wire(const struct psd_plan *plan, bool is_half, str
 {
 	if (!plan->wire->is_lossy || !is_half)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, "wire"),
 			     "'wire' of system '%s' is '%s', must be 'fp32' where 'precision' is 'mixed' or 'bf16'",
 			     plan->system->name, plan->wire->name);
 }
@@ -193,7 +193,7 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 {
 	if (psd_choice_takes_wire(plan, method))
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, "wire"),
 			     "'wire' of system '%s' is '%s', must be 'fp32' where tensors go by method '%s'",
 			     plan->system->name, plan->wire->name, method->name);
 }
@@ -233,30 +233,33 @@ static enum psd_status check_reads(const struct psd_plan *plan, const struct psd
 			     plan->system->name, plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
 
-/* Nodes that work together need as many workers each. Returns the key of a system with such a method; NULL: none. */
-static const char *needs_even_nodes(const struct psd_plan *plan)
+/* Nodes that work together need as many workers each. Returns the key of a system with such a method, and its value;
+ * NULL: none. */
+static const char *needs_even_nodes(const struct psd_plan *plan, const char **value)
 {
 	const struct psd_method *method = plan->n_items > 0 ? plan->items[0].method : NULL;
 
+	*value = "node";
 	if (method && method->updates == PSD_OWNER_MEMBERS)
-		return "shard_over: node";
-	return method && method->collective == &psd_nccl_two_level ? "sync: nccl-two-level" : NULL;
+		return "shard_over";
+	*value = "nccl-two-level";
+	return method && method->collective == &psd_nccl_two_level ? "sync" : NULL;
 }
 
 static enum psd_status check_even(const struct psd_plan *plan, struct psd_error *err)
 {
 	const struct psd_layout *layout = &plan->layout;
-	const char *key = layout->is_uneven ? needs_even_nodes(plan) : NULL;
+	const char *value, *key = layout->is_uneven ? needs_even_nodes(plan, &value) : NULL;
 	unsigned k = 1;
 
 	if (!key)
 		return PSD_OK;
 	while (layout->kinds[k].workers == layout->kinds[0].workers)
 		k++;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
-			     "system '%s' has '%s', which needs as many workers on each node: entry %u of "
+	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, key),
+			     "system '%s' has '%s: %s', which needs as many workers on each node: entry %u of "
 			     "'cluster.groups' has %u on a node, entry %u has %u",
-			     plan->system->name, key, layout->kinds[0].group, layout->kinds[0].workers,
+			     plan->system->name, key, value, layout->kinds[0].group, layout->kinds[0].workers,
 			     layout->kinds[k].group, layout->kinds[k].workers);
 }
 
@@ -268,7 +271,7 @@ static enum psd_status check_members(const struct psd_plan *plan, struct psd_err
 	if (!has_parts || layout->workers == 1 ||
 	    (layout->workers_per_node > 1 && layout->workers % layout->workers_per_node == 0))
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, "shard_over"),
 			     "system '%s' has 'shard_over: node' and %u workers, %u on a node: each node must have the "
 			     "same number of workers, at least two; or leave 'shard_over' out",
 			     plan->system->name, layout->workers, layout->workers_per_node);

@@ -279,11 +279,41 @@ static void leave_out_published(struct psd_scenario *scenario, const struct psd_
 		scenario->published_path = NULL;
 }
 
+/* True if the sweep has sizes of this system alone. */
+static bool sweeps_fuse_of(const struct psd_scenario *scenario, unsigned system)
+{
+	for (unsigned i = 0; i < scenario->n_swept; i++)
+		if (!strcmp(scenario->swept[i].name, "fuse") && psd_scenario_swept_system(scenario, i) == system)
+			return true;
+	return false;
+}
+
+/* A sweep of all systems would hide the size that an option or the sweep gives to one of them. */
+static enum psd_status refuse_fuse_of_system(const struct psd_schema_reader *reader, const struct psd_node *root)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *systems = psd_node_child(root, "systems"), *entry = systems ? systems->first : NULL;
+
+	for (unsigned s = 0; entry; s++, entry = entry->next) {
+		const struct psd_node *fuse = psd_node_child(entry, "fuse");
+		const bool is_set = fuse && psd_node_is_set(fuse) && scenario->systems[s].fuse_bytes;
+
+		if (is_set || sweeps_fuse_of(scenario, s))
+			return psd_error_set(reader->err, PSD_EINVAL, fuse ? fuse->at : entry->at,
+					     "'fuse' of system '%s' has no effect beside 'sweep.fuse', which is for "
+					     "all systems",
+					     scenario->systems[s].name);
+	}
+	return PSD_OK;
+}
+
 static enum psd_status check_sweep_of_fuse(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_node *fuse = psd_node_child(psd_node_child(root, "sweep"), "fuse");
 
+	if (scenario->n_sweep_fuses)
+		PSD_TRY(refuse_fuse_of_system(reader, root));
 	for (unsigned s = 0; s < scenario->n_systems; s++)
 		if (scenario->systems[s].fuse_bytes)
 			return PSD_OK;
@@ -393,31 +423,45 @@ static bool reads(const struct psd_scenario *failed, const struct psd_node *whol
 	return is_right;
 }
 
-/* True if the file is right without setting number `left_out`. */
-static bool reads_without(const struct psd_scenario *failed, const char *const settings[], unsigned left_out)
+/* True if the file is right without the settings from number `first` to number `last`. */
+static bool reads_without(const struct psd_scenario *failed, const char *const settings[], unsigned first,
+			  unsigned last)
 {
 	const struct psd_node *whole = psd_document_root(failed->document);
 	struct psd_arena arena = {NULL};
 	bool is_right = true;
 
 	for (unsigned i = 0; settings[i] && is_right; i++)
-		if (i != left_out)
+		if (i < first || i > last)
 			is_right = !psd_overlay_set(&whole, settings[i], NULL, &arena, NULL);
 	is_right = is_right && reads(failed, whole, 0);
 	psd_arena_release(&arena);
 	return is_right;
 }
 
+static void blame_one(const char *setting, struct psd_error *err)
+{
+	struct psd_text name = {.bytes = NULL};
+
+	psd_overlay_add_name(&name, setting);
+	if (!name.is_out_of_memory)
+		blame((struct psd_place){.path = name.bytes}, err);
+	psd_text_release(&name);
+}
+
+/* Blames the first setting without which the file is right, otherwise the last one from which on all are wrong. */
 static void blame_setting(const struct psd_scenario *failed, const char *const settings[], struct psd_error *err)
 {
-	for (unsigned i = 0; settings && settings[i]; i++)
-		if (reads_without(failed, settings, i)) {
-			struct psd_text name = {.bytes = NULL};
+	unsigned n = 0;
 
-			psd_overlay_add_name(&name, settings[i]);
-			if (!name.is_out_of_memory)
-				blame((struct psd_place){.path = name.bytes}, err);
-			psd_text_release(&name);
+	for (; settings && settings[n]; n++)
+		if (reads_without(failed, settings, n, n)) {
+			blame_one(settings[n], err);
+			return;
+		}
+	for (unsigned i = n; i-- > 0;)
+		if (reads_without(failed, settings, i, n - 1)) {
+			blame_one(settings[i], err);
 			return;
 		}
 }

@@ -385,6 +385,7 @@ struct psd_system {
 	/* values in place of the scenario's, see psd_scenario_workload(); 0 and NULL: the scenario's holds */
 	struct psd_workload own;
 	struct psd_place at;
+	const struct psd_node *entry; /* node of the system, owned by the scenario; NULL: none */
 };
 
 enum { PSD_MOST_DILATION = 1000000 };
@@ -584,6 +585,8 @@ enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 bool psd_workload_is_half(const struct psd_workload *workload);
 /* True if backward computes the activations of repeated blocks again. */
 bool psd_workload_recomputes(const struct psd_workload *workload);
+/* Returns the place of a key of the system if an option gave its value, otherwise that of the system. */
+struct psd_place psd_system_key_at(const struct psd_system *system, const char *key);
 /* True if the system has its own value of a workload's key, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);
 

@@ -4,6 +4,7 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/scenario/scenario_variant.h"
 #include "engine/scenario/stack.h"
 
 #define LEAST_BACKGROUND_BYTES 10000
@@ -120,18 +121,21 @@ static const struct psd_key class_keys[] = {
 
 static const struct psd_section class_section = {.tables = {class_keys}};
 
+/* Values that follow from the device are others in each group. */
+static const char of_groups[] = "cluster.groups";
+
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps), FREE(is_copy_free),
 	 .help = "rate of copies between a device with its own memory (any but `cpu`) and its host, each direction. "
 		 "free: copies take no time"},
-	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free),
+	{HOST("reduce", RATE, reduce_bps), FREE(is_reduce_free), .varies_by = of_groups,
 	 .help = "bytes of gradients per second that a server receives, sums and applies; also rate at which the first "
 		 "worker of a node sums for its node. free: no time"},
-	{HOST("update", RATE, update_bps), FREE(is_update_free),
+	{HOST("update", RATE, update_bps), FREE(is_update_free), .varies_by = of_groups,
 	 .help = "bytes of gradients per second that a worker applies to its parameters, where no server does. free: "
 		 "updates take no time. If the stack sets none: a fifth of the rate of the device's memory, or free "
 		 "with `compute.profile`, `compute.samples_per_sec` or `compute.mfu`, whose times include updates"},
-	{HOST("convert", RATE, convert_bps), FREE(is_convert_free),
+	{HOST("convert", RATE, convert_bps), FREE(is_convert_free), .varies_by = of_groups,
 	 .help = "bytes per second that a worker's device reads plus writes when it converts, packs or selects values, "
 		 "or multiplies low-rank factors. free: no time. If the stack sets none: the rate of the device's "
 		 "memory; with `compute.profile` the value of `cluster.host.update`"},
@@ -165,7 +169,7 @@ static const struct psd_key host_keys[] = {
 	{HOST("requests", UNSIGNED, requests), .lowest = 1, .highest = 1e6, .fallback = "1",
 	 .help = "number of requests by which a worker sends the gradient of one tensor to one server. Some software "
 		 "sends each row of a matrix as a request of its own"},
-	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
+	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s", .varies_by = of_groups,
 	 .help = "time of the kernel launches that a worker's device needs for each tensor that it updates with a sum "
 		 "over all workers. The time that depends on the tensor's size is added. A single worker needs no such "
 		 "launches. If the stack sets none: 10us; 0s on a device that shares its host's memory"},
@@ -480,6 +484,46 @@ static enum psd_status check_plain_network(const struct psd_schema_reader *reade
 	return PSD_OK;
 }
 
+static const struct psd_node *child_at(const struct psd_node *node, const char *section, const char *name)
+{
+	return psd_node_child(section ? psd_node_child(node, section) : node, name);
+}
+
+/* An option or a sweep gives a value of all nodes that each group replaces by its own. Separate servers are in no
+ * group, and neither are switches between racks. */
+static enum psd_status check_hidden(const struct psd_schema_reader *reader, const struct psd_node *root)
+{
+	static const struct {
+		const char *section, *name, *path, *short_name;
+	} rows[] = {
+		{NULL, "workers_per_node", "cluster.workers_per_node", NULL},
+		{"network", "bandwidth", "cluster.network.bandwidth", "bandwidth"},
+		{"network", "latency", "cluster.network.latency", NULL},
+	};
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *cluster = psd_node_child(root, "cluster"), *sweep = psd_node_child(root, "sweep");
+	const struct psd_node *groups = psd_node_child(cluster, "groups");
+	bool is_star = scenario->network.topology == PSD_TOPOLOGY_STAR;
+
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		is_star = is_star && scenario->systems[s].servers == 0;
+	for (unsigned i = 0; is_star && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct psd_node *value = child_at(cluster, rows[i].section, rows[i].name);
+		const struct psd_node *swept = rows[i].short_name ? psd_node_child(sweep, rows[i].short_name) : NULL;
+		const struct psd_node *entry = groups->first;
+
+		if (!swept && !(value && (psd_node_is_set(value) || psd_scenario_sweeps(scenario, rows[i].path))))
+			continue;
+		while (entry && child_at(entry, rows[i].section, rows[i].name))
+			entry = entry->next;
+		if (!entry)
+			return psd_error_set(reader->err, PSD_EINVAL, swept ? swept->at : value->at,
+					     "'%s' has no effect: all entries of 'groups' have their own",
+					     rows[i].name);
+	}
+	return PSD_OK;
+}
+
 /* The groups have all nodes, and a division among groups needs them. */
 static enum psd_status settle_groups(const struct psd_schema_reader *reader, const struct psd_node *root,
 				     const struct psd_node *cluster)
@@ -512,6 +556,7 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 		return psd_error_set(reader->err, PSD_EINVAL, groups->key_at,
 				     "'groups' cannot be used with 'platform', whose file defines the links");
 	scenario->nodes = (unsigned)n_nodes;
+	PSD_TRY(check_hidden(reader, root));
 	return check_plain_network(reader, cluster, groups);
 }
 
@@ -529,19 +574,7 @@ static enum psd_status check_group_system(const struct psd_schema_reader *reader
 	return PSD_OK;
 }
 
-/* Returns the place of a system's 'split': the option --set if it set that, otherwise the system in the file. */
-static struct psd_place split_at(const struct psd_node *root, const struct psd_system *system)
-{
-	const struct psd_node *systems = psd_node_child(root, "systems"), *entry = systems ? systems->first : NULL;
-	const struct psd_node *split;
-
-	for (unsigned i = 0; i < system->number && entry; i++)
-		entry = entry->next;
-	split = psd_node_child(entry, "split");
-	return split && psd_node_is_set(split) ? split->at : system->at;
-}
-
-static enum psd_status check_group_systems(const struct psd_schema_reader *reader, const struct psd_node *root)
+static enum psd_status check_group_systems(const struct psd_schema_reader *reader)
 {
 	const struct psd_scenario *scenario = reader->base;
 
@@ -551,7 +584,7 @@ static enum psd_status check_group_systems(const struct psd_schema_reader *reade
 		if (scenario->n_groups > 0)
 			PSD_TRY(check_group_system(reader, system));
 		else if (system->split != PSD_SPLIT_EVEN)
-			return psd_error_set(reader->err, PSD_EINVAL, split_at(root, system),
+			return psd_error_set(reader->err, PSD_EINVAL, psd_system_key_at(system, "split"),
 					     "'split' of system '%s' is '%s', must be 'even' unless 'cluster.groups' "
 					     "lists groups of nodes",
 					     system->name, psd_split_names[system->split]);
@@ -711,7 +744,7 @@ enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reade
 
 	PSD_TRY(settle_groups(reader, root, cluster));
 	PSD_TRY(settle_nodes(reader, cluster));
-	PSD_TRY(check_group_systems(reader, root));
+	PSD_TRY(check_group_systems(reader));
 	PSD_TRY(check_swept(reader, root, cluster));
 	PSD_TRY(check_switches(reader, cluster));
 	PSD_TRY(check_servers_in(reader, cluster));

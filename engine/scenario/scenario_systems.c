@@ -440,6 +440,12 @@ static void prepare(const struct psd_schema_reader *reader, void *base, const st
 	system->host = scenario->host;
 	system->number = (unsigned)(system - scenario->systems);
 	system->at = entry->at;
+	system->entry = entry;
+}
+
+struct psd_place psd_system_key_at(const struct psd_system *system, const char *key)
+{
+	return psd_node_option_at(system->entry, key, system->at);
 }
 
 static const char compute_baseline[] = "compute";

@@ -73,6 +73,20 @@ Test(examples, show_every_key)
 	globfree(&found);
 }
 
+static void expect_equal_groups(const struct psd_scenario *a, const struct psd_scenario *b)
+{
+	for (unsigned s = 0; s < a->n_systems; s++)
+		for (unsigned g = 0; g < a->n_groups; g++) {
+			const struct psd_host_costs
+				x = psd_scenario_group_system(a, &a->systems[s], &a->groups[g]).host,
+				y = psd_scenario_group_system(b, &b->systems[s], &b->groups[g]).host;
+
+			cr_expect(x.update_bps == y.update_bps && x.convert_bps == y.convert_bps &&
+					  x.reduce_bps == y.reduce_bps && x.tensor_sec == y.tensor_sec,
+				  "group %u of system %u in %s", g, s, a->path);
+		}
+}
+
 /* The text has all keys, defaults too, as a calibration writes them. */
 static void expect_read_again(const char *path)
 {
@@ -84,8 +98,10 @@ static void expect_read_again(const char *path)
 	psd_scenario_add_text(&text, &scenario);
 	cr_expect_eq(psd_scenario_parse(&again, path, text.bytes, text.length, NULL, &err), PSD_OK, "%s: %s", path,
 		     err.text);
-	if (!*err.text)
+	if (!*err.text) {
+		expect_equal_groups(&scenario, &again);
 		psd_scenario_release(&again);
+	}
 	psd_text_release(&text);
 	psd_scenario_release(&scenario);
 }

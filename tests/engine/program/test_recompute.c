@@ -121,14 +121,14 @@ Test(recompute, a_measured_throughput_includes_it)
 #undef SCALED
 #define SCALED ""
 
-static void expect_refused(const char *text, const char *expected)
+static void expect_refused(const char *text, const char *setting, const char *expected)
 {
-	static const char *const no_settings[] = {NULL};
+	const char *const settings[] = {setting, NULL};
 	struct psd_error err = {.text = ""};
 	struct psd_costed_model costed;
 	struct psd_scenario scenario;
 
-	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), no_settings, &err), PSD_OK, "%s",
+	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), settings, &err), PSD_OK, "%s",
 		     err.text);
 	cr_expect_eq(psd_costed_model_load(&costed, &scenario, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, expected);
@@ -138,11 +138,14 @@ static void expect_refused(const char *text, const char *expected)
 Test(recompute, a_model_without_blocks_is_refused)
 {
 	expect_refused(
-		MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n",
+		MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n", NULL,
 		"t.yaml:1:8: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
 	expect_refused(
-		MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n",
+		MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n", NULL,
 		"t.yaml:4:11: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
+	expect_refused(MODEL("alexnet", "") "systems: [{name: A, sync: ring}]\n", "model.recompute=blocks",
+		       "--set model.recompute: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file "
+		       "has no 'repeat'");
 }
 
 Test(recompute, training_refuses_it)

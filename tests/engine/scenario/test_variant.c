@@ -147,6 +147,8 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		/* the file is right with the first value: the second one is to blame, and the place says where */
 		{"{systems.A.staleness: [0, 1], systems.A.wire: [fp32, fp16]}",
 		 "a.yaml:5:61: a.yaml:5:34: 'staleness' of system 'A' cannot be used together with 'wire: fp16'"},
+		{"{fuse: [1MB], systems.B.fuse: [2MB]}",
+		 "a.yaml:5:39: 'fuse' of system 'B' has no effect beside 'sweep.fuse', which is for all systems"},
 		{"{systems.C.sync: [ps]}", "'systems' has 2 entries (0 to 1), there is no entry 'C'"},
 	};
 	struct psd_error err;
@@ -188,10 +190,42 @@ Test(variant, options_are_blamed_for_lines_that_they_make_wrong)
 	expect_refused("{model.batch_per_worker: [32]}", (const char *const[]){"model.batch_per_worker=8", NULL},
 		       "--set model.batch_per_worker: 'batch_per_worker' has no effect beside 'sweep', which has "
 		       "'model.batch_per_worker': --sweep gives it other values");
+	expect_refused("{nodes: [2]}", (const char *const[]){"--sweep sweep. nodes=[2,4]", "sweep.nodes=8", NULL},
+		       "--set sweep.nodes: 'nodes' is also given by --sweep nodes, must be given by one of them");
+	expect_refused("{nodes: [2]}", (const char *const[]){"sweep.nodes=8", "--sweep sweep. nodes=[2,4]", NULL},
+		       "--sweep nodes: 'nodes' is also given by --set sweep.nodes, must be given by one of them");
+	expect_refused("{fuse: [1MB]}", (const char *const[]){"systems.B.fuse=2MB", NULL},
+		       "--set systems.B.fuse: 'fuse' of system 'B' has no effect beside 'sweep.fuse'");
 	expect_refused(
 		"{nodes: [2]}", (const char *const[]){"--sweep sweep. latency=[1us]", NULL},
 		"--sweep: no key 'latency', did you mean 'cluster.network.latency' or 'cluster.local.latency' or "
 		"'cluster.host.latency'?");
+}
+
+static void expect_refused_example(const char *const settings[], const char *message)
+{
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(psd_scenario_load(&scenario, "scenarios/examples/mixed-nodes.yaml", settings, &err), PSD_EINVAL);
+	cr_expect_eq(strncmp(err.text, message, strlen(message)), 0, "%s", err.text);
+}
+
+Test(variant, options_beside_groups_are_named)
+{
+	/* either option alone is wrong, too */
+	expect_refused_example(
+		(const char *const[]){"cluster.network.topology=racks", "cluster.network.nodes_per_rack=4", NULL},
+		"--set cluster.network.topology: scenarios/examples/mixed-nodes.yaml:9:7: entry 1 ");
+	expect_refused_example(
+		(const char *const[]){"cluster.groups.0.network.latency=1us", "cluster.network.latency=2us", NULL},
+		"--set cluster.network.latency: 'latency' has no effect: all entries of 'groups' have ");
+	expect_refused_example((const char *const[]){"cluster.groups.0.network.bandwidth=1Gbps",
+						     "--sweep sweep. bandwidth=[1Gbps,2Gbps]", NULL},
+			       "--sweep bandwidth: 'bandwidth' has no effect: all entries of 'groups' have their own");
+	expect_refused_example((const char *const[]){"cluster.groups.1.workers_per_node=2",
+						     "--sweep sweep. cluster.workers_per_node=[1,2]", NULL},
+			       "--sweep cluster.workers_per_node: 'workers_per_node' has no effect: all entries");
 }
 
 Test(variant, an_option_replaces_the_values_of_a_file_by_either_name)
