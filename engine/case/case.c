@@ -37,8 +37,11 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 	enum psd_status status;
 
 	if (recomputes && graph->n_blocks == 0)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"'recompute' is 'blocks', must be 'none' unless the model's file has 'repeat': '%s' has "
+			"not",
+			graph->name);
 	PSD_TRY(kept_costs(costs, graph, workload, at, err));
 	if (!recomputes)
 		return PSD_OK;

@@ -138,9 +138,11 @@ static void expect_refused(const char *text, const char *expected)
 Test(recompute, a_model_without_blocks_is_refused)
 {
 	expect_refused(MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n",
-		       "t.yaml:1:8: 'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+		       "t.yaml:1:8: 'recompute' is 'blocks', must be 'none' unless the model's file has 'repeat': "
+		       "'AlexNet' has not");
 	expect_refused(MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n",
-		       "t.yaml:4:11: 'recompute' is 'blocks', must be 'none' for a model without repeated blocks");
+		       "t.yaml:4:11: 'recompute' is 'blocks', must be 'none' unless the model's file has 'repeat': "
+		       "'AlexNet' has not");
 }
 
 Test(recompute, training_refuses_it)
