@@ -277,6 +277,10 @@ static enum psd_status refuse_set_list(const struct psd_key *key, const struct p
 			"'%s' is a list of mappings, which a file must have: --set changes one of their keys "
 			"(%.*s.0.%s=VALUE)",
 			key->name, length, path, one);
+	if (path[length] == '.')
+		return psd_error_set(err, PSD_EINVAL, list->at,
+				     "'%s' is a list of mappings, which --set changes only where the file has it",
+				     key->name);
 	return psd_error_set(err, PSD_EINVAL, list->at,
 			     "'%s' is a list of mappings, which a file must begin: --set changes one of their keys "
 			     "(%.*s.0.%s=VALUE) or removes the list (%.*s=)",

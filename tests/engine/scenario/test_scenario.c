@@ -448,8 +448,9 @@ Test(scenario, bad_settings_name_themselves)
 			     "one of their keys (cluster.slow.0.node=VALUE) or removes the list (cluster.slow=)");
 	expect_setting_error(
 		"cluster.groups.0.nodes=2",
-		"--set cluster.groups.0.nodes: 'groups' is a list of mappings, which a file must begin: --set changes "
-		"one of their keys (cluster.groups.0.nodes=VALUE) or removes the list (cluster.groups=)");
+		"--set cluster.groups.0.nodes: 'groups' is a list of mappings, which --set changes only where the "
+		"file has it");
+	expect_setting_error("=4", "--set: empty key, must be key.path=value");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 	expect_setting_error("sweep.nodes=[2,,4]",
