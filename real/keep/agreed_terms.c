@@ -54,13 +54,24 @@ static enum psd_status add_data(struct psd_text *text, const struct psd_case *ma
 	return status;
 }
 
-/* Hosts compute the split of samples each for itself, by costs that they may read from their own files. */
-static void add_batches(struct psd_text *text, const struct psd_case *made)
+/* Hosts compute the split of samples each for itself, by costs that they may read from their own files; a measured one
+ * comes from worker 0. */
+static void add_groups(struct psd_text *text, const struct psd_case *made)
 {
-	psd_text_add(text, "cluster.groups, batches: ");
-	for (unsigned k = 0; k < made->kinds.n; k++)
-		psd_text_add(text, "%s%" PRIu32 " up to node %u", k > 0 ? ", " : "", made->kinds.plan[k].batch,
-			     made->kinds.nodes[k].end_node);
+	const bool has_batches = made->system->split != PSD_SPLIT_MEASURED;
+	unsigned node = 0, worker = 0;
+
+	psd_text_add(text, "cluster.groups: ");
+	for (unsigned k = 0; k < made->kinds.n; k++) {
+		const struct psd_kind_of_nodes *nodes = &made->kinds.nodes[k];
+
+		psd_text_add(text, "%snodes %u-%u: workers %u-%u", k > 0 ? "; " : "", node, nodes->end_node - 1, worker,
+			     nodes->end_worker - 1);
+		if (has_batches)
+			psd_text_add(text, ", batch %" PRIu32, made->kinds.plan[k].batch);
+		node = nodes->end_node;
+		worker = nodes->end_worker;
+	}
 	psd_text_add(text, "\n");
 }
 
@@ -88,8 +99,8 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 
 		psd_scenario_add_agreed(text, scenario, made->system, instead, sizeof(instead) / sizeof(instead[0]));
 	}
-	if (!status && made->kinds.n > 0 && made->system->split != PSD_SPLIT_MEASURED)
-		add_batches(text, made);
+	if (!status && made->kinds.n > 0)
+		add_groups(text, made);
 	if (!status && (text->is_out_of_memory || graph.is_out_of_memory || profile.is_out_of_memory ||
 			data.is_out_of_memory || start.is_out_of_memory || iterations.is_out_of_memory))
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");

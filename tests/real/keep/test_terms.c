@@ -287,16 +287,18 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
 static const char *const free_keys[] = {
-	"title",			    /* tables' contents */
-	"cluster.nodes",		    /* the hosts file says it, and greetings compare that */
-	"sweep.nodes",			    /* likewise */
-	"sweep.workers",		    /* likewise */
-	"cluster.stack",		    /* counts by the keys of host that it fills in */
-	"systems.stack",		    /* likewise */
-	"cluster.groups.nodes",		    /* counts by the batches of all nodes, which a line of their own has */
+	"title",		/* tables' contents */
+	"cluster.nodes",	/* the hosts file says it, and greetings compare that */
+	"sweep.nodes",		/* likewise */
+	"sweep.workers",	/* likewise */
+	"cluster.stack",	/* counts by the keys of host that it fills in */
+	"systems.stack",	/* likewise */
+	"cluster.groups.nodes", /* counts by workers and batches of all nodes: a line of their own has them */
+	"cluster.groups.workers_per_node",  /* likewise */
 	"cluster.groups.batch_per_worker",  /* likewise */
 	"cluster.groups.speed",		    /* likewise */
 	"cluster.groups.network.bandwidth", /* emulated by one process for all */
+	"cluster.groups.network.latency",   /* likewise */
 	"cluster.slow.node",		    /* the speed of the host's own node */
 	"cluster.slow.compute",		    /* likewise */
 	"train.data.test",		    /* worker 0 alone tests */
