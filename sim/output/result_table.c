@@ -59,8 +59,8 @@ static void write_model(FILE *out, const struct psd_report *report)
 
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
-	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %.0f",
-		psd_units_write_count(graph->parameters, count), graph->n_tensors,
+	fprintf(out, ": %s parameters in %u tensor%s, gradients of %s (%s); batch %.0f",
+		psd_units_write_count(graph->parameters, count), graph->n_tensors, graph->n_tensors == 1 ? "" : "s",
 		psd_units_write_bytes(wire_bytes, bytes),
 		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
 		: psd_precision_is_half(scenario->precision) ? "fp16"
