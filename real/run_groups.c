@@ -54,11 +54,13 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 	const unsigned n_workers = psd_scenario_workers(scenario, scenario->nodes);
 
 	if (run->point.nodes != scenario->nodes || run->point.workers != n_workers)
-		return psd_error_set(err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
-				     "'groups' have %u node%s with %u worker%s, the run has %u node%s with %u worker%s",
-				     scenario->nodes, scenario->nodes == 1 ? "" : "s", n_workers,
-				     n_workers == 1 ? "" : "s", run->point.nodes, run->point.nodes == 1 ? "" : "s",
-				     run->point.workers, run->point.workers == 1 ? "" : "s");
+		return psd_error_set(
+			err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
+			"'groups' have %u node%s with %u worker%s, the run has %u node%s with %u worker%s%s",
+			scenario->nodes, scenario->nodes == 1 ? "" : "s", n_workers, n_workers == 1 ? "" : "s",
+			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers,
+			run->point.workers == 1 ? "" : "s",
+			run->hosts.n_hosts > 0 ? ": '--hosts' needs a line for each worker" : "");
 	for (unsigned g = 0; g < scenario->n_groups && !scenario->has_replay; g++, entry = entry ? entry->next : NULL) {
 		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
 		PSD_TRY(check_link(&scenario->groups[g], entry, err));

@@ -203,12 +203,15 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_point *point = &report->rows[0].point;
 	char count[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX];
+	bool is_any_async = false;
 
+	for (unsigned i = 0; i < report->n_rows; i++)
+		is_any_async = is_any_async || report->rows[i].system->is_async;
 	psd_text_add_plain(text, scenario->title);
 	psd_text_add(text, "\n\nmodel     ");
 	psd_text_add_plain(text, graph->name);
-	psd_text_add(text, ": %s parameters in %u tensors", psd_units_write_count(graph->parameters, count),
-		     graph->n_tensors);
+	psd_text_add(text, ": %s parameters in %u tensor%s", psd_units_write_count(graph->parameters, count),
+		     graph->n_tensors, graph->n_tensors == 1 ? "" : "s");
 	if (scenario->n_groups == 0) /* else their batches follow */
 		psd_text_add(text, "; batch %u per worker", scenario->batch_per_worker);
 	psd_text_add(text, "\n");
@@ -221,8 +224,8 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 		psd_text_add(text, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
 	psd_text_add(text, "; %s\n", cluster_words[report->rows[0].cluster_kind]);
 	add_splits(text, report);
-	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n", report->rows[0].executor,
-		     report->n_iterations, report->n_iterations == 1 ? "" : "s");
+	psd_text_add(text, "executor  %s, %u iteration%s, %s counts\n", report->rows[0].executor, report->n_iterations,
+		     report->n_iterations == 1 ? "" : "s", is_any_async ? "each worker's median" : "the median");
 	add_speedup_head(text, report);
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);
@@ -314,9 +317,9 @@ static void add_ages_note(struct psd_text *text, const struct psd_run_report *re
 			text,
 			"' updated by gradients of parameters that lacked %.3g updates by other workers on average, "
 			"%" PRIu32 " at most; a worker was %" PRIu32
-			" iterations ahead of the slowest one at most, %s\n",
+			" iteration%s ahead of the slowest one at most, %s\n",
 			(double)ages->sum / (double)ages->n_updates, ages->most, ages->most_ahead,
-			ages->most_ahead < bound ? "below its bound" : "its bound");
+			ages->most_ahead == 1 ? "" : "s", ages->most_ahead < bound ? "below its bound" : "its bound");
 	}
 }
 

@@ -53,8 +53,11 @@ void psd_overlay_add_name(struct psd_text *text, const char *setting)
 	size_t option_length, prefix_length;
 	const char *rest = skip_option(setting, &option_length, &prefix_length);
 
-	psd_text_add(text, "%.*s ", option_length ? (int)option_length : 5, option_length ? setting : "--set");
-	psd_text_add_bytes(text, rest, strcspn(rest, "="));
+	const size_t length = strcspn(rest, "=");
+
+	psd_text_add(text, "%.*s%s", option_length ? (int)option_length : 5, option_length ? setting : "--set",
+		     length > 0 ? " " : "");
+	psd_text_add_bytes(text, rest, length);
 }
 
 /* at: place of the new nodes; NULL: the option, a blank and the key as it was given. */

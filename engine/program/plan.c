@@ -194,7 +194,9 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 	if (psd_choice_takes_wire(plan, method))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, "wire"),
-			     "'wire' of system '%s' is '%s', must be 'fp32' where tensors go by method '%s'",
+			     plan->async
+				     ? "'wire' of system '%s' is '%s', must be 'fp32' where it is 'asynchronous'"
+				     : "'wire' of system '%s' is '%s', must be 'fp32' where tensors go by method '%s'",
 			     plan->system->name, plan->wire->name, method->name);
 }
 
@@ -221,16 +223,16 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 static enum psd_status check_reads(const struct psd_plan *plan, const struct psd_plan_input *input,
 				   struct psd_error *err)
 {
-	const char *what = input->is_adaptive	? "'adamw'"
-			   : input->is_by_norms ? "'lars'"
-			   : plan->clips	? "'clip'"
+	const char *what = input->is_adaptive	? "optimiser is 'adamw'"
+			   : input->is_by_norms ? "optimiser is 'lars'"
+			   : plan->clips	? "optimiser has 'clip'"
 						: NULL;
 
 	if ((!plan->reads_stale && !plan->async) || !what)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, plan->system->at,
-			     "system '%s' %s and has the optimiser %s, must be 'sgd' without 'clip'",
-			     plan->system->name, plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
+			     "system '%s' %s and its %s, must be 'sgd' without 'clip'", plan->system->name,
+			     plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
 
 /* Nodes that work together need as many workers each. Returns the key of a system with such a method, and its value;

@@ -263,23 +263,24 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		psd_text_add(
 			text,
 			"' updates by each worker's gradient as it arrives, of parameters that others have updated "
-			"since, so that its training on more than 1 worker differs from training without this; "
+			"since, so that with more than one worker its training differs from synchronous training; "
 			"workers' "
 			"parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
 			"their batches\n");
 	}
 	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
 		add_note(text, system);
-		psd_text_add(text,
-			     "' reads its own gradients at once and those of other workers at most %u iteration%s "
-			     "late: workers' parameters differ while they train, and are equal in tests, checkpoints "
-			     "and at the end; its training on more than 1 worker differs from training without this\n",
-			     system->staleness, system->staleness > 1 ? "s" : "");
+		psd_text_add(
+			text,
+			"' reads its own gradients at once and those of other workers at most %u iteration%s "
+			"late: workers' parameters differ while they train, and are equal in tests, checkpoints "
+			"and at the end; with more than one worker its training differs from synchronous training\n",
+			system->staleness, system->staleness > 1 ? "s" : "");
 	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' applies gradients %u iteration%s late, so that its training on more than 1 worker "
-			     "differs from training without this\n",
+			     "' applies gradients %u iteration%s late, so that with more than one worker its training "
+			     "differs from synchronous training\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
 	}
 	if (system->is_managed) {

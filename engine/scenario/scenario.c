@@ -59,8 +59,10 @@ static const struct psd_key model_keys[] = {
 	{KEY("recompute", FLAG, recomputes), .names = psd_recompute_names, .fallback = "none", .uses = PSD_BY_SIM,
 	 .is_refused = true,
 	 .help = "activations that backward computes again instead of keeping them (activation checkpointing), in "
-		 "predictions. blocks: those of repeated blocks in a YAML model, but outputs of a block that others "
-		 "read are kept, and the activations of one block at a time. Measured throughputs include it"},
+		 "predictions. blocks: memory keeps the output of each repeated block (`repeat` in the model's YAML) "
+		 "and all activations of one block. Backward repeats a block's forward, except layers whose output "
+		 "no gradient reads. With `samples_per_sec` the time is the measured one, whether it recomputes or "
+		 "not"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys, choice_keys}};

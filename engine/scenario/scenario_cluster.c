@@ -351,7 +351,8 @@ static const struct psd_key group_network_keys[] = {
 		 "`cluster.network.bandwidth`"},
 	{GROUP("latency", SECONDS, latency_sec), .lowest = 1e-9,
 	 .help = "one-way latency between two nodes of the group. Half of it is that of a node's end: a message "
-		 "between nodes of two groups has the mean of both latencies. Default: `cluster.network.latency`"},
+		 "between nodes of two groups has the mean of both latencies. Refused with racks. Default: "
+		 "`cluster.network.latency`"},
 	{.name = NULL},
 };
 static const struct psd_section group_network = {.tables = {group_network_keys}};
@@ -474,9 +475,9 @@ static enum psd_status check_plain_network(const struct psd_schema_reader *reade
 		if (own != first)
 			return psd_error_set(
 				reader->err, PSD_EINVAL, entry->at,
-				"entry %u of 'groups' has %u workers on a node, must have %u like entry 0: "
+				"entry %u of 'groups' has %u worker%s on a node, must have %u like entry 0: "
 				"%s need as many on each node",
-				g, own, first, instead);
+				g, own, own == 1 ? "" : "s", first, instead);
 		if (latency && !is_star)
 			return psd_error_set(reader->err, PSD_EINVAL, latency->at,
 					     "'latency' of a group cannot be used with racks, set 'topology: star'");

@@ -97,6 +97,30 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 	}
 }
 
+/* Tells that a throughput, which is measured or of the peak rate, hides what a system recomputes. */
+static void write_recompute_note(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->costed->scenario;
+
+	for (unsigned s = 1; s < report->n_systems; s++) {
+		const struct psd_system *first = &report->systems[0], *system = &report->systems[s];
+		const struct psd_workload one = psd_scenario_workload(scenario, first),
+					  other = psd_scenario_workload(scenario, system);
+		const bool has_rate = one.samples_per_sec > 0.0 || one.mfu_ratio > 0.0;
+		struct psd_text sentence = {.bytes = NULL};
+
+		if (!has_rate || one.samples_per_sec != other.samples_per_sec || one.mfu_ratio != other.mfu_ratio ||
+		    psd_workload_recomputes(&one) == psd_workload_recomputes(&other))
+			continue;
+		psd_text_add(&sentence,
+			     "note: %s and %s differ in 'recompute', not in '%s', which is the throughput with it or "
+			     "without it: set one for each of them",
+			     first->name, system->name, one.mfu_ratio > 0.0 ? "mfu" : "samples_per_sec");
+		psd_sentence_write(out, &sentence, 6);
+		return;
+	}
+}
+
 /* Explains why a faster link would not help where the software stack is the limit. */
 static void write_transport_note(FILE *out, const struct psd_report *report)
 {
@@ -362,6 +386,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_estimated_note(out, report);
 	write_system_notes(out, report);
 	write_links_note(out, scenario);
+	write_recompute_note(out, report);
 	write_transport_note(out, report);
 	write_host_note(out, report);
 	write_stacks_note(out, report);

@@ -59,8 +59,8 @@ static void write_model(FILE *out, const struct psd_report *report)
 
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
-	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %.0f",
-		psd_units_write_count(graph->parameters, count), graph->n_tensors,
+	fprintf(out, ": %s parameters in %u tensor%s, gradients of %s (%s); batch %.0f",
+		psd_units_write_count(graph->parameters, count), graph->n_tensors, graph->n_tensors == 1 ? "" : "s",
 		psd_units_write_bytes(wire_bytes, bytes),
 		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
 		: psd_precision_is_half(scenario->precision) ? "fp16"
@@ -218,7 +218,8 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
-static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps)
+static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps,
+		      double latency_sec)
 {
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 	bool are_uneven = false;
@@ -237,8 +238,13 @@ static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, 
 		if (own->profile_path || own->device_name)
 			psd_text_add(sentence, " (%s)",
 				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);
+		if (kind->speed_ratio != 1.0)
+			psd_text_add(sentence, " of speed %.4g %%", 100.0 * kind->speed_ratio);
 		if (kind->bandwidth_bps != bandwidth_bps)
 			psd_text_add(sentence, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
+		if (kinds->nodes[k].more_latency_sec != 0.0)
+			psd_text_add(sentence, ", %s one way",
+				     psd_units_write_seconds(latency_sec + kinds->nodes[k].more_latency_sec, sec));
 		psd_text_add(sentence, ": batch %u, %s", kind->batch,
 			     psd_units_write_seconds(kind->costs.compute_sec / kind->speed_ratio, sec));
 	}
@@ -262,7 +268,7 @@ static void write_groups(FILE *out, const struct psd_report *report)
 		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, NULL, &err))
 			continue;
 		psd_text_add(&sentence, "groups    split %s: ", psd_split_names[split]);
-		add_kinds(&sentence, &kinds, point.bandwidth_bps);
+		add_kinds(&sentence, &kinds, point.bandwidth_bps, costed->scenario->network.latency_sec);
 		psd_kinds_release(&kinds);
 		psd_sentence_write(out, &sentence, 10);
 	}

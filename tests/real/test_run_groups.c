@@ -208,6 +208,22 @@ FOLDER_TEST(run_groups, the_table_tells_batches_and_speeds,
 			   "'groups' have 2 nodes with 2 workers, the run has 1 node with 1 worker\n");
 }
 
+FOLDER_TEST(run_groups, a_file_of_hosts_has_a_line_for_each_worker, make_folder("groups: [{nodes: 2}]", ""))
+{
+	char arguments[2 * PATH_MAX];
+
+	scratch_folder_write(&folder, "hosts", "127.0.0.1:7900\n", strlen("127.0.0.1:7900\n"));
+	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 %s/s.yaml", folder.path, folder.path);
+	struct run told = run_program("psd-run", arguments, "2>&1");
+
+	cr_expect_eq(told.exit_status, 2);
+	cr_expect_not_null(strstr(told.text,
+				  "'groups' have 2 nodes with 2 workers, the run has 1 node with 1 worker: '--hosts' "
+				  "needs a line for each worker\n"),
+			   "%s", told.text);
+	free(told.text);
+}
+
 FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes: 2", ""))
 {
 	folder_run_notes(

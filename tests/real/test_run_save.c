@@ -188,6 +188,7 @@ static struct ages run_asynchronously(const struct scratch_folder *folder, const
 			    &ages.mean, &ages.most, &ages.ahead),
 		     3, "%s", note);
 	cr_expect_not_null(strstr(done.text, "workers' parameters differ, also at the end"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, " iterations, each worker's median counts\n"), "%s", done.text);
 	free(done.text);
 	return ages;
 }

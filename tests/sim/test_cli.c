@@ -653,6 +653,15 @@ Test(cli, notes_say_what_is_compared)
 	expect_words("--estimate scenarios/examples/straggler.yaml",
 		     "note: with one worker a node, the levels of 'Two levels' are a ring\n",
 		     "because of their methods");
+	expect_words("--estimate --set compute.samples_per_sec=100 scenarios/examples/recompute.yaml",
+		     "note: Kept and Recomputed differ in 'recompute', not in 'samples_per_sec'", "because of");
+	expect_words("--estimate scenarios/examples/recompute.yaml", "Kept", "differ in 'recompute'");
+	expect_words("--estimate --set model.graph=../models/one-tensor.yaml scenarios/examples/recompute.yaml "
+		     "--set model.recompute=none",
+		     " parameters in 1 tensor, gradients", "because of");
+	expect_words("--estimate scenarios/examples/groups.yaml",
+		     "(v100-resnet50.csv) of\n          speed 25 % at 10 Gb/s", "because of");
+	expect_words("--estimate scenarios/examples/mixed-nodes.yaml", "(cpu) at 10 Gb/s, 100 us one", "'recompute'");
 }
 
 Test(cli, quickstart_lists_titles_without_quotes)

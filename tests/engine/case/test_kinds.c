@@ -245,6 +245,9 @@ Test(kinds, what_needs_equal_nodes_names_the_groups)
 	expect_unread(RACKS UNEQUAL_NODES "}\n",
 		      "test.yaml:4:165: entry 2 of 'groups' has 2 workers on a node, must have 4 like entry 0: racks "
 		      "need as many on each node");
+	expect_unread(RACKS "[{nodes: 2, workers_per_node: 4}, {nodes: 2}]}\n",
+		      "test.yaml:4:132: entry 1 of 'groups' has 1 worker on a node, must have 4 like entry 0: racks "
+		      "need as many on each node");
 	expect_unread(RACKS "[{nodes: 4, network: {latency: 2us}}]}\n",
 		      "test.yaml:4:129: 'latency' of a group cannot be used with racks, set 'topology: star'");
 }

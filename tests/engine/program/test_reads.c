@@ -145,8 +145,8 @@ static void expect_plan_error(const char *optimiser, const char *name)
 			      "2") "train: {data: {kind: synthetic}, iterations: 1, optimiser: {%s}, "
 				   "learning_rate: {policy: fixed, base: 1}}\n",
 		     optimiser);
-	snprintf(text, sizeof(text),
-		 "system 'A' has 'reads: stale' and has the optimiser '%s', must be 'sgd' without 'clip'", name);
+	snprintf(text, sizeof(text), "system 'A' has 'reads: stale' and its optimiser %s, must be 'sgd' without 'clip'",
+		 name);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
@@ -156,9 +156,9 @@ static void expect_plan_error(const char *optimiser, const char *name)
 
 Test(reads, updates_by_norms_and_means_are_refused)
 {
-	expect_plan_error("kind: adamw", "adamw");
-	expect_plan_error("kind: lars, trust: 0.01", "lars");
-	expect_plan_error("clip: 1", "clip");
+	expect_plan_error("kind: adamw", "is 'adamw'");
+	expect_plan_error("kind: lars, trust: 0.01", "is 'lars'");
+	expect_plan_error("clip: 1", "has 'clip'");
 }
 
 /* ---- ages ---- */

@@ -30,15 +30,16 @@ Test(result, local_steps_train_with_other_values)
 
 Test(result, updates_beside_those_of_others_need_other_workers)
 {
-	expect_note(&(struct psd_system){.name = "A", .is_async = true},
-		    "note: 'A' updates by each worker's gradient as it arrives, of parameters that others have updated "
-		    "since, so that its training on more than 1 worker differs from training without this; workers' "
-		    "parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
-		    "their batches\n");
+	expect_note(
+		&(struct psd_system){.name = "A", .is_async = true},
+		"note: 'A' updates by each worker's gradient as it arrives, of parameters that others have updated "
+		"since, so that with more than one worker its training differs from synchronous training; "
+		"workers' parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
+		"their batches\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 1, .reads = PSD_READS_STALE},
 		    "note: 'A' reads its own gradients at once and those of other workers at most 1 iteration late: "
 		    "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "
-		    "its training on more than 1 worker differs from training without this\n");
+		    "with more than one worker its training differs from synchronous training\n");
 }
 
 Test(result, a_period_of_one_iteration_is_each)
@@ -118,11 +119,11 @@ Test(result, gradients_of_low_rank_train_with_other_values)
 Test(result, late_updates_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .staleness = 1},
-		    "note: 'A' applies gradients 1 iteration late, so that its training on more than 1 worker differs "
-		    "from training without this\n");
+		    "note: 'A' applies gradients 1 iteration late, so that with more than one worker its training "
+		    "differs from synchronous training\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 3},
-		    "note: 'A' applies gradients 3 iterations late, so that its training on more than 1 worker differs "
-		    "from training without this\n");
+		    "note: 'A' applies gradients 3 iterations late, so that with more than one worker its training "
+		    "differs from synchronous training\n");
 	expect_note(&(struct psd_system){.name = "A", .staleness = 0}, "");
 }
 

@@ -450,6 +450,7 @@ Test(scenario, bad_settings_name_themselves)
 		"cluster.groups.0.nodes=2",
 		"--set cluster.groups.0.nodes: 'groups' is missing in the file, which must begin this list of "
 		"mappings: --set changes keys of its entries");
+	expect_setting_error("=4", "--set: empty key, must be key.path=value");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 	expect_setting_error("sweep.nodes=[2,,4]",
