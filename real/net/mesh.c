@@ -136,19 +136,37 @@ static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 
 static enum psd_status settle_all(struct psd_joining *joining, struct psd_error *err)
 {
-	const bool waits_again = joining->options->attempt && !joining->options->is_addition;
 	enum psd_status status = PSD_OK;
 
-	while (!status && !are_all_settled(joining)) {
-		if (psd_socket_now_sec() >= joining->until_sec)
-			return psd_joining_give_up(joining, err);
-		status = turn(joining, err);
-		if (status == PSD_ELOST && waits_again && !joining->is_too_late) {
-			begin_anew(joining, err);
-			status = PSD_OK;
-		}
-	}
+	while (!status && !are_all_settled(joining))
+		status = psd_socket_now_sec() < joining->until_sec ? turn(joining, err)
+								   : psd_joining_give_up(joining, err);
 	return status;
+}
+
+/* True if hosts join again after this status. It may come while clocks are compared, too: hosts that are all connected
+ * with this one may still miss each other. */
+static bool joins_again(const struct psd_joining *joining, enum psd_status status)
+{
+	return status == PSD_ELOST && joining->options->attempt && !joining->options->is_addition &&
+	       !joining->is_too_late && psd_socket_now_sec() < joining->until_sec;
+}
+
+static enum psd_status join_all(struct psd_joining *joining, struct psd_mesh_clock *clock, struct psd_error *err)
+{
+	const struct psd_mesh_options *options = joining->options;
+
+	for (;;) {
+		enum psd_status status = settle_all(joining, err);
+
+		if (!status)
+			/* a peer may still wait for another host, and its limit began before it joined this one */
+			status = psd_clocks_compare(options, joining->fds,
+						    psd_socket_now_sec() + options->within_sec + GRACE_SEC, clock, err);
+		if (!joins_again(joining, status))
+			return status;
+		begin_anew(joining, err);
+	}
 }
 
 /* ---- opening and closing ---- */
@@ -244,11 +262,7 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 	if (!status)
 		status = check_files(&joining, err);
 	if (!status)
-		status = settle_all(&joining, err);
-	if (!status)
-		/* a peer may still wait for another host, and its limit began before it joined this one */
-		status = psd_clocks_compare(options, fds, psd_socket_now_sec() + options->within_sec + GRACE_SEC, clock,
-					    err);
+		status = join_all(&joining, clock, err);
 	if (status)
 		give_up(&joining, err);
 	close_joining(&joining);

@@ -82,7 +82,7 @@ static int greet(const struct cluster *cluster, uint32_t connection, uint32_t at
 }
 
 /* With which host 0 answers. */
-static uint32_t read_attempt(int fd)
+static uint32_t read_attempt(int fd, uint32_t connection)
 {
 	union psd_wire_payload payload;
 	char terms[sizeof(TERMS)] = "";
@@ -91,9 +91,10 @@ static uint32_t read_attempt(int fd)
 	cr_assert_eq(
 		psd_frame_read("host 0", fd, NULL, PSD_WIRE_HELLO, &payload, psd_socket_now_sec() + LONG_SEC, &err),
 		PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, (uint8_t *)terms, strlen(TERMS),
-					psd_socket_now_sec() + LONG_SEC, &err),
-		     PSD_OK, "%s", err.text);
+	if (connection == 0)
+		cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, (uint8_t *)terms, strlen(TERMS),
+						psd_socket_now_sec() + LONG_SEC, &err),
+			     PSD_OK, "%s", err.text);
 	return payload.hello.attempt;
 }
 
@@ -126,7 +127,7 @@ Test(joining_again, a_host_that_leaves_is_waited_for)
 	start(&cluster, 0);
 	start(&cluster, 2);
 	fd = greet(&cluster, 0, 4);
-	cr_expect_eq(read_attempt(fd), 4);
+	cr_expect_eq(read_attempt(fd, 0), 4);
 	close(fd);
 	start(&cluster, 1);
 	expect_joined(&cluster, 5);
@@ -146,12 +147,36 @@ Test(joining_again, a_new_process_takes_over)
 	start(&cluster, 0);
 	start(&cluster, 2);
 	fd = greet(&cluster, 0, 4);
-	cr_expect_eq(read_attempt(fd), 4);
+	cr_expect_eq(read_attempt(fd, 0), 4);
 	start(&cluster, 1);
 	expect_joined(&cluster, 5);
 	cr_expect(strstr(cluster.hosts[0].remarks, " was started again: joining again\n"), "%s",
 		  cluster.hosts[0].remarks);
 	close(fd);
+}
+
+/* Host 0 is connected with both and compares clocks, while host 2 still waits for host 1. */
+Test(joining_again, a_host_that_leaves_while_clocks_are_compared_is_waited_for)
+{
+	static struct cluster cluster;
+	union psd_wire_payload question;
+	struct psd_error err;
+	int fds[LINES];
+
+	open_cluster(&cluster, 4);
+	start(&cluster, 0);
+	start(&cluster, 2);
+	for (uint32_t line = 0; line < LINES; line++) {
+		fds[line] = greet(&cluster, line, 4);
+		cr_expect_eq(read_attempt(fds[line], line), 4);
+	}
+	cr_assert_eq(psd_frame_read("host 0", fds[0], NULL, PSD_WIRE_CLOCK, &question, psd_socket_now_sec() + LONG_SEC,
+				    &err),
+		     PSD_OK, "%s", err.text);
+	for (uint32_t line = 0; line < LINES; line++)
+		close(fds[line]);
+	start(&cluster, 1);
+	expect_joined(&cluster, 5);
 }
 
 /* Connections that are added to others of an attempt do not outlive it. */
@@ -165,7 +190,7 @@ Test(joining_again, an_addition_fails_with_its_attempt)
 	host->options.is_addition = true;
 	start(&cluster, 0);
 	fd = greet(&cluster, 0, 4);
-	cr_expect_eq(read_attempt(fd), 4);
+	cr_expect_eq(read_attempt(fd, 0), 4);
 	close(fd);
 	pthread_join(host->thread, NULL);
 	cr_expect_eq(host->status, PSD_ELOST);
@@ -199,7 +224,7 @@ Test(joining_again, a_late_host_does_not_enter)
 	start(&cluster, 0);
 	start(&cluster, 2);
 	first = greet(&cluster, 0, 3);
-	cr_expect_eq(read_attempt(first), 4);
+	cr_expect_eq(read_attempt(first, 0), 4);
 	second = greet(&cluster, 1, 3);
 	cr_expect_eq(read_rest(second), 0);
 	start(&cluster, 1);
@@ -216,7 +241,7 @@ Test(joining_again, lines_of_two_attempts_do_not_mix)
 	open_cluster(&cluster, 4);
 	start(&cluster, 0);
 	fds[0] = greet(&cluster, 0, 4);
-	cr_expect_eq(read_attempt(fds[0]), 4);
+	cr_expect_eq(read_attempt(fds[0], 0), 4);
 	fds[1] = greet(&cluster, 1, 3);
 	cr_expect_eq(read_rest(fds[1]), 0);
 	fds[2] = greet(&cluster, 0, 5);
