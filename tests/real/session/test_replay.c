@@ -644,10 +644,10 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 
 /* ---- beside real workers ---- */
 
-/* An iteration lasts a second, which no layer does. */
+/* An iteration lasts a second, which no layer does, and workers that replay compute for 50 ms, which no other does. */
 static const char mixed_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
-	"compute: {device: h100, replay: true, real_workers: 1}\n"
+	"compute: {device: h100, replay: true, real_workers: 1, samples_per_sec: 20}\n"
 	"cluster: {stack: none, nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1s}}\n"
 	"train: {data: {kind: synthetic}, iterations: 3, learning_rate: {policy: fixed, base: 0.1}}\n";
