@@ -450,17 +450,21 @@ static void mark_blocks(struct psd_graph *graph)
 	}
 }
 
-/* Bytes of an output that leaves a block. Where the layer works in place it is the output of a layer above. */
+/* Bytes of an output that leaves a block. Where the layer works in place it is the output of a layer above, which
+ * counts it if it leaves a block, too. */
 static uint64_t end_bytes(const struct psd_graph *graph, const struct psd_layer *layer)
 {
 	const unsigned block = layer->block;
 
-	while (layer->kind->is_in_place && layer->block == block)
+	while (layer->kind->is_in_place) {
 		layer = &graph->layers[layer->inputs[0]];
-	return layer->block == block ? layer->write_bytes : 0; /* otherwise it has left its own block, too */
+		if (layer->block != block || layer->is_block_end)
+			return 0;
+	}
+	return layer->write_bytes;
 }
 
-/* Layers of a block are neighbours. */
+/* Layers of a block are neighbours. What is computed again is known at the end of the block, which may be in place. */
 static void find_recomputed_bytes(struct psd_graph *graph)
 {
 	uint64_t most = 0, of_block = 0;
@@ -469,16 +473,17 @@ static void find_recomputed_bytes(struct psd_graph *graph)
 	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++) {
 		const uint64_t bytes = kept_bytes(layer), end = layer->is_block_end ? end_bytes(graph, layer) : 0;
 
-		if (layer->block != graph->n_blocks)
+		if (layer->block != graph->n_blocks) {
+			most = of_block > most ? of_block : most;
 			of_block = 0;
+		}
 		if (layer->block > 0) {
 			graph->n_blocks = layer->block;
 			of_block += layer->is_recomputed ? bytes - end : 0;
 		}
 		graph->recomputed_bytes += layer->block > 0 ? end : bytes;
-		most = of_block > most ? of_block : most;
 	}
-	graph->recomputed_bytes += most;
+	graph->recomputed_bytes += of_block > most ? of_block : most;
 }
 
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,

@@ -114,7 +114,7 @@ static uint64_t recomputed_bytes(const struct need *need)
 {
 	const struct psd_plan *plan = &need->made.plan;
 
-	if (plan->costs->recomputes || plan->graph->n_blocks == 0)
+	if (plan->costs->recomputes)
 		return 0;
 	return (plan->graph->activation_bytes - plan->graph->recomputed_bytes) / sizeof(float) * plan->value_bytes *
 	       need->batch;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "engine/model/model.h"
 #include "engine/program/footprint.h"
 #include "engine/scenario/scenario_heed.h"
 #include "engine/scenario/scenario_keys.h"
@@ -55,6 +56,33 @@ Test(recompute, memory_has_the_ends_of_blocks_and_one_block)
 		     kept.activations_bytes - less.activations_bytes);
 	cr_expect_eq(footprint_of(&loaded, 2).activations_bytes, less.activations_bytes);
 	loaded_close(&loaded);
+}
+
+/* Blocks of a matrix and the function that overwrites its output: the outputs of the blocks are all that there is, and
+ * nothing is left to be computed again. more: a reader of both layers of the last block. */
+static void expect_all_kept(const char *more)
+{
+	struct psd_error err = {.text = ""};
+	struct psd_graph graph;
+	char text[512];
+
+	snprintf(
+		text, sizeof(text),
+		"name: m\ninput: {channels: 4, height: 8, width: 8}\nlayers:\n  - repeat: 3\n    name: b\n    layers:\n"
+		"      - {name: conv, kind: conv, outputs: 4, kernel: 1}\n      - {name: relu, kind: relu}\n%s"
+		"  - {name: fc, kind: inner-product, outputs: 4}\n  - {name: loss, kind: softmax-loss}\n",
+		more);
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(graph.n_blocks, 3);
+	cr_expect_eq(graph.recomputed_bytes, graph.activation_bytes, "%lu instead of %lu", graph.recomputed_bytes,
+		     graph.activation_bytes);
+	psd_graph_release(&graph);
+}
+
+Test(recompute, an_output_that_is_overwritten_counts_once)
+{
+	expect_all_kept("");
+	expect_all_kept("  - {name: both, kind: concat, inputs: [b3.conv, b3.relu]}\n");
 }
 
 /* Seconds of the forward passes of blocks, without `down` and the sum below it. */
