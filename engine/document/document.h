@@ -48,6 +48,8 @@ const struct psd_node *psd_node_child(const struct psd_node *node, const char *k
 
 /* True if the node was created by --set on the command line, see overlay.h. */
 bool psd_node_is_set(const struct psd_node *node);
+/* True if an option on the command line gave the node, such as --set or --sweep. */
+bool psd_node_is_option(const struct psd_node *node);
 /* Returns the place of the child with this name if an option gave its value, such as "--set wire"; otherwise
  * `otherwise`. mapping: may be NULL. */
 struct psd_place psd_node_option_at(const struct psd_node *mapping, const char *name, struct psd_place otherwise);

@@ -82,12 +82,16 @@ bool psd_node_is_set(const struct psd_node *node)
 	return node->at.path && !strncmp(node->at.path, "--set ", strlen("--set "));
 }
 
+bool psd_node_is_option(const struct psd_node *node)
+{
+	return node->at.line == 0 && node->at.path && !strncmp(node->at.path, "--", 2);
+}
+
 struct psd_place psd_node_option_at(const struct psd_node *mapping, const char *name, struct psd_place otherwise)
 {
 	const struct psd_node *child = psd_node_child(mapping, name);
-	const bool is_option = child && child->at.line == 0 && child->at.path && !strncmp(child->at.path, "--", 2);
 
-	return is_option ? child->at : otherwise;
+	return child && psd_node_is_option(child) ? child->at : otherwise;
 }
 
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *name, const char *const known[],

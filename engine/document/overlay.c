@@ -52,7 +52,6 @@ void psd_overlay_add_name(struct psd_text *text, const char *setting)
 {
 	size_t option_length, prefix_length;
 	const char *rest = skip_option(setting, &option_length, &prefix_length);
-
 	const size_t length = strcspn(rest, "=");
 
 	psd_text_add(text, "%.*s%s", option_length ? (int)option_length : 5, option_length ? setting : "--set",
@@ -190,14 +189,13 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 /* Refuses a key that another option gives, whose value would be lost. */
 static enum psd_status refuse_other(const struct setting *setting, const struct psd_node *node)
 {
-	const struct psd_place *other = &node->at;
-	const bool is_option = other->line == 0 && other->path && !strncmp(other->path, "--", 2);
+	const size_t option_length = strcspn(setting->at.path, " ") + 1;
 
-	if (!is_option || strcspn(other->path, " ") == strcspn(setting->at.path, " "))
+	if (!psd_node_is_option(node) || !strncmp(node->at.path, setting->at.path, option_length))
 		return PSD_OK;
 	return psd_error_set(setting->err, PSD_EINVAL, setting->at,
 			     "'%s' is also given by %.80s, must be given by one of them",
-			     setting->steps[setting->n_steps - 1], other->path);
+			     setting->steps[setting->n_steps - 1], node->at.path);
 }
 
 /* Removes the child that the last step names from the mapping *node, a private copy. */

@@ -194,6 +194,9 @@ Test(variant, options_are_blamed_for_lines_that_they_make_wrong)
 		       "--set sweep.nodes: 'nodes' is also given by --sweep nodes, must be given by one of them");
 	expect_refused("{nodes: [2]}", (const char *const[]){"sweep.nodes=8", "--sweep sweep. nodes=[2,4]", NULL},
 		       "--sweep nodes: 'nodes' is also given by --set sweep.nodes, must be given by one of them");
+	expect_refused("{nodes: [2]}",
+		       (const char *const[]){"--sweep sweep. nodes=[2,4]", "--other sweep. nodes=8", NULL},
+		       "--other nodes: 'nodes' is also given by --sweep nodes, must be given by one of them");
 	expect_refused("{fuse: [1MB]}", (const char *const[]){"systems.B.fuse=2MB", NULL},
 		       "--set systems.B.fuse: 'fuse' of system 'B' has no effect beside 'sweep.fuse'");
 	expect_refused(
