@@ -146,9 +146,10 @@ double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 
 bool psd_platform_is_shared(const struct psd_platform *platform, unsigned link)
 {
-	if (platform->topology == PSD_TOPOLOGY_PLATFORM || link >= first_switch(platform))
-		return true;
-	return link / 2 < platform->nodes && platform->workers_per_node > 1;
+	const struct psd_layout layout = layout_of(platform);
+
+	return platform->topology == PSD_TOPOLOGY_PLATFORM || link >= first_switch(platform) ||
+	       psd_layout_workers_on(&layout, link / 2) > 1;
 }
 
 double psd_platform_slowed_bps(const struct psd_platform *platform, const double *ratios, unsigned link)

@@ -47,6 +47,7 @@ void psd_link_tracks_add(struct psd_link_tracks *tracks, const struct psd_progra
 			add_flow(tracks, span->host, flow.to, flow.elements * op->payload.value_bytes, span);
 }
 
+/* Changes that are equal in these may have any order, as only their sums count. */
 static int compare_changes(const void *left, const void *right)
 {
 	const struct psd_link_change *a = left, *b = right;
@@ -55,7 +56,7 @@ static int compare_changes(const void *left, const void *right)
 		return a->link < b->link ? -1 : 1;
 	if (a->at_sec != b->at_sec)
 		return a->at_sec < b->at_sec ? -1 : 1;
-	return a->bps != b->bps ? (a->bps < b->bps ? -1 : 1) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
+	return (a->bps > b->bps) - (a->bps < b->bps);
 }
 
 /* Appends the counters of the link whose changes begin at `first`. Returns the number of the next link's first. */

@@ -117,6 +117,20 @@ Test(link_tracks, workers_share_the_link_of_their_node)
 	free(made.text);
 }
 
+/* Nodes of one worker and one of two workers, in groups. */
+Test(link_tracks, a_link_of_one_worker_has_none)
+{
+	const struct run made = run_program("psd-sim",
+					    "--csv --quiet --trace /dev/stdout --system Ring --set iterations=2 "
+					    "scenarios/replay/two-speeds.yaml",
+					    "");
+
+	cr_assert_eq(made.exit_status, 0, "%s", made.text);
+	cr_expect_eq(track_of(made.text, "node1_out").n, 0);
+	cr_expect_gt(track_of(made.text, "node2_out").n, 0);
+	free(made.text);
+}
+
 /* Two nodes: half of the gradient to the other shard, half of the parameters back to the other worker, over each
  * direction of the cable. 145,578 parameters of cifar10-quick. */
 Test(link_tracks, links_of_a_platform_file_have_tracks)
