@@ -111,6 +111,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 
 	*point = psd_scenario_point(scenario, 0);
 	if (n_nodes) {
+		point->workers_per_node = psd_scenario_most_per_node(scenario);
 		point->nodes = (unsigned)n_nodes;
 		point->workers = psd_scenario_workers(scenario, point->nodes);
 		return PSD_OK;

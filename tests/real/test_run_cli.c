@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "real/run_parts.h"
+#include "tests/loaded_helper.h"
 #include "tests/real/data/jpeg_helper.h"
 #include "tests/real/folder_run.h"
 #include "tests/real/tiny_model.h"
@@ -185,6 +187,22 @@ FOLDER_TEST(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_pla
 			 "psd-run\n");
 	expect_complaint(emulated(&folder, "--quiet --set sweep.bandwidth=401Gbps").text, 2,
 			 "--set sweep.bandwidth: 'bandwidth' is 401 Gb/s, ");
+}
+
+/* The sweep begins with a single worker: --nodes 2 has full nodes all the same. */
+Test(run_cli, nodes_are_full_beside_a_sweep_of_workers)
+{
+	struct psd_error err = {.text = ""};
+	struct psd_point point;
+	struct loaded loaded;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {stack: none, workers_per_node: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: A, sync: ps}]\nsweep: {workers: [1, 8]}\n");
+	cr_assert_eq(psd_run_choose_point(&loaded.scenario, 2, &point, &err), PSD_OK, "%s", err.text);
+	cr_expect(point.nodes == 2 && point.workers == 8 && point.workers_per_node == 4);
+	loaded_close(&loaded);
 }
 
 /* Where they are too few for an emulation, the CSV says so. */
