@@ -1152,8 +1152,9 @@ Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
 	EXPECT_WORDS(run.text, "1 fitted to published values", "  fitted\n");
 	free(run.text);
-	run = run_command("$PSD_PLOT compare " PREDICTED " " MEASURED " -o /tmp/psd-plot-none.html | grep -c fitted; "
-			  "rm /tmp/psd-plot-none.*");
+	snprintf(command, sizeof(command),
+		 "$PSD_PLOT compare " PREDICTED " " MEASURED " -o %s/out.html | grep -c fitted", folder.path);
+	run = run_command(command);
 	cr_expect_str_eq(run.text, "0\n");
 	free(run.text);
 	snprintf(command, sizeof(command),
