@@ -25,9 +25,16 @@ enum {
 	DEAR_SEC = 2,
 	STATUS_FAILED = 1,
 	STATUS_SKIPPED = 77,
-	MOST_JOBS = 1024,
+	MOST_JOBS = 4096,
 	MOST_FILTERS = 4
 };
+
+/* Factor on limits that tests or suites have for themselves: ThreadSanitizer makes them several times slower. */
+#ifdef __SANITIZE_THREAD__
+enum { OWN_LIMIT_FACTOR = 3 };
+#else
+enum { OWN_LIMIT_FACTOR = 1 };
+#endif
 
 /* The linker's names for the sections that Test() and TestSuite() add to; a program may have no TestSuite(). */
 extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
@@ -169,7 +176,7 @@ static unsigned limit_of(const struct criterion_test *test)
 	for (struct criterion_suite **suite = __start_cr_sts; sec <= 0.0 && suite < __stop_cr_sts; suite++)
 		if (strcmp((*suite)->name, test->category) == 0)
 			sec = (*suite)->data->timeout;
-	return sec > 0.0 ? (unsigned)sec : getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
+	return sec > 0.0 ? OWN_LIMIT_FACTOR * (unsigned)sec : getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
 }
 
 static void start_test(struct job *job, const struct criterion_test *test)

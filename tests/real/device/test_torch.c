@@ -337,19 +337,13 @@ static void check_network(const struct torch *torch, const struct scratch_folder
 	net_release(&net);
 }
 
-static void skip(const char *why)
-{
-	fprintf(stderr, "skipped: %s\n", why); /* Criterion itself is silent */
-	cr_skip_test("%s", why);
-}
-
 static void compare_graph(struct psd_graph graph, uint32_t batch)
 {
 	struct scratch_folder folder;
 	struct torch torch;
 
 	if (system(PYTHON " -c 'import torch' 2>/dev/null") != 0)
-		skip("python3-torch is not installed (make deps-bench)");
+		cr_skip_test("python3-torch is not installed (make deps-bench)");
 	/* memory is used again, here and in python, instead of being given back and cleared */
 	setenv("MALLOC_MMAP_THRESHOLD_", "4000000000", 1);
 	setenv("MALLOC_TRIM_THRESHOLD_", "16000000000", 1);

@@ -151,10 +151,8 @@ Test(torch_low_rank, applies_what_pytorch_applies)
 	struct scratch_folder folder;
 	char command[400];
 
-	if (system("/usr/bin/python3 -c 'import torch' 2>/dev/null") != 0) {
-		fprintf(stderr, "skipped: python3-torch is not installed (make deps-bench)\n");
-		cr_skip_test("python3-torch is not installed");
-	}
+	if (system("/usr/bin/python3 -c 'import torch' 2>/dev/null") != 0)
+		cr_skip_test("python3-torch is not installed (make deps-bench)");
 	folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "gradients"),
 				  result = scratch_folder_path(&folder, "gradients.out");

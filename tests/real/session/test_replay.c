@@ -18,7 +18,7 @@
 #define WITHIN_SEC     60.0
 #define SAME_SUM_RATIO 1e-9 /* the same seconds, added in another order */
 
-TestSuite(replay, .timeout = 120); /* for all of the suite: Criterion leaks where only some of its tests have one */
+TestSuite(replay, .timeout = 120);
 
 /* A case, and what its replay on loopback had to say. */
 struct replayed {
