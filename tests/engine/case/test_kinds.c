@@ -223,7 +223,7 @@ static void expect_refused(const char *cluster, const char *systems, const char 
 #define UNEQUAL_NODES                                                                                                  \
 	"[{nodes: 2, workers_per_node: 4}, {nodes: 2, workers_per_node: 4}, {nodes: 2, workers_per_node: 2}]"
 
-Test(kinds, what_needs_equal_nodes_names_the_groups)
+Test(kinds, methods_and_networks_that_need_equal_nodes_name_the_groups)
 {
 #define UNEQUAL                                                                                                        \
 	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n" COMPUTE                           \

@@ -422,5 +422,5 @@ Test(layout, latencies_of_two_kinds_are_averaged)
 	cr_expect(layout.has_own_latencies && !layout.is_uneven);
 	cr_expect_eq(psd_layout_more_latency_sec(&layout, 0, 1), 2e-6);
 	cr_expect_eq(psd_layout_more_latency_sec(&layout, 1, 2), 4e-6);
-	cr_expect_eq(psd_layout_more_latency_sec(&layout, 0, 3), 0.0, "a server's node");
+	cr_expect_eq(psd_layout_more_latency_sec(&layout, 1, 3), 2e-6, "a server's node");
 }
