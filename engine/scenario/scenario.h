@@ -228,7 +228,8 @@ enum psd_importance {
 	PSD_IMPORTANCE_FORWARD
 };
 
-/* Group of consecutive worker nodes, which differ from other groups in their devices, batches or links. */
+/* Group of consecutive worker nodes, which differ from other groups in their devices, numbers of workers, batches or
+ * links. */
 struct psd_node_group {
 	unsigned nodes;
 	unsigned workers_per_node; /* number of workers on each of its nodes; 0: the cluster's */

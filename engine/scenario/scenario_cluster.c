@@ -416,8 +416,8 @@ static const struct psd_key cluster_keys[] = {
 	{CLUSTER("groups", SECTION, groups), .section = &group_section, .most_entries = PSD_MAX_GROUPS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_groups), .entry_bytes = sizeof(struct psd_node_group),
 	 .uses = PSD_BY_ALL,
-	 .help = "groups of nodes with other devices, batches or links than the rest of the cluster. Together they "
-		 "have `cluster.nodes` nodes. Default: all nodes are alike"},
+	 .help = "groups of nodes with other devices, numbers of workers, batches or links than the rest of the "
+		 "cluster. Together they have `cluster.nodes` nodes. Default: all nodes are alike"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "network between the nodes"},
 	{CLUSTER("servers_in", COUNT, network.servers_in), .highest = PSD_MAX_NODES,
@@ -457,7 +457,7 @@ const struct psd_section psd_scenario_cluster = {.tables = {cluster_keys}};
 
 /* ---- together with the sweep ---- */
 
-/* Racks and switches inside nodes are counted in workers, of which each node then has as many. */
+/* Racks and switches inside nodes are counted in workers, so that all nodes need the same number. */
 static enum psd_status check_plain_network(const struct psd_schema_reader *reader, const struct psd_node *cluster,
 					   const struct psd_node *groups)
 {

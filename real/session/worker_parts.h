@@ -61,9 +61,6 @@ struct psd_jobs {
 	double over_sec; /* time at which the last finished job ended (psd_worker_now()) */
 };
 
-/* Pauses between iterations, for tests and checkpoints, and the reports of progress. The progress of an iteration is
- * reported when all its losses are known; if a test follows the iteration, when the test has ended. See
- * worker_pause.c. */
 /* Result of a test. */
 struct psd_tested {
 	bool is_over;
@@ -71,6 +68,9 @@ struct psd_tested {
 	uint64_t labels, correct;
 };
 
+/* Pauses between iterations, for tests and checkpoints, and the reports of progress. The progress of an iteration is
+ * reported when all its losses are known; if a test follows the iteration, when the test has ended. See
+ * worker_pause.c. */
 struct psd_pauses {
 	/* Duration of the pause before each iteration, seconds; shape (n_iterations + 1). The last entry is the pause
 	 * at the end of the run. */
