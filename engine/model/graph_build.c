@@ -464,7 +464,7 @@ static uint64_t end_bytes(const struct psd_graph *graph, const struct psd_layer 
 	return layer->write_bytes;
 }
 
-/* Layers of a block are neighbours. What is computed again is known at the end of the block, which may be in place. */
+/* Layers of a block are neighbours. Its sum is known at its end, where a layer in place may take bytes away. */
 static void find_recomputed_bytes(struct psd_graph *graph)
 {
 	uint64_t most = 0, of_block = 0;
