@@ -273,7 +273,7 @@ static struct run plot_to_link(const struct scratch_folder *folder, const char *
 	char line[2048], script[4096];
 
 	print_command(line, sizeof(line), command, folder->path);
-	snprintf(script, sizeof(script), "(cd %s && %s) && %s 2>&1", folder->path, make, line);
+	snprintf(script, sizeof(script), "here=$PWD; (cd %s && %s) && %s 2>&1", folder->path, make, line);
 	return run_command(script);
 }
 
@@ -292,7 +292,7 @@ Test(plot_outputs, an_output_follows_a_link_and_takes_no_input)
 		char make[256];
 		struct run run;
 
-		snprintf(make, sizeof(make), "cp %s/tests/golden/quickstart.csv in.csv && %s", getenv("PWD"), links[i]);
+		snprintf(make, sizeof(make), "cp $here/tests/golden/quickstart.csv in.csv && %s", links[i]);
 		run = plot_to_link(&folder, make, commands[i]);
 		cr_expect_eq(run.exit_status, 2, "%s: %s", links[i], run.text);
 		cr_expect_not_null(strstr(run.text, words[i]), "%s: %s", links[i], run.text);

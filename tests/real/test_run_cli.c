@@ -1028,7 +1028,7 @@ Test(run_cli, hosts_of_different_builds_do_not_join)
 }
 
 /* The first run is held up by its log, which is read only after the second is over: it still has a system to join. */
-Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
+Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on)
 {
 	const struct scratch_folder folder = make_tiny();
 	const unsigned ports[] = {keep_port(), keep_port()};

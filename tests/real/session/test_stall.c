@@ -333,7 +333,7 @@ static enum psd_status slow_pass(struct psd_device *device, unsigned layer, stru
 	return psd_device_cpu.forward(device, layer, err);
 }
 
-Test(stall, a_slow_test_is_none, .timeout = 60)
+Test(stall, a_slow_test_is_none, .timeout = 240)
 {
 	struct psd_device_kind kind;
 	struct training *training = make_short(2, &kind);
