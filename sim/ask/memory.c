@@ -278,6 +278,7 @@ static void add_torch_parts(const struct need *need, const struct psd_saved *sav
 {
 	const struct psd_graph *graph = need->made.plan.graph;
 	const uint64_t saved_bytes = need->batch * saved->sample_bytes, scores_bytes = need->batch * saved->score_bytes;
+	const uint64_t inputs_bytes = need->batch * saved->softmax_input_bytes;
 	const uint64_t bytes =
 		torch_states_bytes(need) + saved->weights_bytes + need->batch * sample_bytes(graph, saved);
 	char text[PSD_UNITS_TEXT_MAX];
@@ -296,6 +297,10 @@ static void add_torch_parts(const struct need *need, const struct psd_saved *sav
 		psd_text_add(&answer->sentence, " with fused attention, and %s more with eager attention",
 			     psd_units_write_bytes(scores_bytes, text));
 		add_value(answers, answer, "saved by eager attention", "bytes", (double)scores_bytes);
+		psd_text_add(&answer->sentence, " (%s before PyTorch 1.11)",
+			     psd_units_write_bytes(scores_bytes + inputs_bytes, text));
+		add_value(answers, answer, "saved by eager attention before 1.11", "bytes",
+			  (double)(scores_bytes + inputs_bytes));
 	}
 	psd_text_add(&answer->sentence, ".");
 }

@@ -942,6 +942,55 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	loaded_close(&loaded);
 }
 
+/* Peaks in MiB that others measured with PyTorch before 1.11, on one GPU with AdamW.
+ *
+ * Hugging Face, "Efficient Training on a Single GPU" (now "Model training anatomy"), January 2022: BERT-large with 512
+ * tokens on a V100, of which 1,343 MiB were taken before the model. Batches of 1 were accumulated.
+ *
+ * Mesa (arXiv 2111.11124), README of its repository: DeiT-B by max_memory_allocated(), PyTorch 1.7.1 with AMP, batch
+ * 128. Training keeps a moving average of the parameters, too, 4 bytes each. */
+Test(ask, memory_in_pytorch_is_within_a_tenth_of_published_peaks)
+{
+	static const struct {
+		const char *model, *of_model;
+		double mib, more_bytes;
+	} rows[] = {
+		{"bert-large", "batch_per_worker: 4", 14949.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1", 8681.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1, recompute: blocks", 6775.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 4, precision: mixed", 13939.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1, precision: mixed, recompute: blocks", 7275.0 - 1343.0, 0.0},
+		{"vit-b16", "batch_per_worker: 128, precision: mixed", 17691.0, 4.0 * 86566120.0},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/%s.yaml, %s}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {nodes: 1, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: PyTorch, sync: ring, stack: nccl-tcp}]\n"
+			     "train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"
+			     "job: {memory: 1GB}\n",
+			     rows[i].model, rows[i].of_model);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		const struct psd_answer *answer = &answers.all[1];
+		const double bytes = value_named(answer, "memory in PyTorch") +
+				     value_named(answer, "saved by eager attention before 1.11") + rows[i].more_bytes;
+
+		cr_expect_float_eq(bytes / (rows[i].mib * 1048576.0), 1.0, 0.1, "%s, %s: %.2f GB, published %.2f: %s",
+				   rows[i].model, rows[i].of_model, bytes / 1e9, rows[i].mib * 1048576e-9,
+				   answer->sentence.bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* The one cluster of the sweep, once without failures: Daly's expected time of that work. */
 Test(ask, clusters_are_chosen_with_failures)
 {
