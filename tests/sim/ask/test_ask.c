@@ -916,6 +916,46 @@ Test(ask, groups_have_their_own_batches_and_workers)
 	loaded_close(&loaded);
 }
 
+/* 64 samples of the second group need to be divided by 4 to fit, which divides 4 and 8 samples of the first, not 6. */
+Test(ask, accumulation_divides_the_batches_of_all_groups)
+{
+	static const struct {
+		unsigned first_batch;
+		const char *advice; /* NULL: none */
+	} rows[] = {
+		{4, " With `accumulate: 4`, in batches of 1 in group 0, 16 in group 1, an iteration with all samples "
+		    "fits."},
+		{8, " With `accumulate: 4`, in batches of 2 in group 0, 16 in group 1, an iteration with all samples "
+		    "fits."},
+		{6, NULL},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/resnet18.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {groups: [{nodes: 1, batch_per_worker: %u}, {nodes: 1, batch_per_worker: 64}],\n"
+			     "  stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring}]\n"
+			     "job: {memory: 1GB}\n",
+			     rows[i].first_batch);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		const char *sentence = answers.all[0].sentence.bytes;
+
+		cr_expect(rows[i].advice ? strstr(sentence, rows[i].advice) != NULL
+					 : strstr(sentence, "`accumulate") == NULL,
+			  "%s", sentence);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* DDP: parameters, gradients, buckets, two moments. Four samples of 1,024 tokens, 50,257 logits and their gradient of
  * each, and the saved values of saved/is_what_pytorch_saves. */
 Test(ask, memory_in_pytorch_is_counted_by_hand)
