@@ -128,7 +128,7 @@ void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const s
 	const struct psd_kinds *kinds = &made->kinds;
 	const bool has_speeds = run->cluster_kind != PSD_CLUSTER_HOSTS;
 	const bool has_links = has_speeds && run->cluster_kind != PSD_CLUSTER_LOOPBACK;
-	char rate[PSD_UNITS_TEXT_MAX];
+	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 
 	if (kinds->n == 0)
 		return;
@@ -151,6 +151,10 @@ void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const s
 			psd_text_add(text, " of speed %.4g %%", 100.0 * kind->speed_ratio);
 		if (has_links && kind->bandwidth_bps != made->point.bandwidth_bps)
 			psd_text_add(text, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
+		if (has_links && run->scenario->groups[kinds->nodes[k].group].latency_sec > 0.0)
+			psd_text_add(
+				text, ", %s one way",
+				psd_units_write_seconds(run->scenario->groups[kinds->nodes[k].group].latency_sec, sec));
 		psd_text_add(text, ": batch %u", kind->batch);
 	}
 }

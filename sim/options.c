@@ -52,7 +52,7 @@ static const struct psd_option option_list[] = {
 	 AT(has_plan), .commands = OF(PREDICT)},
 	{OPTION("--trace", "FILE", "also write one system's run at the last point as a trace"),
 	 .more = "It has Chrome trace events, for `psd-plot timeline` or ui.perfetto.dev. With %r in FILE: a file for "
-		 "each worker, %r is its rank, in the form of PyTorch's profiler",
+		 "each worker, %r is its rank, in the form of PyTorch's profiler. These have no tracks of shared links",
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "estimate in closed form instead: under 3 ms a row"), .kind = PSD_OPTION_FLAG,
 	 AT(is_estimate), .commands = OF_TABLES | OF(ASK)},

@@ -29,7 +29,7 @@ F.scaled_dot_product_attention = attention
 
 
 def bert():
-    # dropouts are left out, as in scenarios/models/
+    # without the dropouts of scenarios/models/, whose masks test_saved.c adds
     config = transformers.BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
                                      intermediate_size=4096, hidden_dropout_prob=0, attention_probs_dropout_prob=0)
     return transformers.BertForPreTraining(config)

@@ -315,6 +315,7 @@ static struct psd_plan_input input_of(const struct psd_costed_model *costed, con
 		.is_half = psd_workload_is_half(&workload),
 		.is_adaptive = scenario->train.optimiser.kind == PSD_OPTIMISER_ADAMW,
 		.clips = scenario->train.optimiser.most_norm > 0.0,
+		.optimiser = psd_node_child(psd_node_child(scenario->root, "train"), "optimiser"),
 		.is_by_norms = scenario->train.optimiser.kind == PSD_OPTIMISER_LARS,
 		.machine = scenario->machine,
 	};

@@ -173,16 +173,23 @@ static uint64_t bytes_of(const struct psd_layer *layer, const struct storage *st
 	return layer->write_bytes / FLOAT_BYTES * value_bytes;
 }
 
+static uint64_t scores_of(const struct psd_layer *layer)
+{
+	return layer->kind == &psd_layer_attention ? layer->kept_bytes / FLOAT_BYTES : 0;
+}
+
+/* The softmax, in fp32; with dropout its mask and the probabilities left, as the product with the values reads them. */
 static uint64_t score_bytes(const struct psd_layer *layer, const struct storage *storage)
 {
-	if (layer->kind != &psd_layer_attention)
-		return 0;
-	return layer->kept_bytes / FLOAT_BYTES * (uint64_t)(FLOAT_BYTES + (storage->is_half ? HALF_BYTES : 0));
+	const bool drops = layer->settings.attention.dropout_ratio > 0;
+	const unsigned left_bytes = storage->is_half ? HALF_BYTES : drops ? FLOAT_BYTES : 0;
+
+	return scores_of(layer) ? scores_of(layer) * (FLOAT_BYTES + left_bytes + (drops ? MASK_BYTES : 0)) : 0;
 }
 
 /* Saved bytes of a sample, of all layers or of a block. */
 struct sum {
-	uint64_t values, scores;
+	uint64_t values, scores, softmax_inputs;
 };
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -193,11 +200,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
 /* A block that is computed again has its inputs saved instead, and its own values while its backward goes on. */
 static struct sum sum_of(const struct psd_graph *graph, const struct storage storages[], bool recomputes)
 {
-	struct sum all = {0, 0}, block = {0, 0}, most = {0, 0};
+	struct sum all = {0, 0, 0}, block = all, most = all;
 
 	for (unsigned l = 0; l < graph->n_layers; l++) {
 		const struct psd_layer *layer = &graph->layers[l];
 		const uint64_t values = bytes_of(layer, &storages[l]) + other_bytes(layer, rule_of(layer));
+		const uint64_t scores = score_bytes(layer, &storages[l]), inputs = FLOAT_BYTES * scores_of(layer);
 		const uint64_t width = storages[l].is_half ? HALF_BYTES : FLOAT_BYTES;
 		const bool is_again = recomputes && layer->block > 0;
 		const uint64_t kept = !is_again		    ? values
@@ -205,14 +213,18 @@ static struct sum sum_of(const struct psd_graph *graph, const struct storage sto
 							    : 0;
 
 		if (l > 0 && layer->block != layer[-1].block)
-			block = (struct sum){0, 0};
+			block = (struct sum){0, 0, 0};
 		block.values += values > kept ? values - kept : 0;
-		block.scores += is_again ? score_bytes(layer, &storages[l]) : 0;
-		most = (struct sum){larger(most.values, block.values), larger(most.scores, block.scores)};
+		block.scores += is_again ? scores : 0;
+		block.softmax_inputs += is_again ? inputs : 0;
+		most = (struct sum){larger(most.values, block.values), larger(most.scores, block.scores),
+				    larger(most.softmax_inputs, block.softmax_inputs)};
 		all.values += kept;
-		all.scores += is_again ? 0 : score_bytes(layer, &storages[l]);
+		all.scores += is_again ? 0 : scores;
+		all.softmax_inputs += is_again ? 0 : inputs;
 	}
-	return (struct sum){all.values + most.values, all.scores + most.scores};
+	return (struct sum){all.values + most.values, all.scores + most.scores,
+			    all.softmax_inputs + most.softmax_inputs};
 }
 
 enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph *graph, bool is_half, bool recomputes,
@@ -228,6 +240,7 @@ enum psd_status psd_saved_count(struct psd_saved *saved, const struct psd_graph 
 	const struct sum sum = sum_of(graph, storages, recomputes);
 	counted.sample_bytes = sum.values;
 	counted.score_bytes = sum.scores;
+	counted.softmax_input_bytes = sum.softmax_inputs;
 	free(storages);
 	*saved = counted;
 	return PSD_OK;

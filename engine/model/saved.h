@@ -13,8 +13,10 @@ bool psd_saved_reads(const struct psd_layer *layer, bool output);
 
 struct psd_saved {
 	uint64_t sample_bytes; /* saved values of a sample, without the sample itself and without scores */
-	/* attention's probabilities of a sample: saved by eager attention, not by fused kernels */
+	/* attention's probabilities of a sample, and with dropout their mask and those left: saved by eager attention,
+	 * not by fused kernels */
 	uint64_t score_bytes;
+	uint64_t softmax_input_bytes; /* those that eager attention saved as well before PyTorch 1.11, in fp32 */
 	/* logits of a sample and their gradient, which exist when backward begins */
 	uint64_t head_bytes;
 	uint64_t weights_bytes; /* copies of parameters in half precision, with any batch */

@@ -90,7 +90,8 @@ struct psd_attention_settings {
 	/* number of heads of keys and values; 0 until the shape is known: then it becomes `heads` */
 	uint32_t kv_heads;
 	bool is_causal;
-	double rotary_base; /* base of the angles of rotary position encoding; 0: none */
+	double rotary_base;   /* base of the angles of rotary position encoding; 0: none */
+	double dropout_ratio; /* share of probabilities that are set to 0 in training */
 };
 
 #define PSD_OTHER_TENSORS_MAX 8

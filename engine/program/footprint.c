@@ -31,11 +31,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Positions of maxima, scales and masks, one value for each value of the output. */
-static bool keeps_another(const struct psd_layer *layer)
+/* Positions of maxima, scales and masks, one value for each value of the output. A GPU draws masks again. */
+static bool keeps_another(const struct psd_layer *layer, bool is_gpu)
 {
 	return (layer->kind == &psd_layer_pool && layer->settings.pool.method == PSD_POOL_MAX) ||
-	       layer->kind == &psd_layer_lrn || layer->kind == &psd_layer_dropout;
+	       layer->kind == &psd_layer_lrn || (layer->kind == &psd_layer_dropout && !is_gpu);
 }
 
 /* A device with memory of its own holds the samples of this iteration and of the next one. The others have room for one
@@ -47,7 +47,7 @@ static uint64_t workspace_bytes(const struct psd_plan *plan, uint64_t batch)
 	uint64_t kept = 0, filter = 0, branch = 0, rows = 0;
 
 	for (const struct psd_layer *layer = graph->layers; layer < graph->layers + graph->n_layers; layer++) {
-		if (keeps_another(layer))
+		if (keeps_another(layer, plan->costs->has_own_memory))
 			kept += layer->write_bytes;
 		if (layer->kind == &psd_layer_conv)
 			filter = larger(filter, layer->parameters * sizeof(float));

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/document/document.h"
 #include "engine/encodings/low_rank.h"
 #include "engine/program/choice.h"
 #include "engine/program/chunks.h"
@@ -201,7 +202,8 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 }
 
 /* Refuses plans in which workers have no whole sum of gradients before they update. */
-static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error *err)
+static enum psd_status check_clip(const struct psd_plan *plan, const struct psd_plan_input *input,
+				  struct psd_error *err)
 {
 	const bool is_before = plan->compress && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	const char *what = plan->managed  ? "is 'managed'"
@@ -214,7 +216,7 @@ static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error 
 		what = plan->items[i].method->has_root ? "updates matrices at servers" : NULL;
 	if (!plan->clips || !what)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+	return psd_error_set(err, PSD_EINVAL, psd_node_option_at(input->optimiser, "clip", plan->system->at),
 			     "system '%s' %s, 'clip' of the optimiser needs whole gradients at workers",
 			     plan->system->name, what);
 }
@@ -230,7 +232,9 @@ static enum psd_status check_reads(const struct psd_plan *plan, const struct psd
 
 	if ((!plan->reads_stale && !plan->async) || !what)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+	const struct psd_place at = psd_system_key_at(plan->system, plan->async ? "asynchronous" : "reads");
+	const char *key = input->is_adaptive || input->is_by_norms ? "kind" : "clip";
+	return psd_error_set(err, PSD_EINVAL, psd_node_option_at(input->optimiser, key, at),
 			     "system '%s' %s and its %s, must be 'sgd' without 'clip'", plan->system->name,
 			     plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
@@ -423,7 +427,7 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 		return PSD_OK;
 	if (plan->clips && input->is_by_norms)
 		return psd_error_set(
-			err, PSD_EINVAL, plan->system->at,
+			err, PSD_EINVAL, psd_node_option_at(input->optimiser, "clip", plan->system->at),
 			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
 			"together with 'lars'",
 			plan->system->name);
@@ -530,7 +534,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	if (status == PSD_OK)
 		status = check_reads(&made, input, err);
 	if (status == PSD_OK)
-		status = check_clip(&made, err);
+		status = check_clip(&made, input, err);
 	if (status == PSD_OK)
 		status = check_even(&made, err);
 	if (status == PSD_OK)

@@ -146,8 +146,9 @@ struct psd_plan_input {
 	bool is_adaptive; /* the optimiser is AdamW, which also keeps a mean of squared gradients */
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
-	bool is_by_norms;	    /* the optimiser is LARS, whose rate for a tensor depends on norms */
-	struct psd_machine machine; /* processor cores of the nodes, key `cluster.machine` */
+	const struct psd_node *optimiser; /* node of the optimiser in the scenario; NULL: none */
+	bool is_by_norms;		  /* the optimiser is LARS, whose rate for a tensor depends on norms */
+	struct psd_machine machine;	  /* processor cores of the nodes, key `cluster.machine` */
 	/* Cache of transfer times, shared by plans that differ only in the size of buckets; NULL: the plan makes its
 	 * own. */
 	struct psd_prices *prices;

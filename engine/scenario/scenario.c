@@ -425,9 +425,9 @@ static bool reads(const struct psd_scenario *failed, const struct psd_node *whol
 	return is_right;
 }
 
-/* True if the file is right without the settings from number `first` to number `last`. */
+/* True if a variant of the file is right without the settings from number `first` to number `last`. */
 static bool reads_without(const struct psd_scenario *failed, const char *const settings[], unsigned first,
-			  unsigned last)
+			  unsigned last, unsigned variant)
 {
 	const struct psd_node *whole = psd_document_root(failed->document);
 	struct psd_arena arena = {NULL};
@@ -436,7 +436,7 @@ static bool reads_without(const struct psd_scenario *failed, const char *const s
 	for (unsigned i = 0; settings[i] && is_right; i++)
 		if (i < first || i > last)
 			is_right = !psd_overlay_set(&whole, settings[i], NULL, &arena, NULL);
-	is_right = is_right && reads(failed, whole, 0);
+	is_right = is_right && reads(failed, whole, variant);
 	psd_arena_release(&arena);
 	return is_right;
 }
@@ -451,18 +451,26 @@ static void blame_one(const char *setting, struct psd_error *err)
 	psd_text_release(&name);
 }
 
-/* Blames the first setting without which the file is right, otherwise the last one from which on all are wrong. */
-static void blame_setting(const struct psd_scenario *failed, const char *const settings[], struct psd_error *err)
+/* True of a setting without which variants would have other numbers. */
+static bool makes_variants(const char *setting)
+{
+	return !strncmp(setting, "--sweep ", strlen("--sweep ")) || !strncmp(setting, "sweep.", strlen("sweep."));
+}
+
+/* Blames the first setting without which a variant of the file is right, otherwise the last one from which on all are
+ * wrong. */
+static void blame_setting(const struct psd_scenario *failed, const char *const settings[], unsigned variant,
+			  struct psd_error *err)
 {
 	unsigned n = 0;
 
 	for (; settings && settings[n]; n++)
-		if (reads_without(failed, settings, n, n)) {
+		if ((variant == 0 || !makes_variants(settings[n])) && reads_without(failed, settings, n, n, variant)) {
 			blame_one(settings[n], err);
 			return;
 		}
-	for (unsigned i = n; i-- > 0;)
-		if (reads_without(failed, settings, i, n - 1)) {
+	for (unsigned i = n; i-- > 0 && (variant == 0 || !makes_variants(settings[i]));)
+		if (reads_without(failed, settings, i, n - 1, variant)) {
 			blame_one(settings[i], err);
 			return;
 		}
@@ -486,6 +494,23 @@ static void blame_swept(const struct psd_scenario *failed, unsigned variant, str
 	}
 }
 
+static enum psd_status copy_settings(const char *const **copies, const char *const settings[], struct psd_arena *arena,
+				     struct psd_error *err)
+{
+	const char **made;
+	size_t n = 0;
+
+	while (settings && settings[n])
+		n++;
+	made = psd_arena_take(arena, (n + 1) * sizeof(*made));
+	for (size_t i = 0; made && i < n; i++) {
+		made[i] = psd_arena_copy(arena, settings[i], strlen(settings[i]));
+		made = made[i] ? made : NULL;
+	}
+	*copies = made;
+	return made ? PSD_OK : psd_out_of_memory(err);
+}
+
 /* Takes the document over, also when it fails. */
 static enum psd_status read_document(struct psd_scenario *scenario, struct psd_document *document, const char *path,
 				     const char *const settings[], struct psd_error *err)
@@ -500,6 +525,8 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	if (!status)
 		status = check_kind(fresh.whole, err);
 	if (!status)
+		status = copy_settings(&fresh.settings, settings, &arena, err);
+	if (!status)
 		status = apply_settings(&fresh.whole, settings, &arena, err);
 	if (status) {
 		fresh.owned = arena.blocks;
@@ -508,7 +535,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	}
 	status = read_variant(&fresh, &arena, 0, err);
 	if (is_of_file(status, err))
-		blame_setting(&fresh, settings, err);
+		blame_setting(&fresh, settings, 0, err);
 	if (status)
 		psd_scenario_release(&fresh);
 	else
@@ -524,6 +551,11 @@ enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd
 	*variant = (struct psd_scenario){.path = scenario->path, .whole = scenario->whole};
 	const enum psd_status status = read_variant(variant, &arena, i, err);
 
+	if (is_of_file(status, err)) {
+		variant->document = scenario->document; /* borrowed: reads of trials begin there */
+		blame_setting(variant, scenario->settings, i, err);
+		variant->document = NULL;
+	}
 	if (is_of_file(status, err))
 		blame_swept(variant, i, err);
 	if (status)

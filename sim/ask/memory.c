@@ -188,7 +188,29 @@ static uint64_t find_batch(struct need *need, uint64_t more_bytes)
 	return batch;
 }
 
-/* Names the smallest number of equal micro-batches that fit and have the samples of the batch. */
+static bool divides_batches(const struct need *need, uint64_t n)
+{
+	const struct psd_kinds *kinds = &need->made.kinds;
+	bool divides = need->batch % n == 0;
+
+	for (unsigned k = 0; k < kinds->n; k++)
+		divides = divides && kinds->plan[k].batch % n == 0;
+	return divides;
+}
+
+/* Appends " of 8", or " of 2 in group 0, 8 in group 1". */
+static void add_micro_batches(struct psd_text *text, const struct need *need, uint64_t n)
+{
+	const struct psd_kinds *kinds = &need->made.kinds;
+
+	if (kinds->n == 0)
+		psd_text_add(text, " of %llu", (unsigned long long)(need->batch / n));
+	for (unsigned k = 0; k < kinds->n; k++)
+		psd_text_add(text, "%s %llu in group %u", k == 0 ? " of" : ",",
+			     (unsigned long long)(kinds->plan[k].batch / n), kinds->nodes[k].group);
+}
+
+/* Names the smallest number of equal micro-batches that fit and have the samples of the batch, in each group. */
 static void add_accumulation(struct need *need, struct psd_answers *answers, struct psd_answer *answer)
 {
 	const struct psd_plan *plan = &need->made.plan;
@@ -198,13 +220,13 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 
 	if (plan->micro_batches > 1 || batch == 0)
 		return;
-	while (n <= PSD_MOST_MICRO_BATCHES && (need->batch % n > 0 || need->batch / n > batch))
+	while (n <= PSD_MOST_MICRO_BATCHES && (!divides_batches(need, n) || need->batch / n > batch))
 		n++;
 	if (n > PSD_MOST_MICRO_BATCHES)
 		return;
-	psd_text_add(&answer->sentence,
-		     " With `accumulate: %llu`, in batches of %llu, an iteration with all samples fits.",
-		     (unsigned long long)n, (unsigned long long)(need->batch / n));
+	psd_text_add(&answer->sentence, " With `accumulate: %llu`, in batches", (unsigned long long)n);
+	add_micro_batches(&answer->sentence, need, n);
+	psd_text_add(&answer->sentence, ", an iteration with all samples fits.");
 	add_value(answers, answer, "fitting accumulation", "batches", (double)n);
 }
 
@@ -278,6 +300,7 @@ static void add_torch_parts(const struct need *need, const struct psd_saved *sav
 {
 	const struct psd_graph *graph = need->made.plan.graph;
 	const uint64_t saved_bytes = need->batch * saved->sample_bytes, scores_bytes = need->batch * saved->score_bytes;
+	const uint64_t inputs_bytes = need->batch * saved->softmax_input_bytes;
 	const uint64_t bytes =
 		torch_states_bytes(need) + saved->weights_bytes + need->batch * sample_bytes(graph, saved);
 	char text[PSD_UNITS_TEXT_MAX];
@@ -296,6 +319,10 @@ static void add_torch_parts(const struct need *need, const struct psd_saved *sav
 		psd_text_add(&answer->sentence, " with fused attention, and %s more with eager attention",
 			     psd_units_write_bytes(scores_bytes, text));
 		add_value(answers, answer, "saved by eager attention", "bytes", (double)scores_bytes);
+		psd_text_add(&answer->sentence, " (%s before PyTorch 1.11)",
+			     psd_units_write_bytes(scores_bytes + inputs_bytes, text));
+		add_value(answers, answer, "saved by eager attention before 1.11", "bytes",
+			  (double)(scores_bytes + inputs_bytes));
 	}
 	psd_text_add(&answer->sentence, ".");
 }

@@ -180,12 +180,30 @@ static void add_extent(struct psd_text *sentence, const struct psd_report *repor
 		psd_text_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
+/* Adds the latency of a message between two nodes: of the cluster, or of the groups if all have their own. */
+static void add_latency(struct psd_text *sentence, const struct psd_scenario *scenario)
+{
+	double least_sec = INFINITY, most_sec = 0.0;
+	char sec[PSD_UNITS_TEXT_MAX];
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		least_sec = fmin(least_sec, scenario->groups[g].latency_sec);
+		most_sec = fmax(most_sec, scenario->groups[g].latency_sec);
+	}
+	if (scenario->n_groups == 0 || least_sec <= 0.0)
+		least_sec = most_sec = scenario->network.latency_sec;
+	psd_text_add(sentence, ", %s", psd_units_write_seconds(least_sec, sec));
+	if (most_sec > least_sec)
+		psd_text_add(sentence, " to %s", psd_units_write_seconds(most_sec, sec));
+	psd_text_add(sentence, " one way, ");
+}
+
 /* Adds the network to the title, with its bandwidth if the sweep has only one; several bandwidths have a column of
  * their own. */
 static void add_network(struct psd_text *sentence, const struct psd_scenario *scenario)
 {
 	const struct psd_network *network = &scenario->network;
-	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
+	char rate[PSD_UNITS_TEXT_MAX];
 
 	const double bandwidth_bps = psd_scenario_point(scenario, 0).bandwidth_bps;
 	if (scenario->n_sweep_bandwidths < 2 && bandwidth_bps > 0.0)
@@ -194,7 +212,7 @@ static void add_network(struct psd_text *sentence, const struct psd_scenario *sc
 		psd_text_add(sentence, ", SimGrid platform %s", psd_file_name(network->platform_path));
 		return;
 	}
-	psd_text_add(sentence, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
+	add_latency(sentence, scenario);
 	if (network->topology == PSD_TOPOLOGY_STAR)
 		psd_text_add(sentence, "one switch that never blocks");
 	else
@@ -219,7 +237,7 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 }
 
 static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps,
-		      double latency_sec)
+		      const struct psd_node_group groups[])
 {
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 	bool are_uneven = false;
@@ -242,9 +260,9 @@ static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, 
 			psd_text_add(sentence, " of speed %.4g %%", 100.0 * kind->speed_ratio);
 		if (kind->bandwidth_bps != bandwidth_bps)
 			psd_text_add(sentence, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
-		if (kinds->nodes[k].more_latency_sec != 0.0)
+		if (groups[kinds->nodes[k].group].latency_sec > 0.0)
 			psd_text_add(sentence, ", %s one way",
-				     psd_units_write_seconds(latency_sec + kinds->nodes[k].more_latency_sec, sec));
+				     psd_units_write_seconds(groups[kinds->nodes[k].group].latency_sec, sec));
 		psd_text_add(sentence, ": batch %u, %s", kind->batch,
 			     psd_units_write_seconds(kind->costs.compute_sec / kind->speed_ratio, sec));
 	}
@@ -268,7 +286,7 @@ static void write_groups(FILE *out, const struct psd_report *report)
 		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, NULL, &err))
 			continue;
 		psd_text_add(&sentence, "groups    split %s: ", psd_split_names[split]);
-		add_kinds(&sentence, &kinds, point.bandwidth_bps, costed->scenario->network.latency_sec);
+		add_kinds(&sentence, &kinds, point.bandwidth_bps, costed->scenario->groups);
 		psd_kinds_release(&kinds);
 		psd_sentence_write(out, &sentence, 10);
 	}

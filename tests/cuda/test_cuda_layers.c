@@ -242,6 +242,11 @@ TEST_ROW(cuda_layers, grouped_attention_of_many_heads,
 	 check("grouped_attention_of_many_heads", QKV "  - {name: x, kind: attention, heads: 12, kv_heads: 6}\n" LAST,
 	       ALL))
 
+/* Masks are those of a sample, which has other values than a head. */
+TEST_ROW(cuda_layers, attention_with_dropout,
+	 check("attention_with_dropout",
+	       QKV "  - {name: x, kind: attention, heads: 6, kv_heads: 3, dropout: 0.4}\n" LAST, ALL))
+
 /* The reference finds each angle anew. */
 #define FEW QKV_OF("height: 2, width: 4")
 

@@ -210,6 +210,9 @@ Test(cuda_net, dropout_is_as_on_the_cpu)
 	check(WIDE "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
 		   "  - {name: s, kind: add, inputs: [base, d]}\n  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
 	      2);
+	check(HEAD "  - {name: q, kind: conv, outputs: 12, kernel: 1}\n"
+		   "  - {name: a, kind: attention, heads: 2, rotary: 10, dropout: 0.3}\n" TAIL,
+	      3);
 }
 
 Test(cuda_net, layers_that_move_values_are_as_on_the_cpu)

@@ -208,6 +208,19 @@ FOLDER_TEST(run_groups, the_table_tells_batches_and_speeds,
 			   "'groups' have 2 nodes with 2 workers, the run has 1 node with 1 worker\n");
 }
 
+/* Links of this machine have no latency that can be told: those that psd-run keeps to have. */
+FOLDER_TEST(run_groups, the_table_tells_latencies_of_emulated_links,
+	    make_folder("groups: [{nodes: 1}, {nodes: 1, network: {latency: 2ms}}]", ""))
+{
+	struct run done =
+		run_program("psd-run", scratch_folder_spell(&folder, "--quiet --system Even @/s.yaml").text, "2>&1");
+
+	cr_expect_not_null(
+		strstr(done.text, "\ngroups    split even: 1 node: batch 12; 1 node, 2 ms one way: batch 12\n"), "%s",
+		done.text);
+	free(done.text);
+}
+
 FOLDER_TEST(run_groups, a_file_of_hosts_has_a_line_for_each_worker, make_folder("groups: [{nodes: 2}]", ""))
 {
 	char arguments[2 * PATH_MAX];

@@ -662,6 +662,9 @@ Test(cli, notes_say_what_is_compared)
 	expect_words("--estimate scenarios/examples/groups.yaml",
 		     "(v100-resnet50.csv) of\n          speed 25 % at 10 Gb/s", "because of");
 	expect_words("--estimate scenarios/examples/mixed-nodes.yaml", "(cpu) at 10 Gb/s, 100 us one", "'recompute'");
+	expect_words("--estimate scenarios/examples/mixed-nodes.yaml", ", 30 us one way, one switch", "30 us to");
+	expect_words("--estimate --set cluster.groups.0.network.latency=10us scenarios/examples/mixed-nodes.yaml",
+		     ", 10 us to 100 us one way, one switch", "30 us");
 }
 
 Test(cli, quickstart_lists_titles_without_quotes)

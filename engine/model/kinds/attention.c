@@ -3,7 +3,8 @@
  * consecutive heads of queries share one (Ainslie et al. 2023, section 2.2). Positions are counted along rows, so that
  * a sequence is a map of any height and width. Causal: a position attends to itself and earlier ones. Rotary: queries
  * and keys are rotated by their position (Su et al. 2021, section 3.2.2) in Llama's order: channels i and i + d / 2 of
- * the d channels of a head are a pair, rotated by position times base^(-2 i / d). */
+ * the d channels of a head are a pair, rotated by position times base^(-2 i / d). Dropout: training drops that share of
+ * the probabilities and scales the others up, as the layer of that name does. */
 #include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 
@@ -12,6 +13,10 @@ static const struct psd_key keys[] = {
 	PSD_COUNT_KEY("kv_heads", struct psd_attention_settings, kv_heads, PSD_LAYER_CHANNELS_MAX, false),
 	PSD_FLAG_KEY("causal", struct psd_attention_settings, is_causal),
 	PSD_NUMBER_KEY("rotary", struct psd_attention_settings, rotary_base, 0, 1e12),
+	{.name = "dropout",
+	 .type = PSD_KEY_RATIO,
+	 .offset = offsetof(struct psd_attention_settings, dropout_ratio),
+	 .highest = 0.999},
 	{.name = NULL},
 };
 
@@ -61,7 +66,8 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
  * dense products compute them. The probabilities are kept; writing and reading them does not count, because kernels may
  * compute them again. Rotation of a pair of values is four products, a sum and a difference: 3 for a value. Rotated
  * queries and keys are not kept: backward rotates them again, and their gradients back. The angles serve all samples
- * and heads and do not count. */
+ * and heads and do not count. Dropout is a product of probabilities with a mask, and of their gradients; masks are drawn
+ * again in backward. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const struct psd_attention_settings *attention = &layer->settings.attention;
@@ -70,8 +76,9 @@ static struct psd_layer_work count(const struct psd_layer *layer, struct psd_sha
 	const uint64_t scores = psd_saturated_mul(pairs, attention->heads);
 	const uint64_t rotated_channels = ((uint64_t)in.channels + layer->shape.channels) / 2; /* queries and keys */
 	const uint64_t rotation = attention->rotary_base > 0 ? 3 * positions * rotated_channels : 0;
-	const uint64_t forward = psd_saturated_add(psd_saturated_mul(product, 2), psd_saturated_mul(scores, 6));
-	const uint64_t data = psd_saturated_add(psd_saturated_mul(product, 4), psd_saturated_mul(scores, 5));
+	const uint64_t masks = attention->dropout_ratio > 0;
+	const uint64_t forward = psd_saturated_add(psd_saturated_mul(product, 2), psd_saturated_mul(scores, 6 + masks));
+	const uint64_t data = psd_saturated_add(psd_saturated_mul(product, 4), psd_saturated_mul(scores, 5 + masks));
 
 	return (struct psd_layer_work){
 		.forward_flops = psd_saturated_add(forward, rotation),

@@ -13,7 +13,8 @@ struct attention {
 	void *const *source, *const *share;
 	float *probabilities; /* softmax of the scores, kept for backward; shape (batch, heads, positions, positions) */
 	void *rows;	      /* address, in `probabilities`, of the current sample */
-	/* slot of scratch memory: gradient of the probabilities, then of the scores */
+	/* slot of scratch memory for a sample: probabilities that dropout left; gradient of the probabilities, then of
+	 * the scores */
 	void *const *drows;
 	/* cosine and sine of each angle; shape (positions, depth / 2) each; NULL without rotary embedding */
 	float *cosines, *sines;
@@ -32,6 +33,11 @@ struct head {
 	bool is_first; /* the head is the first of those that share its keys */
 };
 
+static double dropout_of(const struct psd_cpu_layer *self)
+{
+	return self->model->settings.attention.dropout_ratio;
+}
+
 static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct attention *attention = self->details;
@@ -48,9 +54,11 @@ static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_er
 					{DNNL_ARG_DST, &rows, &attention->rows},
 				},
 				2, err));
+	if (psd_cpu_input(self, 0)->has_diff || dropout_of(self) > 0)
+		attention->drows =
+			psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_WEIGHT, dnnl_memory_desc_get_size(&rows));
 	if (!psd_cpu_input(self, 0)->has_diff)
 		return PSD_OK;
-	attention->drows = psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_WEIGHT, dnnl_memory_desc_get_size(&rows));
 	failure = dnnl_softmax_backward_desc_init(&desc, &rows, &rows, 1);
 	return psd_cpu_op_make(&attention->softmax_back, self, "softmax's gradient", failure, &desc,
 			       &attention->softmax,
@@ -170,6 +178,19 @@ static struct head find_head(const struct attention *attention, dnnl_dim_t numbe
 	};
 }
 
+/* Writes a sample's probabilities or their gradients, without the dropped ones, to drows. Returns them: `from` itself
+ * if nothing is dropped. */
+static const float *drop_rows(const struct psd_cpu_layer *self, uint32_t sample, const float *from)
+{
+	const struct attention *attention = self->details;
+	const uint64_t elements = (uint64_t)(attention->heads * attention->positions * attention->positions);
+
+	if (dropout_of(self) <= 0 || !self->device->batch.is_training)
+		return from;
+	psd_cpu_drop(self, sample, dropout_of(self), elements, from, *attention->drows);
+	return *attention->drows;
+}
+
 /* ---- rotation by positions ---- */
 
 /* Rotates a head's channels at one position; direction: 1, or -1 in backward. */
@@ -223,7 +244,7 @@ static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, c
 	return failure;
 }
 
-/* Computes top = softmax(scores) * values for all heads of a sample. */
+/* Computes top = dropout(softmax(scores)) * values for all heads of a sample. */
 static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
@@ -239,10 +260,11 @@ static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sampl
 		return psd_cpu_fail(self, "product", failure, err);
 	attention->rows = rows;
 	PSD_TRY(psd_cpu_op_run(&attention->softmax, self, err));
+	const float *left = drop_rows(self, sample, rows);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++) {
 		const struct head head = find_head(attention, h);
 
-		failure = dnnl_sgemm('N', 'N', positions, attention->depth, positions, 1.0f, rows + head.scores,
+		failure = dnnl_sgemm('N', 'N', positions, attention->depth, positions, 1.0f, left + head.scores,
 				     positions, source + head.values, attention->apart, 0.0f, top + head.queries,
 				     channels);
 	}
@@ -261,22 +283,22 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 
 /* ---- backward; keys and values get the sum of their sharers' gradients ---- */
 
-/* Computes dvalues = probabilities^T * dtop and dprobabilities = dtop * values^T for one head. */
+/* Computes dvalues = probabilities^T * dtop for one head. */
 static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, uint32_t sample,
-					  const float *dtop)
+					  const float *probabilities, const float *dtop)
 {
-	const dnnl_dim_t positions = attention->positions, channels = attention->channels, depth = attention->depth,
-			 apart = attention->apart;
-	float *drows = *attention->drows;
-	const dnnl_status_t failure =
-		dnnl_sgemm('T', 'N', positions, depth, positions, 1.0f, rows_of(attention, sample) + head.scores,
-			   positions, dtop + head.queries, channels, head.is_first ? 0.0f : 1.0f,
-			   share_of(attention, sample) + head.values, apart);
+	return dnnl_sgemm('T', 'N', attention->positions, attention->depth, attention->positions, 1.0f,
+			  probabilities + head.scores, attention->positions, dtop + head.queries, attention->channels,
+			  head.is_first ? 0.0f : 1.0f, share_of(attention, sample) + head.values, attention->apart);
+}
 
-	return failure ? failure
-		       : dnnl_sgemm('N', 'T', positions, positions, depth, 1.0f, dtop + head.queries, channels,
-				    source_of(attention, sample) + head.values, apart, 0.0f, drows + head.scores,
-				    positions);
+/* Computes dprobabilities = dtop * values^T for one head. */
+static dnnl_status_t differentiate_rows(const struct attention *attention, struct head head, uint32_t sample,
+					const float *dtop)
+{
+	return dnnl_sgemm('N', 'T', attention->positions, attention->positions, attention->depth, 1.0f,
+			  dtop + head.queries, attention->channels, source_of(attention, sample) + head.values,
+			  attention->apart, 0.0f, (float *)*attention->drows + head.scores, attention->positions);
 }
 
 /* Computes dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries for one head. */
@@ -301,11 +323,15 @@ static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t samp
 	const float *dtop = (const float *)self->blob->diff + sample * attention->positions * attention->channels;
 	dnnl_status_t failure = dnnl_success;
 
+	const float *left = drop_rows(self, sample, rows_of(attention, sample));
 	rotate_sample(attention, source_of(attention, sample), 1);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
-		failure = differentiate_values(attention, find_head(attention, h), sample, dtop);
+		failure = differentiate_values(attention, find_head(attention, h), sample, left, dtop);
+	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
+		failure = differentiate_rows(attention, find_head(attention, h), sample, dtop);
 	if (failure)
 		return psd_cpu_fail(self, "data gradient", failure, err);
+	drop_rows(self, sample, *attention->drows);
 	attention->rows = rows_of(attention, sample);
 	PSD_TRY(psd_cpu_op_run(&attention->softmax_back, self, err));
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)

@@ -301,5 +301,9 @@ psd_device_rebuild_fn psd_cpu_rebuild;
 /* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);
+/* Dropout of a sample, by a mask that is the same at each call of an iteration: to = 0 for a share `ratio` (below 1) of
+ * the elements, from / (1 - ratio) for the others. sample: counted in the batch. `to` may be `from`. */
+void psd_cpu_drop(const struct psd_cpu_layer *self, uint32_t sample, double ratio, uint64_t elements, const float *from,
+		  float *to);
 
 #endif

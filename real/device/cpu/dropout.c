@@ -9,10 +9,8 @@ struct dropout {
 	void *const *source; /* slot of the input in plain format */
 	void *const *share;  /* slot of the input's gradient in plain format */
 	bool is_in_place;
-	uint32_t threshold; /* elements with a random word below it are dropped */
-	float scale;	    /* factor on kept elements, so that the expected value stays the same */
-	float *factors;	    /* factor on each element, 0 or scale; shape (batch, elements) */
-	uint32_t elements;  /* number of elements in a sample */
+	float *factors;	   /* factor on each element; shape (batch, elements) */
+	uint32_t elements; /* number of elements in a sample */
 };
 
 static uint32_t high_product(uint32_t left, uint32_t right)
@@ -41,17 +39,20 @@ void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
 }
 
 /* The counter has 32 bits each for iteration and sample: a mask repeats after four billion iterations. */
-static void draw_sample(const struct psd_cpu_layer *self, uint64_t sample, const struct dropout *dropout,
-			float *factors)
+void psd_cpu_drop(const struct psd_cpu_layer *self, uint32_t sample, double ratio, uint64_t elements, const float *from,
+		  float *to)
 {
-	uint32_t counter[4] = {0, self->number, (uint32_t)sample, (uint32_t)self->device->batch.iteration}, random[4];
+	const uint32_t number = (uint32_t)(self->device->batch.first_sample + sample);
+	const uint32_t threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
+	const float scale = (float)(1 / (1 - ratio));
+	uint32_t counter[4] = {0, self->number, number, (uint32_t)self->device->batch.iteration}, random[4];
 
-	for (uint32_t e = 0; e < dropout->elements; e++) {
+	for (uint64_t e = 0; e < elements; e++) {
 		if (e % 4 == 0) {
-			counter[0] = e / 4;
+			counter[0] = (uint32_t)(e / 4);
 			psd_cpu_philox(counter, self->device->options.seed, random);
 		}
-		factors[e] = random[e % 4] < dropout->threshold ? 0.0f : dropout->scale;
+		to[e] = random[e % 4] < threshold ? 0.0f : scale * from[e];
 	}
 }
 
@@ -74,11 +75,8 @@ static enum psd_status declare(struct psd_cpu_layer *self, struct dropout *dropo
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
-	const double ratio = model->settings.dropout.ratio; /* below 1 */
 	struct dropout *dropout = self->details;
 
-	dropout->threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
-	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
 	dropout->factors =
 		psd_cpu_take(self->device, (uint64_t)self->device->options.batch * dropout->elements * sizeof(float));
@@ -99,11 +97,13 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const size_t count = (size_t)self->device->options.batch * dropout->elements;
 
 	PSD_TRY(psd_cpu_op_run(&dropout->value_in, self, err));
-	for (uint32_t i = 0; i < self->device->options.batch && self->device->batch.is_training; i++)
-		draw_sample(self, self->device->batch.first_sample + i, dropout,
-			    dropout->factors + (size_t)i * dropout->elements);
-	for (size_t i = 0; i < count && !self->device->batch.is_training; i++)
+	for (size_t i = 0; i < count; i++)
 		dropout->factors[i] = 1.0f;
+	for (uint32_t i = 0; i < self->device->options.batch && self->device->batch.is_training; i++) {
+		float *factors = dropout->factors + (size_t)i * dropout->elements;
+
+		psd_cpu_drop(self, i, self->model->settings.dropout.ratio, dropout->elements, factors, factors);
+	}
 	multiply(out->value, dropout->is_in_place ? out->value : *dropout->source, dropout->factors, count);
 	return PSD_OK;
 }

@@ -1,7 +1,8 @@
 /* Attention between all positions of a sample. Queries, keys and values of a head are matrices (positions, head's
  * channels): with channels last they are parts of the blob's rows, else they are stored transposed. Probabilities of
  * the whole batch are kept for backward. The workspace holds queries and keys with rotary embedding, computed in
- * forward and again in backward, and their gradients until those are rotated back. */
+ * forward and again in backward, and their gradients until those are rotated back; then probabilities that dropout
+ * left, also computed again, and in their place the gradients of the probabilities and scores. */
 #include <math.h>
 
 #include "engine/base/saturate.h"
@@ -99,7 +100,8 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 				     (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
 	psd_cuda_want_sums(self->device, 2 * count_rows(self) * PSD_CUDA_PARTS);
 	PSD_TRY(want_rotation(self, err));
-	if (psd_cuda_input(self, 0)->has_diff)
+	self->device->counts = self->device->counts || settings_of(self)->dropout_ratio > 0;
+	if (psd_cuda_input(self, 0)->has_diff || settings_of(self)->dropout_ratio > 0)
 		psd_cuda_want_workspace(self->device, 2 * attention->rotated_bytes + bytes);
 	return psd_cuda_want(self->device, bytes, &attention->probabilities, err);
 }
@@ -342,7 +344,31 @@ static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
 					   .partial = {sums, sums + count_rows(self) * PSD_CUDA_PARTS}};
 }
 
-/* Begins the forward pass: top = softmax(scale * queries * keys^T) * values. */
+/* Returns the matrices, in the workspace, of probabilities that dropout left, or of gradients of probabilities. */
+static struct matrices workspace_places(const struct psd_cuda_layer *self)
+{
+	const struct attention *attention = self->details;
+
+	return of_places(self, (char *)self->device->workspace + 2 * attention->rotated_bytes);
+}
+
+/* Begins to write probabilities or their gradients, without the dropped ones, to the workspace. *left: where they are;
+ * `from` if nothing is dropped. */
+static enum psd_status drop(struct psd_cuda_layer *self, struct matrices from, struct matrices *left,
+			    struct psd_error *err)
+{
+	const struct psd_device *device = self->device;
+	const double ratio = settings_of(self)->dropout_ratio; /* below 1 */
+	const struct psd_cuda_maps maps = {settings_of(self)->heads, from.rows, from.rows, false};
+
+	*left = from;
+	if (ratio <= 0 || !device->batch.is_training)
+		return PSD_OK;
+	*left = workspace_places(self);
+	return psd_cuda_run_drop(self, from.first, left->first, maps, ratio, false, err);
+}
+
+/* Begins the forward pass: top = dropout(softmax(scale * queries * keys^T)) * values. */
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_attention rows = rows_of(self);
@@ -350,13 +376,15 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct matrices top = of_output(self, psd_cuda_value(self, self->blob));
 	const struct factors scores = {part_of(self, QUERIES), turned(part_of(self, KEYS)), probabilities};
 	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
+	struct matrices left;
 
 	PSD_TRY(find_angles(self, err));
 	PSD_TRY(rotate_input(self, err));
 	PSD_TRY(multiply(self, scores, scale_of(self), false, err));
 	PSD_TRY(psd_cuda_run_attention_sums(self->device, &rows, parts, err));
 	PSD_TRY(psd_cuda_run_attention_end(self->device, &rows, parts, err));
-	return multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
+	PSD_TRY(drop(self, probabilities, &left, err));
+	return multiply(self, (struct factors){left, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
 /* Begins dscores = probabilities * (dprobabilities - row sums of probabilities * dprobabilities), which overwrites
@@ -390,20 +418,21 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
  * and dkeys. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const struct attention *attention = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
 	const struct matrices dtop = of_output(self, psd_cuda_diff(self, self->blob));
-	const struct matrices dscores = of_places(self, (char *)self->device->workspace + 2 * attention->rotated_bytes);
-	const struct factors dvalues = {turned(probabilities_of(self)), dtop, gradient_of(self, VALUES)};
+	const struct matrices dscores = workspace_places(self);
 	const struct factors dprobabilities = {dtop, turned(part_of(self, VALUES)), dscores};
+	struct matrices left;
 	bool adds;
 
 	if (!in->has_diff)
 		return PSD_OK;
 	adds = psd_cuda_share(in);
 	PSD_TRY(rotate_input(self, err));
-	PSD_TRY(multiply(self, dvalues, 1.0f, adds, err));
+	PSD_TRY(drop(self, probabilities_of(self), &left, err));
+	PSD_TRY(multiply(self, (struct factors){turned(left), dtop, gradient_of(self, VALUES)}, 1.0f, adds, err));
 	PSD_TRY(multiply(self, dprobabilities, 1.0f, false, err));
+	PSD_TRY(drop(self, dscores, &left, err));
 	PSD_TRY(differentiate_softmax(self, dscores.first, err));
 	return differentiate_scores(self, dscores, adds, err);
 }

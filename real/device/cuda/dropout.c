@@ -13,16 +13,14 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return PSD_OK;
 }
 
-static enum psd_status drop(struct psd_cuda_layer *self, struct psd_cuda_values from, struct psd_cuda_values to,
-			    bool adds, struct psd_error *err)
+enum psd_status psd_cuda_run_drop(struct psd_cuda_layer *self, struct psd_cuda_values from, struct psd_cuda_values to,
+				  struct psd_cuda_maps maps, double ratio, bool adds, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
-	const double ratio = self->model->settings.dropout.ratio; /* below 1 */
-	const struct psd_shape shape = self->model->shape;
-	const uint64_t quads = ((uint64_t)shape.channels * shape.height * shape.width + 3) / 4;
+	const uint64_t quads = ((uint64_t)maps.channels * maps.height * maps.width + 3) / 4;
 	const struct psd_cuda_dropout run = {.from = from,
 					     .to = to,
-					     .maps = psd_cuda_maps_of(self),
+					     .maps = maps,
 					     .seed = device->network.seed,
 					     .counters = device->counters,
 					     .layer = self->number,
@@ -31,6 +29,13 @@ static enum psd_status drop(struct psd_cuda_layer *self, struct psd_cuda_values 
 					     .adds = adds};
 
 	return psd_cuda_run_dropout(self->device, &run, device->network.batch * quads, err);
+}
+
+static enum psd_status drop(struct psd_cuda_layer *self, struct psd_cuda_values from, struct psd_cuda_values to,
+			    bool adds, struct psd_error *err)
+{
+	return psd_cuda_run_drop(self, from, to, psd_cuda_maps_of(self), self->model->settings.dropout.ratio, adds,
+				 err);
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)

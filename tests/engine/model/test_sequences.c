@@ -232,11 +232,13 @@ GRAPH_TEST(sequences, a_silu_counts_four_and_nine,
 }
 
 /* L = 5 x 3 positions of d = 12 / 3 channels in 2 heads. Forward has two products of L x L x d, 2 FLOPs each, and for
- * each head L x L scores: the scale 1 and the softmax 5. Backward has four such products, and 5 for each score. */
+ * each head L x L scores: the scale 1 and the softmax 5. Backward has four such products, and 5 for each score. A mask
+ * of dropout is a product in either. */
 GRAPH_TEST(sequences, an_attention_counts_all_pairs,
 	   parse(MAP "  - {name: a, kind: attention, heads: 2}\n"
 		     "  - {name: p, kind: position, input: input}\n"
-		     "  - {name: b, kind: attention, heads: 2, causal: true}\n"))
+		     "  - {name: b, kind: attention, heads: 2, causal: true}\n"
+		     "  - {name: c, kind: attention, heads: 2, dropout: 0.1, input: p}\n"))
 {
 	const uint64_t places = 5 * 3, pairs = places * places, channels = 12 / 3;
 	const uint64_t product = 2 * pairs * channels, scores = 2 * pairs;
@@ -245,6 +247,7 @@ GRAPH_TEST(sequences, an_attention_counts_all_pairs,
 	cr_assert(has_shape(&graph.layers[3], 4, 5, 3));
 	expect_flops(&graph.layers[1], 2 * product + 6 * scores, 0);
 	expect_flops(&graph.layers[3], 2 * product + 6 * scores, 4 * product + 5 * scores);
+	expect_flops(&graph.layers[4], 2 * product + 7 * scores, 4 * product + 6 * scores);
 	expect_bytes(&graph.layers[3], 3 * channels * places, channels * places);
 	cr_expect_eq(graph.layers[1].kept_bytes, 4 * scores, "the probabilities");
 	cr_expect_not(graph.layers[1].settings.attention.is_causal);
@@ -479,6 +482,7 @@ Test(sequences, a_hash_covers_all_keys_of_layers)
 		MAP "  - {name: b, kind: attention, heads: 4}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, causal: true}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, kv_heads: 1}\n",
+		MAP "  - {name: b, kind: attention, heads: 2, dropout: 0.1}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, rotary: 10000}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, rotary: 500000}\n",
 		MAP "  - {name: b, kind: gelu}\n",
@@ -514,7 +518,7 @@ Test(sequences, keys_of_sequences_are_checked)
 		"m.yaml:4:39: 'heads' is '0', must be a whole number from 1 to 16777216");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, masked: true}\n",
 		"m.yaml:4:42: unknown key 'masked' in 'b', known are name, kind, input, inputs, shares, heads, "
-		"kv_heads, causal, rotary");
+		"kv_heads, causal, rotary, dropout");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, causal: 2}\n",
 		"m.yaml:4:50: 'causal' is '2', must be true or false");
 	refuses(MAP "  - {name: b, kind: position, outputs: 2}\n",

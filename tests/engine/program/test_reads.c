@@ -133,32 +133,40 @@ Test(reads, without_staleness_the_program_is_synchronous)
 		SCENARIO("  - {name: A, sync: ring, staleness: 2, reads: stale}\n  - {name: B, sync: ring}\n", "1"));
 }
 
-static void expect_plan_error(const char *optimiser, const char *name)
+/* setting: of an option; NULL: none. place: of the message. */
+static void expect_plan_error(const char *optimiser, const char *setting, const char *place, const char *name)
 {
+	const char *const settings[] = {setting, NULL};
 	struct loaded loaded;
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
-	char text[256];
+	char text[512], scenario[1024];
 
-	loaded_print(&loaded,
-		     SCENARIO("  - {name: A, sync: ring, staleness: 1, reads: stale}\n",
-			      "2") "train: {data: {kind: synthetic}, iterations: 1, optimiser: {%s}, "
-				   "learning_rate: {policy: fixed, base: 1}}\n",
-		     optimiser);
-	snprintf(text, sizeof(text), "system 'A' has 'reads: stale' and its optimiser %s, must be 'sgd' without 'clip'",
-		 name);
+	snprintf(scenario, sizeof(scenario),
+		 SCENARIO("  - {name: A, sync: ring, staleness: 1, reads: stale}\n",
+			  "2") "train: {data: {kind: synthetic}, iterations: 1, optimiser: {%s}, "
+			       "learning_rate: {policy: fixed, base: 1}}\n",
+		 optimiser);
+	cr_assert_eq(psd_scenario_parse(&loaded.scenario, "t.yaml", scenario, strlen(scenario), settings, &err), PSD_OK,
+		     "%s", err.text);
+	cr_assert_eq(psd_costed_model_load(&loaded.costed, &loaded.scenario, &err), PSD_OK, "%s", err.text);
+	snprintf(text, sizeof(text),
+		 "%s: system 'A' has 'reads: stale' and its optimiser %s, must be 'sgd' without 'clip'", place, name);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
-	cr_expect(strstr(err.text, text), "%s", err.text);
+	cr_expect_str_eq(err.text, text);
 	loaded_close(&loaded);
 }
 
 Test(reads, updates_by_norms_and_means_are_refused)
 {
-	expect_plan_error("kind: adamw", "is 'adamw'");
-	expect_plan_error("kind: lars, trust: 0.01", "is 'lars'");
-	expect_plan_error("clip: 1", "has 'clip'");
+	expect_plan_error("kind: adamw", NULL, "t.yaml:6:5", "is 'adamw'");
+	expect_plan_error("kind: lars, trust: 0.01", NULL, "t.yaml:6:5", "is 'lars'");
+	expect_plan_error("clip: 1", NULL, "t.yaml:6:5", "has 'clip'");
+	expect_plan_error("", "train.optimiser.clip=1", "--set train.optimiser.clip", "has 'clip'");
+	expect_plan_error("", "train.optimiser.kind=adamw", "--set train.optimiser.kind", "is 'adamw'");
+	expect_plan_error("clip: 1", "systems.A.reads=stale", "--set systems.A.reads", "has 'clip'");
 }
 
 /* ---- ages ---- */

@@ -203,6 +203,23 @@ Test(variant, options_are_blamed_for_lines_that_they_make_wrong)
 		"{nodes: [2]}", (const char *const[]){"--sweep sweep. latency=[1us]", NULL},
 		"--sweep: no key 'latency', did you mean 'cluster.network.latency' or 'cluster.local.latency' or "
 		"'cluster.host.latency'?");
+	expect_refused("{nodes: [2]}", (const char *const[]){"--sweep sweep. sync=[ring,ps]", NULL},
+		       "--sweep: no key 'sync', did you mean 'systems.N.sync' (N: number or name of the entry)?");
+	expect_refused("{nodes: [2]}", (const char *const[]){"wire=fp16", NULL},
+		       "--set: no key 'wire', did you mean 'systems.N.wire' (N: number or name of the entry)?");
+}
+
+/* The values of the file's sweep are right without the option. */
+Test(variant, options_are_blamed_in_later_variants)
+{
+	static const char *const settings[] = {"seed=2", "systems.A.sync=zero-2", NULL};
+	static const char message[] = "--set systems.A.sync: a.yaml:5:41: 'schedule' is 'sequential', must be ";
+	struct psd_scenario scenario = parse_well("{systems.A.schedule: [wait-free, sequential]}", settings), variant;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(psd_scenario_vary(&variant, &scenario, 1, &err), PSD_EINVAL);
+	cr_expect_eq(strncmp(err.text, message, strlen(message)), 0, "%s", err.text);
+	psd_scenario_release(&scenario);
 }
 
 static void expect_refused_example(const char *const settings[], const char *message)

@@ -223,11 +223,27 @@ static double queried_at(const struct map *in, double base, uint32_t sample, uin
 	return base > 0 ? rotated_at(in, base, sample, first, depth, c, place) : at(in, sample, first + c, 0, 0)[place];
 }
 
+static double dropout_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, size_t element,
+			 double ratio, double value)
+{
+	const uint32_t number = (uint32_t)pass->batch->first_sample + sample;
+	const uint32_t counter[4] = {(uint32_t)element / 4, (uint32_t)(layer - pass->graph->layers), number,
+				     (uint32_t)pass->batch->iteration};
+	uint32_t random[4];
+
+	if (!pass->batch->is_training)
+		return value;
+	psd_cpu_philox(counter, pass->options->seed, random);
+	return random[element % 4] < ratio * 0x1p32 ? 0 : value / (1 - ratio);
+}
+
 /* The value that a place of the head of this channel has of another place, and how much it counts: Vaswani et al. 2017,
  * equation 1. Head h has the keys and values of head h kv_heads / heads of theirs. */
-static double attended_at(const struct map *in, const struct psd_attention_settings *attention, uint32_t sample,
-			  uint32_t channel, uint32_t place)
+static double attended_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel,
+			  uint32_t place)
 {
+	const struct map *in = &pass->maps[layer->inputs[0]];
+	const struct psd_attention_settings *attention = &layer->settings.attention;
 	const uint32_t heads = attention->heads, kv_heads = attention->kv_heads, all = heads + 2 * kv_heads;
 	const uint32_t depth = in->shape.channels / all, head = channel / depth, kv = head * kv_heads / heads;
 	const uint32_t keys = (heads + kv) * depth, values = (heads + kv_heads + kv) * depth;
@@ -243,7 +259,9 @@ static double attended_at(const struct map *in, const struct psd_attention_setti
 				 queried_at(in, base, sample, keys, depth, c, p);
 		score = exp(score / sqrt(depth));
 		weights += score;
-		sum += score * at(in, sample, values + channel % depth, 0, 0)[p];
+		sum += dropout_at(pass, layer, sample, ((size_t)head * places + place) * places + p,
+				  attention->dropout_ratio, score) *
+		       at(in, sample, values + channel % depth, 0, 0)[p];
 	}
 	return sum / weights;
 }
@@ -267,21 +285,6 @@ static double scale_at(const struct pass *pass, const struct psd_layer *layer, u
 	const double beta = affine->has_shift ? pass->parameters[layer->first_tensor + affine->has_scale][channel] : 0;
 
 	return gamma * value + beta;
-}
-
-static double dropout_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, size_t element,
-			 double value)
-{
-	const uint32_t number = (uint32_t)pass->batch->first_sample + sample;
-	const uint32_t counter[4] = {(uint32_t)element / 4, (uint32_t)(layer - pass->graph->layers), number,
-				     (uint32_t)pass->batch->iteration};
-	const double ratio = layer->settings.dropout.ratio;
-	uint32_t random[4];
-
-	if (!pass->batch->is_training)
-		return value;
-	psd_cpu_philox(counter, pass->options->seed, random);
-	return random[element % 4] < ratio * 0x1p32 ? 0 : value / (1 - ratio);
 }
 
 static double product_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output)
@@ -419,7 +422,7 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 	if (layer->kind == &psd_layer_prefix)
 		return prefixed_at(pass, layer, n, c, y);
 	if (layer->kind == &psd_layer_attention)
-		return attended_at(in, &layer->settings.attention, n, c, y * in->shape.width + x);
+		return attended_at(pass, layer, n, c, y * in->shape.width + x);
 	if (layer->kind == &psd_layer_slice)
 		return *at(in, n, layer->settings.slice.first + c, y, x);
 	if (layer->kind == &psd_layer_multiply)
@@ -435,7 +438,7 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 				   c / layer->settings.shuffle.groups,
 			   y, x);
 	if (layer->kind == &psd_layer_dropout)
-		return dropout_at(pass, layer, n, element, in->values[position]);
+		return dropout_at(pass, layer, n, element, layer->settings.dropout.ratio, in->values[position]);
 	if (layer->kind == &psd_layer_inner_product)
 		return product_at(pass, layer, n, c);
 	if (layer->kind == &psd_layer_concat)

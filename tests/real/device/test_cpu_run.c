@@ -50,6 +50,18 @@ NET_TEST(cpu_run, evaluation_drops_nothing,
 	cr_assert_lt(fabs(net_run_forward(net) / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
 }
 
+NET_TEST(cpu_run, evaluation_drops_no_probabilities,
+	 net_make("name: m\ninput: {channels: 6, height: 9}\nlayers:\n"
+		  "  - {name: a, kind: attention, heads: 2, dropout: 0.5}\n" TAIL,
+		  2))
+{
+	const double loss = net_run(net);
+
+	net->batch.is_training = false;
+	cr_assert_lt(fabs(net_run_forward(net) / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
+	cr_assert_neq(net_run_forward(net), loss);
+}
+
 /* Nothing of a sequence is told that it is a test. */
 NET_TEST(cpu_run, evaluation_of_a_sequence_is_as_training, net_make(sequence_text, 2))
 {

@@ -214,6 +214,20 @@ Test(cpu_sequences, attention_has_its_gradients)
 		      2);
 }
 
+/* Masks of two layers differ; one of an input without a gradient needs memory, too. */
+Test(cpu_sequences, attention_with_dropout_has_its_gradients)
+{
+	check_network(SEQUENCE "  - {name: a, kind: attention, heads: 2, dropout: 0.4}\n" TAIL, 2);
+	check_network(GROUPED("32") "  - {name: a, kind: attention, heads: 4, kv_heads: 2, rotary: 10, causal: true, "
+				    "dropout: 0.5}\n"
+				    "  - {name: b, kind: attention, heads: 2, kv_heads: 1, dropout: 0.2, input: base}\n"
+				    "  - {name: s, kind: concat, inputs: [a, b]}\n" TAIL,
+		      3);
+	check_network("name: m\ninput: {channels: 6, height: 4}\nlayers:\n"
+		      "  - {name: a, kind: attention, heads: 2, dropout: 0.3}\n" TAIL,
+		      2);
+}
+
 #define SMALL_BLOCKED                                                                                                  \
 	"name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
 	"kernel: 1}\n"

@@ -916,6 +916,46 @@ Test(ask, groups_have_their_own_batches_and_workers)
 	loaded_close(&loaded);
 }
 
+/* 64 samples of the second group need to be divided by 4 to fit, which divides 4 and 8 samples of the first, not 6. */
+Test(ask, accumulation_divides_the_batches_of_all_groups)
+{
+	static const struct {
+		unsigned first_batch;
+		const char *advice; /* NULL: none */
+	} rows[] = {
+		{4, " With `accumulate: 4`, in batches of 1 in group 0, 16 in group 1, an iteration with all samples "
+		    "fits."},
+		{8, " With `accumulate: 4`, in batches of 2 in group 0, 16 in group 1, an iteration with all samples "
+		    "fits."},
+		{6, NULL},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/resnet18.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {groups: [{nodes: 1, batch_per_worker: %u}, {nodes: 1, batch_per_worker: 64}],\n"
+			     "  stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring}]\n"
+			     "job: {memory: 1GB}\n",
+			     rows[i].first_batch);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		const char *sentence = answers.all[0].sentence.bytes;
+
+		cr_expect(rows[i].advice ? strstr(sentence, rows[i].advice) != NULL
+					 : strstr(sentence, "`accumulate") == NULL,
+			  "%s", sentence);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* DDP: parameters, gradients, buckets, two moments. Four samples of 1,024 tokens, 50,257 logits and their gradient of
  * each, and the saved values of saved/is_what_pytorch_saves. */
 Test(ask, memory_in_pytorch_is_counted_by_hand)
@@ -940,6 +980,55 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	cr_expect_eq(value_named(answer, "fits"), 0.0);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
+}
+
+/* Peaks in MiB that others measured with PyTorch before 1.11, on one GPU with AdamW.
+ *
+ * Hugging Face, "Efficient Training on a Single GPU" (now "Model training anatomy"), January 2022: BERT-large with 512
+ * tokens on a V100, of which 1,343 MiB were taken before the model. Batches of 1 were accumulated.
+ *
+ * Mesa (arXiv 2111.11124), README of its repository: DeiT-B by max_memory_allocated(), PyTorch 1.7.1 with AMP, batch
+ * 128. Training keeps a moving average of the parameters, too, 4 bytes each. */
+Test(ask, memory_in_pytorch_is_within_a_tenth_of_published_peaks)
+{
+	static const struct {
+		const char *model, *of_model;
+		double mib, more_bytes;
+	} rows[] = {
+		{"bert-large", "batch_per_worker: 4", 14949.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1", 8681.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1, recompute: blocks", 6775.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 4, precision: mixed", 13939.0 - 1343.0, 0.0},
+		{"bert-large", "batch_per_worker: 1, precision: mixed, recompute: blocks", 7275.0 - 1343.0, 0.0},
+		{"vit-b16", "batch_per_worker: 128, precision: mixed", 17691.0, 4.0 * 86566120.0},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/%s.yaml, %s}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {nodes: 1, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: PyTorch, sync: ring, stack: nccl-tcp}]\n"
+			     "train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"
+			     "job: {memory: 1GB}\n",
+			     rows[i].model, rows[i].of_model);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		const struct psd_answer *answer = &answers.all[1];
+		const double bytes = value_named(answer, "memory in PyTorch") +
+				     value_named(answer, "saved by eager attention before 1.11") + rows[i].more_bytes;
+
+		cr_expect_float_eq(bytes / (rows[i].mib * 1048576.0), 1.0, 0.1, "%s, %s: %.2f GB, published %.2f: %s",
+				   rows[i].model, rows[i].of_model, bytes / 1e9, rows[i].mib * 1048576e-9,
+				   answer->sentence.bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
 }
 
 /* The one cluster of the sweep, once without failures: Daly's expected time of that work. */
