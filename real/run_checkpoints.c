@@ -193,19 +193,33 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 		       : refuse_missing(run, set, found->has_parameters, err);
 }
 
+/* Makes the case again for the measured speeds of the checkpoint, if it has them and as many hosts wrote it. */
+static enum psd_status take_split(struct psd_run *run, struct psd_case *made, const struct psd_checkpoint_set *set,
+				  struct psd_checkpoint_host host, struct psd_error *err)
+{
+	const struct psd_checkpoint_path path = about_path(run, set, host);
+
+	run->costed.is_measured = run->has_measured = false;
+	if (run->system->split != PSD_SPLIT_MEASURED || set->iterations == 0 || set->n_hosts != host.n_hosts)
+		return PSD_OK;
+	PSD_TRY(psd_old_checkpoint_read_split(run->costed.sample_sec, run->scenario->n_groups, path.text,
+					      &run->costed.is_measured, err));
+	psd_case_release(made);
+	return psd_case_make(made, &run->costed, run->system, run->point, err);
+}
+
 /* Begins at the newest checkpoint, or at iteration 0 without one. */
-static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made,
-				const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
-				struct psd_error *err)
+static enum psd_status begin_at(struct psd_run *run, struct psd_case *made, const struct psd_checkpoints_found *found,
+				struct psd_checkpoint_host host, struct psd_error *err)
 {
 	struct psd_old_checkpoint_about about = {.system = ""};
-	enum psd_status status = PSD_OK;
+	enum psd_status status = take_split(run, made, &found->newest, host, err);
 
 	run->first_iteration = found->newest.iterations;
 	run->has_whole = found->newest.missing == found->newest.n_hosts;
 	run->first_sample = 0;
 	run->from_hosts = 0;
-	if (found->newest.iterations > 0)
+	if (!status && found->newest.iterations > 0)
 		status = look_back(run, made, found, host, &about, err);
 	memcpy(run->from_system, about.system, sizeof(run->from_system));
 	if (!status)
@@ -286,7 +300,7 @@ static enum psd_status go_on_log(struct psd_run *run, struct psd_error *err)
 	return status;
 }
 
-enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
+enum psd_status psd_run_find_first(struct psd_run *run, struct psd_case *made, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
 	const struct psd_checkpoint_host host = {run->hosts.n_hosts ? run->self : n_hosts, n_hosts};

@@ -6,11 +6,14 @@
 #include "engine/document/document.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
+#include "real/cluster/join.h"
 #include "real/cluster/memory_limit.h"
 #include "real/net/secret.h"
 #include "real/replay/replay.h"
 #include "real/run.h"
 #include "real/run_parts.h"
+
+#define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
 
 /* Loads the hosts of the file or of mpirun, and this process's number among them. Without either there are none. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
@@ -206,4 +209,62 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 		psd_case_release(&made);
 	}
 	return status;
+}
+
+/* ---- executions ---- */
+
+void psd_run_remark(void *context, const char *line)
+{
+	(void)context;
+	psd_console_say("psd-run: %s", line);
+}
+
+/* Longest wait for the others of a cluster. */
+static double join_sec_of(const struct psd_run *run)
+{
+	if (run->options->join_sec > 0.0)
+		return run->options->join_sec;
+	return run->hosts.n_hosts ? JOIN_SEC : PSD_LAUNCH_CONNECT_SEC;
+}
+
+struct psd_launch_options psd_run_launch_options(const struct psd_run *run, const struct psd_case *made)
+{
+	const struct psd_run_options *options = run->options;
+
+	return (struct psd_launch_options){
+		.worker.made = made,
+		.worker.train = &run->train,
+		.worker.device = run->device,
+		.worker.replay = psd_run_replay(run),
+		.worker.secret = run->secret,
+		.worker.listener = run->listener,
+		.worker.run_hash = psd_run_hash(options, *run->n_joined),
+		.worker.build = options->version,
+		.worker.n_restarts = (uint32_t)options->n_restarts,
+		.worker.connect_sec = join_sec_of(run),
+		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
+		.worker.stall_sec = options->stall_sec,
+		.cluster_kind = run->cluster_kind,
+		.stop_signal = &psd_console_stop_signal,
+	};
+}
+
+enum psd_status psd_run_launch(struct psd_run *run, struct psd_launch_options *launch, struct psd_worker_result *result,
+			       struct psd_error *err)
+{
+	struct psd_recorder *recorder = launch->spans ? launch->spans->hosts : NULL;
+	enum psd_status status;
+
+	/* a host that still has to measure is behind the others, as if it lacked their checkpoint */
+	run->attempt.first_iteration = run->first_iteration + run->has_measured;
+	if (run->hosts.n_hosts == 0)
+		return psd_launch(launch, result, err);
+	if (run->options->resumes)
+		launch->worker.attempt = &run->attempt;
+	if (recorder) {
+		launch->worker.span = psd_recorder_add_span;
+		launch->worker.span_context = recorder;
+	}
+	status = psd_join(&launch->worker, &run->hosts, run->self, result, err);
+	return !status && recorder ? psd_recorder_finish(recorder, err) : status;
 }

@@ -5,7 +5,6 @@
 #include "engine/base/units.h"
 #include "engine/document/document.h"
 #include "real/base/console.h"
-#include "real/cluster/launch.h"
 #include "real/run_parts.h"
 
 /* Iterations that measure speeds; their training is thrown away. The first ones warm up. */
@@ -65,12 +64,6 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
 		PSD_TRY(check_link(&scenario->groups[g], entry, err));
 	}
-	for (unsigned s = 0; s < scenario->n_systems && run->hosts.n_hosts > 0; s++)
-		if (psd_run_is_chosen(run, &scenario->systems[s]) && scenario->systems[s].split == PSD_SPLIT_MEASURED)
-			return psd_error_set(err, PSD_EINVAL, scenario->systems[s].at,
-					     "'split' of system '%s' is 'measured', must be 'even' or 'speed' with "
-					     "'--hosts' or mpirun",
-					     scenario->systems[s].name);
 	return PSD_OK;
 }
 
@@ -179,36 +172,30 @@ void psd_run_say_split(const struct psd_run *run, const struct psd_case *made)
 	psd_text_release(&text);
 }
 
+/* compute_sec: shape (number of hosts). */
 static enum psd_status launch_even(struct psd_run *run, const struct psd_case *even, double compute_sec[],
 				   struct psd_error *err)
 {
-	const struct psd_launch_options launch = {
-		.worker.made = even,
-		.worker.train = &run->train,
-		.worker.device = run->device,
-		.worker.n_iterations = psd_worker_warmed_up(MEASURED_ITERATIONS),
-		.worker.listener = -1,
-		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
-		.worker.stall_sec = run->options->stall_sec,
-		.cluster_kind = run->cluster_kind,
-		.compute_sec = compute_sec,
-		.stop_signal = &psd_console_stop_signal,
-	};
+	struct psd_launch_options launch = psd_run_launch_options(run, even);
 	struct psd_worker_result result;
 
-	return psd_launch(&launch, &result, err);
+	launch.worker.n_iterations = psd_worker_warmed_up(MEASURED_ITERATIONS);
+	launch.worker.compute_sec = compute_sec;
+	PSD_TRY(psd_run_launch(run, &launch, &result, err));
+	for (unsigned w = 0; w < even->plan.layout.workers; w++)
+		if (compute_sec[w] <= 0.0)
+			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "worker %u was lost before it told its speed",
+					     w);
+	return PSD_OK;
 }
 
-enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
+static enum psd_status measure(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_system even = *system;
 	struct psd_case made;
 	double *compute_sec;
 	enum psd_status status;
 
-	run->costed.is_measured = false;
-	if (system->split != PSD_SPLIT_MEASURED || run->scenario->has_replay)
-		return PSD_OK;
 	even.split = PSD_SPLIT_EVEN;
 	PSD_TRY(psd_case_make(&made, &run->costed, &even, run->point, err));
 	compute_sec = calloc(psd_layout_hosts(&made.plan.layout), sizeof(*compute_sec));
@@ -219,4 +206,16 @@ enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_sys
 	free(compute_sec);
 	psd_case_release(&made);
 	return status;
+}
+
+enum psd_status psd_run_measure_groups(struct psd_run *run, struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_system *system = made->system;
+
+	if (system->split != PSD_SPLIT_MEASURED || run->scenario->has_replay || run->costed.is_measured)
+		return PSD_OK;
+	PSD_TRY(measure(run, system, err));
+	run->has_measured = true;
+	psd_case_release(made);
+	return psd_case_make(made, &run->costed, system, run->point, err);
 }

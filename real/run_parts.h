@@ -51,6 +51,9 @@ struct psd_run {
 	bool has_whole;
 	/* First iteration that the running system executes; 0 unless it resumes from a checkpoint. */
 	uint32_t first_iteration;
+	/* Speeds of groups were measured since the last restart. A host that is started again now measures, and so do
+	 * all others then. */
+	bool has_measured;
 	/* Number of times that the running system was restarted after a lost host. */
 	unsigned n_restarts;
 	struct psd_error lost;		 /* error that caused the last restart; status PSD_OK: there was no restart */
@@ -120,6 +123,14 @@ enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *er
 /* Sets the kind of network of an emulated cluster. It uses network namespaces if this machine allows them, otherwise
  * processes that limit their own rate. */
 enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Prints a line for people to read. It is used as callback `remark`; context is ignored. */
+void psd_run_remark(void *context, const char *line);
+/* Returns the options that all executions of a case have: on this machine, or as one host of a cluster. Borrows from
+ * the run and the case. */
+struct psd_launch_options psd_run_launch_options(const struct psd_run *run, const struct psd_case *made);
+/* Executes a case on this machine, or as one host of a cluster. Statuses of psd_launch() and psd_join(). */
+enum psd_status psd_run_launch(struct psd_run *run, struct psd_launch_options *launch, struct psd_worker_result *result,
+			       struct psd_error *err) PSD_MUST_CHECK;
 /* Checks each chosen system before the first one is run. PSD_EINVAL: the optimiser cannot be used with the system's
  * method, or its processes need more memory than this machine has; PSD_ERUN: this machine is too slow for the replay,
  * which needs a larger dilation. */
@@ -128,14 +139,15 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 /* ---- run_groups.c ---- */
 
 /* Checks that this run can have the scenario's groups of nodes. PSD_EINVAL: it has another number of nodes, cannot
- * emulate a speed or a link, or cannot measure speeds before it trains. */
+ * emulate a speed or a link. */
 enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks that the run has the slow nodes of the scenario. PSD_EINVAL: it has fewer nodes. */
 enum psd_status psd_run_check_slow(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* For a system whose split is measured: trains for a few iterations with an even split, and sets the seconds of a
- * sample on each group in run->costed. Their training has no other effect. Statuses of
- * psd_case_make() and psd_launch(). */
-enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_system *system,
+/* For a system whose split is measured, unless run->costed has the seconds of a sample on each group from a checkpoint:
+ * trains for a few iterations with an even split, sets these seconds, and makes the case again. That training has no
+ * other effect. All hosts get the same seconds, to the bit. PSD_ELOST: a host was lost; other statuses of
+ * psd_case_make() and psd_run_launch(). */
+enum psd_status psd_run_measure_groups(struct psd_run *run, struct psd_case *made,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Prints the batches of all nodes, and speeds that were measured, if the system does not split samples evenly. */
 void psd_run_say_split(const struct psd_run *run, const struct psd_case *made);
@@ -155,12 +167,12 @@ enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err) P
 /* Sets run->checkpoints, and creates the folder of the option --save. training_samples must be known. PSD_EFILE: files
  * cannot be created in the folder. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the newest undamaged checkpoint and sets first_iteration to the iteration after it. Removes later lines from
+/* Finds the newest undamaged checkpoint and sets first_iteration to the iteration after it. Where samples were divided
+ * by measured speeds, and by as many hosts, the case is made again for that division. Removes later lines from
  * the log. Prints the newer checkpoints that are skipped, with the reason. PSD_EINVAL: there are checkpoints but
  * --resume was not given, all are damaged, or a file is missing; PSD_EFILE: the folder or the log cannot be read;
  * PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
-enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
-				   struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_run_find_first(struct psd_run *run, struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
 /* If the option --restarts is given, checks that the system can be restarted after a lost host. PSD_EINVAL: it cannot;
  * the text has the system's line in the scenario. */
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
@@ -177,8 +189,6 @@ void psd_run_say_restart(const struct psd_run *run, const struct psd_system *sys
 
 /* ---- run_system.c ---- */
 
-/* Prints a line for people to read. It is used as callback `remark`; context is ignored. */
-void psd_run_remark(void *context, const char *line);
 /* Runs one system, and appends its result to run->rows. */
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system,
 			       struct psd_error *err) PSD_MUST_CHECK;

@@ -7,11 +7,8 @@
 #include "engine/base/units.h"
 #include "engine/program/outcome.h"
 #include "real/base/console.h"
-#include "real/cluster/join.h"
 #include "real/replay/replay.h"
 #include "real/run_parts.h"
-
-#define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
 
 #define MOST_STOLEN_RATIO 0.02 /* share of processor time; a line tells of more */
 
@@ -53,12 +50,6 @@ static void observe(void *context, const struct psd_progress *progress)
 		psd_console_say("psd-run: %s; the run goes on", err.text);
 	if (!observer->run->options->is_quiet && psd_console_takes_more())
 		print_progress(observer->system, progress, observer->run->scenario->has_replay);
-}
-
-void psd_run_remark(void *context, const char *line)
-{
-	(void)context;
-	psd_console_say("psd-run: %s", line);
 }
 
 static enum psd_status write_trace(struct psd_run *run, const struct psd_case *made, const struct psd_spans *spans,
@@ -106,31 +97,6 @@ static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *
 		       : n;
 }
 
-/* Longest wait for the others of a cluster. */
-static double join_sec_of(const struct psd_run *run)
-{
-	if (run->options->join_sec > 0.0)
-		return run->options->join_sec;
-	return run->hosts.n_hosts ? JOIN_SEC : PSD_LAUNCH_CONNECT_SEC;
-}
-
-/* Runs on this machine, or as one host of a cluster. */
-static enum psd_status launch_or_join(struct psd_run *run, struct psd_launch_options *launch,
-				      struct psd_worker_result *result, struct psd_error *err)
-{
-	struct psd_recorder *recorder = launch->spans ? launch->spans->hosts : NULL;
-	enum psd_status status;
-
-	if (run->hosts.n_hosts == 0)
-		return psd_launch(launch, result, err);
-	if (recorder) {
-		launch->worker.span = psd_recorder_add_span;
-		launch->worker.span_context = recorder;
-	}
-	status = psd_join(&launch->worker, &run->hosts, run->self, result, err);
-	return !status && recorder ? psd_recorder_finish(recorder, err) : status;
-}
-
 static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
@@ -140,38 +106,21 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	const bool is_over = psd_run_is_done(run); /* hosts only tell each other that they are done */
 	const bool is_traced = made->system == run->traced && !is_over;
 	const unsigned n_traced = run->hosts.n_hosts ? 1 : psd_layout_hosts(&made->plan.layout);
-	struct psd_launch_options launch = {
-		.worker.made = made,
-		.worker.train = &run->train,
-		.worker.device = run->device,
-		.worker.replay = psd_run_replay(run),
-		.worker.first_iteration = run->first_iteration,
-		.worker.first_sample = run->first_sample,
-		.worker.from_hosts = run->from_hosts,
-		.worker.n_iterations = is_over ? run->first_iteration : iterations_of(run, made),
-		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
-		.worker.secret = run->secret,
-		.worker.listener = run->listener,
-		.worker.run_hash = psd_run_hash(options, *run->n_joined),
-		.worker.build = options->version,
-		.worker.attempt = run->hosts.n_hosts && options->resumes ? &run->attempt : NULL,
-		.worker.n_restarts = (uint32_t)options->n_restarts,
-		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = join_sec_of(run),
-		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
-		.worker.stall_sec = options->stall_sec,
-		.worker.is_tested = run->scenario->train.test_every_epochs > 0 && !psd_run_replay(run),
-		.spans = is_traced ? &spans : NULL,
-		.stop_signal = &psd_console_stop_signal,
-		.worker.progress = options->is_quiet && !run->log.file ? NULL : observe,
-		.worker.context = &observer,
-	};
+	struct psd_launch_options launch = psd_run_launch_options(run, made);
 	enum psd_status status = is_traced ? psd_spans_open(&spans, n_traced, err) : PSD_OK;
 
-	run->attempt.first_iteration = run->first_iteration;
+	launch.worker.first_iteration = run->first_iteration;
+	launch.worker.first_sample = run->first_sample;
+	launch.worker.from_hosts = run->from_hosts;
+	launch.worker.n_iterations = is_over ? run->first_iteration : iterations_of(run, made);
+	launch.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL;
+	launch.worker.is_tested = run->scenario->train.test_every_epochs > 0 && !psd_run_replay(run);
+	launch.worker.progress = options->is_quiet && !run->log.file ? NULL : observe;
+	launch.worker.context = &observer;
+	launch.spans = is_traced ? &spans : NULL;
 	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* a failed run leaves nothing to judge */
 	if (!status)
-		status = launch_or_join(run, &launch, &row->result, err);
+		status = psd_run_launch(run, &launch, &row->result, err);
 	*run->n_joined += !status && run->hosts.n_hosts;
 	if (is_over)
 		return status;
@@ -193,20 +142,13 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 /* Tries dilations in short runs. If none is true to its times, a whole run would not be either. */
 static enum psd_status find_dilation(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
 {
-	const struct psd_launch_options launch = {
-		.worker.made = made,
-		.worker.train = &run->train,
-		.worker.replay = &run->replay,
-		.worker.n_iterations = SOUNDING_ITERATIONS,
-		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = join_sec_of(run),
-		.worker.stall_sec = run->options->stall_sec,
-		.stop_signal = &psd_console_stop_signal,
-	};
+	struct psd_launch_options launch = psd_run_launch_options(run, made);
 	struct psd_soundings soundings = {.n_runs = 0};
 	struct psd_worker_result result;
 	enum psd_status status = psd_replay_estimate(made, run->replay.payload_ratio, &soundings.next_ratio, err);
 
+	launch.worker.n_iterations = SOUNDING_ITERATIONS;
+	launch.worker.remark = NULL;
 	do {
 		run->replay.dilation_ratio = soundings.next_ratio;
 		if (!status)
@@ -290,15 +232,21 @@ static enum psd_status end_together(struct psd_run *run, const struct psd_case *
 }
 
 /* Executes the system from its newest checkpoint on. */
-static enum psd_status execute(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+static enum psd_status execute(struct psd_run *run, struct psd_case *made, struct psd_run_row *row,
 			       struct psd_error *err)
 {
 	const enum psd_status status = psd_run_find_first(run, made, err);
 
-	psd_run_say_restart(run, made->system, status);
+	psd_run_say_restart(run, run->system, status);
 	if (status)
 		return status;
-	return psd_run_is_done(run) ? end_together(run, made, row, err) : launch_again(run, made, row, err);
+	if (psd_run_is_done(run))
+		return end_together(run, made, row, err);
+	PSD_TRY(psd_run_measure_groups(run, made, err));
+	psd_run_say_split(run, made);
+	row->samples = psd_case_batch(made, 0) * made->plan.micro_batches;
+	row->has_rebuilds = psd_outcome_takes_factors(&made->program);
+	return launch_again(run, made, row, err);
 }
 
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
@@ -312,15 +260,12 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	run->system = system;
 	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
 		PSD_TRY(psd_run_settle_end(run, err));
-	PSD_TRY(psd_run_measure_groups(run, system, err));
+	run->costed.is_measured = run->has_measured = false; /* each system has a measurement of its own */
 	enum psd_status status = psd_case_make(&made, &run->costed, system, run->point, err);
 
 	if (status)
 		return status;
-	psd_run_say_split(run, &made);
-	row.samples = psd_case_batch(&made, 0) * made.plan.micro_batches;
 	psd_run_name_executor(row.executor, run->device, row.has_replay, run->cluster_kind);
-	row.has_rebuilds = psd_outcome_takes_factors(&made.program);
 	if (row.has_replay && run->scenario->replay.finds_dilation)
 		status = find_dilation(run, &made, err);
 	row.replay = run->replay;

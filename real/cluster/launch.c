@@ -521,8 +521,8 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (!launch->has_record[h])
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a result", h);
-	for (unsigned h = 0; h < launch->n_hosts && launch->options->compute_sec; h++)
-		launch->options->compute_sec[h] = launch->records[h].result.own_compute_sec;
+	for (unsigned h = 0; h < launch->n_hosts && launch->options->worker.compute_sec; h++)
+		launch->options->worker.compute_sec[h] = launch->records[h].result.own_compute_sec;
 	*result = launch->records[0].result;
 	for (unsigned h = 1; h < launch->n_hosts; h++) {
 		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);

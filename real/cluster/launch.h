@@ -29,9 +29,6 @@ struct psd_launch_options {
 	struct psd_worker_options worker;
 	/* Kind of network. With PSD_CLUSTER_LOOPBACK the latency in the scenario is not emulated. */
 	enum psd_cluster_kind cluster_kind;
-	/* Receives the compute_sec of each host's measured iterations on success, one entry per host; NULL: not
-	 * wanted. */
-	double *compute_sec;
 	/* Recorders of spans, one for each process; NULL: no spans are recorded. */
 	struct psd_spans *spans;
 	/* When it is not 0, the run ends with PSD_ERUN; NULL: the run cannot be stopped. */

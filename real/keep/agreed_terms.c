@@ -54,21 +54,18 @@ static enum psd_status add_data(struct psd_text *text, const struct psd_case *ma
 	return status;
 }
 
-/* Hosts compute the split of samples each for itself, by costs that they may read from their own files; a measured one
- * comes from worker 0. */
+/* Hosts compute the split of samples each for itself, by costs that they may read from their own files, or by seconds
+ * that all have measured and told each other. */
 static void add_groups(struct psd_text *text, const struct psd_case *made)
 {
-	const bool has_batches = made->system->split != PSD_SPLIT_MEASURED;
 	unsigned node = 0, worker = 0;
 
 	psd_text_add(text, "cluster.groups: ");
 	for (unsigned k = 0; k < made->kinds.n; k++) {
 		const struct psd_kind_of_nodes *nodes = &made->kinds.nodes[k];
 
-		psd_text_add(text, "%snodes %u-%u: workers %u-%u", k > 0 ? "; " : "", node, nodes->end_node - 1, worker,
-			     nodes->end_worker - 1);
-		if (has_batches)
-			psd_text_add(text, ", batch %" PRIu32, made->kinds.plan[k].batch);
+		psd_text_add(text, "%snodes %u-%u: workers %u-%u, batch %" PRIu32, k > 0 ? "; " : "", node,
+			     nodes->end_node - 1, worker, nodes->end_worker - 1, made->kinds.plan[k].batch);
 		node = nodes->end_node;
 		worker = nodes->end_worker;
 	}

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,47 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 	if (!status && notes.samples)
 		status = read_samples(&about->samples, notes.samples, iterations, path, err);
 	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
+	psd_tensor_file_close(file);
+	return status;
+}
+
+/* ---- measured split ---- */
+
+static enum psd_status parse_split(double sample_sec[], unsigned n_groups, const char *text, const char *path,
+				   bool *has_split, struct psd_error *err)
+{
+	double read_sec[PSD_MAX_GROUPS];
+	const char *at = text;
+	unsigned n = 0;
+
+	while (*at && n < PSD_MAX_GROUPS) {
+		char *end;
+
+		read_sec[n] = strtod(at, &end);
+		if (end == at || !isfinite(read_sec[n]) || read_sec[n] <= 0.0)
+			return psd_error_set(err, PSD_EINVAL, place_of(path),
+					     "'split' is '%.80s', must be the seconds of a sample on each group", text);
+		at = end;
+		n++;
+	}
+	*has_split = n == n_groups && !*at;
+	if (*has_split)
+		memcpy(sample_sec, read_sec, n * sizeof(*read_sec));
+	return PSD_OK;
+}
+
+enum psd_status psd_old_checkpoint_read_split(double sample_sec[], unsigned n_groups, const char *path, bool *has_split,
+					      struct psd_error *err)
+{
+	struct psd_tensor_file *file;
+	enum psd_status status = psd_tensor_file_open(&file, path, err);
+	const char *text = status ? NULL : psd_tensor_file_note(file, "split");
+
+	*has_split = false;
+	if (status)
+		return status;
+	if (text)
+		status = parse_split(sample_sec, n_groups, text, path, has_split, err);
 	psd_tensor_file_close(file);
 	return status;
 }

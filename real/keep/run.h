@@ -107,6 +107,9 @@ struct psd_worker_options {
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
 	void *context;
+	/* Receives own_compute_sec of each host, as that host has measured it, when the run has ended; shape (number of
+	 * hosts). 0: the host was lost after the last iteration. NULL: not wanted. */
+	double *compute_sec;
 	/* Callback for spans (operations with start and end); NULL: none. Called for each operation that used a
 	 * resource of this host, and for each message that arrived, when it has ended. Times are of host 0's clock. The
 	 * event loop's thread calls it. */

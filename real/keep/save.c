@@ -95,7 +95,7 @@ static enum psd_status write_file(const struct psd_state *state, bool is_checkpo
 
 /* Metadata of a host's file. */
 struct metadata {
-	struct psd_text program, shard_map;
+	struct psd_text program, shard_map, split;
 	char iterations[NUMBER_TEXT_MAX], samples[NUMBER_TEXT_MAX], host[HOST_TEXT_MAX];
 	char run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX], model[HASH_TEXT_MAX];
 };
@@ -104,6 +104,7 @@ static void release_metadata(struct metadata *metadata)
 {
 	psd_text_release(&metadata->program);
 	psd_text_release(&metadata->shard_map);
+	psd_text_release(&metadata->split);
 }
 
 static enum psd_status describe_shard_map(struct psd_text *text, const struct psd_host *host, struct psd_error *err)
@@ -115,6 +116,17 @@ static enum psd_status describe_shard_map(struct psd_text *text, const struct ps
 		return status;
 	psd_shard_map_add(text, &shard_map);
 	psd_shard_map_release(&shard_map);
+	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
+}
+
+/* A run that resumes divides its samples by the same bits. Adds nothing if the split was not measured. */
+static enum psd_status describe_split(struct psd_text *text, const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_costed_model *costed = made->costed;
+	const bool is_there = made->system->split == PSD_SPLIT_MEASURED && costed->is_measured;
+
+	for (unsigned g = 0; g < costed->scenario->n_groups && is_there; g++)
+		psd_text_add(text, "%s%a", g > 0 ? " " : "", costed->sample_sec[g]);
 	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
 }
 
@@ -133,6 +145,8 @@ static enum psd_status describe(struct metadata *metadata, const struct psd_host
 	status = describe_program(&metadata->program, host, err);
 	if (!status)
 		status = describe_shard_map(&metadata->shard_map, host, err);
+	if (!status)
+		status = describe_split(&metadata->split, host->options->made, err);
 	if (status)
 		release_metadata(metadata);
 	return status;
@@ -152,7 +166,8 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 					      {"terms", metadata->terms},
 					      {"samples", metadata->samples},
 					      {"model", metadata->model},
-					      {"spread", metadata->shard_map.bytes}};
+					      {"spread", metadata->shard_map.bytes},
+					      {"split", metadata->split.bytes}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
@@ -162,7 +177,7 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 				    err);
 	if (!status)
 		status = write_file(state, true, psd_checkpoint_path(checkpoints, host_of(host), iterations), notes,
-				    N_NOTES, err);
+				    metadata->split.bytes ? N_NOTES : N_NOTES - 1, err);
 	if (!status)
 		psd_checkpoint_prune(checkpoints, host_of(host), iterations,
 				     host->layout->has_separate_servers ? PSD_CHECKPOINTS_KEPT_WITH_SERVERS

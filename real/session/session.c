@@ -269,6 +269,7 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 		.received_bytes = worker->result.received_bytes_per_node,
 		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
 		.iteration_sec = worker->result.iteration_sec,
+		.compute_sec = worker->result.own_compute_sec,
 		.ages = worker->result.ages,
 	};
 

@@ -160,6 +160,14 @@ static void gather_rates(const struct psd_worker *worker, struct psd_worker_resu
 	result->parts.other_waiting_sec *= ratio;
 }
 
+static void gather_compute(const struct psd_worker *worker, const struct psd_worker_result *result)
+{
+	double *compute_sec = worker->host.options->compute_sec;
+
+	for (unsigned h = 0; h < worker->host.n_hosts && compute_sec; h++)
+		compute_sec[h] = h == worker->host.self ? result->own_compute_sec : worker->peers[h].bye.compute_sec;
+}
+
 /* Takes the node with most, summed over its hosts. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result)
 {
@@ -185,4 +193,5 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 	gather_reads(worker, result);
 	gather_ages(worker, &result->ages);
 	gather_rates(worker, result);
+	gather_compute(worker, result);
 }

@@ -2,7 +2,9 @@
  * trains as one worker with the batch of all. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <math.h>
 
+#include "real/data/tensor_file.h"
 #include "tests/real/folder_run.h"
 #include "tests/real/plain_softmax.h"
 #include "tests/real/training.h"
@@ -141,7 +143,7 @@ static void expect_longer_work(const char *system)
 	snprintf(job, sizeof(job), TRAIN "0.02}");
 	training = training_make_groups("cifar10-quick.yaml", system, 2, 1, 16, SEED, job,
 					"[{nodes: 1}, {nodes: 1, speed: 0.1}]");
-	training->options.compute_sec = compute_sec;
+	training->options.worker.compute_sec = compute_sec;
 	training_free(training_finish(training, "a slow group"));
 	/* work is counted in processor time, which other programs change by half at most */
 	cr_expect(compute_sec[1] > 5.0 * compute_sec[0] && compute_sec[1] < 20.0 * compute_sec[0], "%s: %g s and %g s",
@@ -255,4 +257,131 @@ FOLDER_TEST(run_groups, slow_nodes_are_counted_and_must_be_there,
 	free(text);
 	folder_run_refuses(&folder, "--nodes 1 @/s.yaml",
 			   "s.yaml:4:92: 'node' is 1, must be from 0 to 0: the run has 1 node\n");
+}
+
+/* ---- a split that is measured ---- */
+
+/* Layers take milliseconds, so that waits of node 1 are exact enough. Alone: the same batch on one worker. */
+static struct scratch_folder make_measured(void)
+{
+	static const char model[] = "name: wide\ninput: {channels: 16384}\nlayers:\n"
+				    "  - {name: fc, kind: inner-product, outputs: 64}\n"
+				    "  - {name: loss, kind: softmax-loss}\n";
+	static const char *const clusters[] = {"groups: [{nodes: 1}, {nodes: 1}], slow: [{node: 1, compute: 10%}]",
+					       "nodes: 1"};
+	const struct scratch_folder folder = scratch_folder_make();
+	char text[1024];
+
+	for (unsigned alone = 0; alone < 2; alone++) {
+		snprintf(text, sizeof(text),
+			 "title: wide\nmodel: {graph: wide.yaml, batch_per_worker: %d}\ncompute: {device: cpu}\n"
+			 "cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}, %s}\n"
+			 "systems: [{name: Measured, sync: ring, split: %s}]\n"
+			 "train:\n  data: {kind: synthetic, training_samples: 96}\n  iterations: 4\n"
+			 "  learning_rate: {policy: fixed, base: 0.01}\n  optimiser: {momentum: 0.9}\n",
+			 alone ? ALL_SAMPLES : ALL_SAMPLES / 2, clusters[alone], alone ? "even" : "measured");
+		scratch_folder_write(&folder, alone ? "alone.yaml" : "s.yaml", text, strlen(text));
+	}
+	scratch_folder_write(&folder, "wide.yaml", model, strlen(model));
+	return folder;
+}
+
+/* Trains to a checkpoint in kept0. Returns the line that tells the split. */
+static char *train_measured(const struct scratch_folder *folder, bool has_hosts, const char *options)
+{
+	const char *program = path_of("psd-run").text;
+	char hosts[64], command[2 * PATH_MAX], *said, *line;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
+	scratch_folder_write(folder, "hosts", hosts, strlen(hosts));
+	if (has_hosts)
+		snprintf(command, sizeof(command),
+			 "run() { %s --hosts hosts --rank $1 --save kept$1 %s s.yaml 2>said$1; }; run 1 & run 0 && "
+			 "wait $!",
+			 program, options);
+	else
+		snprintf(command, sizeof(command), "%s --no-emulation --save kept0 %s s.yaml 2>said0", program,
+			 options);
+	folder_shell(folder, command);
+	said = scratch_folder_read(folder, "said0");
+	line = strstr(said, "Measured: measured ");
+	cr_assert_not_null(line, "%s", said);
+	*strchr(line, '\n') = '\0';
+	line = strdup(line);
+	free(said);
+	return line;
+}
+
+static struct psd_tensor_file *open_tensors(const struct scratch_folder *folder, const char *name)
+{
+	struct psd_tensor_file *file;
+	struct psd_error err;
+
+	cr_assert_eq(psd_tensor_file_open(&file, scratch_folder_path(folder, name).text, &err), PSD_OK, "%s", err.text);
+	return file;
+}
+
+/* Relative to the norm of all parameters. */
+static double find_distance(const struct scratch_folder *folder, const char *one, const char *other)
+{
+	struct psd_tensor_file *files[] = {open_tensors(folder, one), open_tensors(folder, other)};
+	const struct psd_file_tensor *tensor;
+	double distance = 0.0, norm = 0.0;
+	struct psd_error err;
+
+	for (unsigned t = 0; (tensor = psd_tensor_file_at(files[0], t)) != NULL; t++) {
+		uint64_t n_bytes;
+		float *values[2];
+
+		cr_assert(psd_file_tensor_bytes(tensor, &n_bytes));
+		for (unsigned f = 0; f < 2; f++) {
+			values[f] = malloc(n_bytes);
+			cr_assert_eq(psd_tensor_file_read(files[f], psd_tensor_file_find(files[f], tensor->name), 0,
+							  n_bytes, values[f], &err),
+				     PSD_OK, "%s", err.text);
+		}
+		for (uint64_t i = 0; i < n_bytes / sizeof(float); i++) {
+			distance += pow((double)values[0][i] - (double)values[1][i], 2);
+			norm += pow((double)values[0][i], 2);
+		}
+		free(values[0]);
+		free(values[1]);
+	}
+	psd_tensor_file_close(files[0]);
+	psd_tensor_file_close(files[1]);
+	return sqrt(distance / norm);
+}
+
+/* Node 1 has a tenth of the speed: 21.8 and 2.2 samples, and other programs may slow one of them to a third. A run that
+ * resumes keeps the split, although both nodes are as fast now. */
+static void expect_measured(bool has_hosts)
+{
+	const struct scratch_folder folder = make_measured();
+	char *begun = train_measured(&folder, has_hosts, ""), *resumed;
+	unsigned fast = 0, slow = 0;
+	double distance;
+
+	cr_assert_not_null(strstr(begun, "; batch "), "%s", begun);
+	cr_expect_eq(sscanf(strstr(begun, "; batch "), "; batch %u on node 0, %u on node 1", &fast, &slow), 2, "%s",
+		     begun);
+	cr_expect(fast + slow == ALL_SAMPLES && fast >= 18 && fast < ALL_SAMPLES, "%s", begun);
+	free(folder_run(&folder, "--save @/alone @/alone.yaml"));
+	distance = find_distance(&folder, "alone/parameters.safetensors", "kept0/parameters.safetensors");
+	cr_expect_lt(distance, SAME_NORM_RATIO, "%g", distance);
+	cr_expect_gt(distance, 0.0, "sums over other parts round differently");
+	resumed = train_measured(&folder, has_hosts, "--resume --iterations 8 --set cluster.slow.0.compute=100%");
+	cr_expect_str_eq(resumed, begun);
+	free(resumed);
+	free(begun);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_groups, processes_keep_the_split_that_they_measured)
+{
+	expect_measured(false);
+}
+
+Test(run_groups, hosts_keep_the_split_that_they_measured)
+{
+	expect_measured(true);
 }

@@ -321,3 +321,53 @@ FOLDER_TEST(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had, m
 		    "c0: the folder has checkpoints, but none with the files of all hosts: restore the missing files");
 	cr_expect(scratch_folder_has(&folder, "c0/iteration-30/host-0-of-2.safetensors"));
 }
+
+/* ---- a measured split ---- */
+
+static struct scratch_folder make_groups(void)
+{
+	static const char text[] =
+		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+		"cluster: {stack: none, groups: [{nodes: 1}, {nodes: 1}], network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems: [{name: Ring, sync: ring, split: measured}]\n"
+		"train:\n  data: {kind: synthetic, training_samples: 64}\n  iterations: 200\n"
+		"  learning_rate: {policy: fixed, base: 0.1}\n";
+	const struct scratch_folder folder = make_folder();
+
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	add_hosts(&folder, 2);
+	return folder;
+}
+
+/* Host 1 is killed when speeds are measured, before it joins for the training or soon after; or at a checkpoint. */
+static void check_measured(bool has_checkpoint)
+{
+	const struct scratch_folder folder = make_groups();
+	const int held = make_pipe(&folder);
+	struct cluster cluster = start_hosts(&folder, 2, "--save cut --save-every 10 --restarts 2 --log pipe");
+	char *said;
+	const char *first, *last;
+
+	free(await_words(&cluster.hosts[0], ": Ring: measured "));
+	if (has_checkpoint)
+		await_checkpoint(&cluster.hosts[0], "cut", 5 * EVERY);
+	cr_assert_eq(kill(cluster.hosts[1].pid, SIGKILL), 0);
+	cr_assert_eq(finish(&cluster.hosts[1]), 128 + SIGKILL);
+	start_host(&cluster, 1, "again");
+	cluster.hosts[0].held = held;
+	expect_ends(&cluster, "00");
+	said = scratch_folder_read(&folder, "said0");
+	first = strstr(said, ": Ring: measured ");
+	last = first;
+	for (const char *next = first; next; next = strstr(next + 1, ": Ring: measured "))
+		last = next;
+	cr_assert(first && strchr(last, '\n'), "%s", said);
+	cr_expect_neq(first, last, "it is told after the restart as well: %s", said);
+	if (has_checkpoint)
+		cr_expect_eq(strncmp(first, last, (size_t)(strchr(last, '\n') + 1 - last)), 0, "%s", said);
+	free(said);
+	scratch_folder_remove(&folder);
+}
+
+TEST_ROW(run_restarts_hosts, hosts_that_join_again_keep_their_split, check_measured(true))
+TEST_ROW(run_restarts_hosts, a_host_lost_after_speeds_were_measured_comes_again, check_measured(false))
