@@ -1,6 +1,7 @@
 /* A layer is one kernel forward, and backward one for each gradient. A kernel takes the longer of its arithmetic and
- * its traffic with memory, and a launch. All constants here are for all GPUs; those of a generation are in its rows in
- * scenario/device.c. Refuses to know frameworks: published throughputs of equal GPUs differ by up to a factor of 2. */
+ * its traffic with memory, and a launch. In half precision values have the widths that autocast gives them. All
+ * constants here are for all GPUs; those of a generation are in its rows in scenario/device.c. Refuses to know
+ * frameworks: published throughputs of equal GPUs differ by up to a factor of 2. */
 #include "engine/cost/kernels.h"
 
 #include <math.h>
@@ -23,11 +24,14 @@
 #define WINOGRAD_RATIO 2.25
 /* Matrix units take 8 channels at a time; convolutions of other numbers compute in fp32. */
 #define UNIT_CHANNELS 8
-/* Attention over the rate of linear layers, every pair of positions counted. Fitted: MPT, 512 to 65,536 positions. */
-#define ATTENTION_RATIO 0.8
+/* Attention's backward over its forward rate, in FLOPs per second. FlashAttention reaches 25 to 35 % of an A100 after
+ * 30 to 50 %, FlashAttention-2 63 % after 73 % (Dao, arXiv 2307.08691, sections 1 and 4). */
+#define ATTENTION_BACKWARD_RATIO 0.8
+
+enum { HALF_BYTES = 2, FLOAT_BYTES = sizeof(float) };
 
 struct rates {
-	double flops_per_sec, values_per_sec;
+	double flops_per_sec, bytes_per_sec;
 	unsigned multiprocessors;
 };
 
@@ -41,7 +45,9 @@ struct product {
 };
 
 struct traffic {
-	double inputs, outputs, parameters; /* number of values, for the batch */
+	double inputs, outputs, parameters; /* bytes, for the batch */
+	double input_values, output_values; /* number of values, for the batch */
+	double cast;			    /* bytes of a kernel in front that casts the inputs */
 };
 
 static double matrix_rate(const struct psd_device_row *device, enum psd_precision precision)
@@ -77,7 +83,7 @@ static bool is_winograd(const struct psd_device_row *device, enum psd_precision 
 
 static double traffic_sec(const struct traffic *traffic, const struct rates *rates)
 {
-	return (traffic->inputs + traffic->outputs + traffic->parameters) / rates->values_per_sec;
+	return (traffic->inputs + traffic->outputs + traffic->parameters) / rates->bytes_per_sec;
 }
 
 static double filled(double channels)
@@ -104,68 +110,90 @@ static double weight_sec(const struct product *forward, const struct traffic *tr
 	return fmax(flops / rates->flops_per_sec, traffic_sec(traffic, rates)) + LAUNCH_SEC;
 }
 
-static struct traffic traffic_of(const struct psd_layer *layer, unsigned batch)
+static double width_of(const struct psd_layer *layer, enum psd_precision precision)
 {
-	const double parameters = (double)layer->parameters;
-	const double read = (double)layer->read_bytes / sizeof(float) - (layer->kind->reads_rows ? 0.0 : parameters);
+	return psd_precision_is_half(precision) && layer->is_half ? HALF_BYTES : FLOAT_BYTES;
+}
 
-	return (struct traffic){.inputs = fmax(read, 0.0) * batch,
-				.outputs = (double)layer->write_bytes / sizeof(float) * batch,
-				.parameters = parameters};
+/* Autocast casts inputs to the width in which a kernel computes; a sum takes inputs of both. */
+static struct traffic traffic_of(const struct psd_layer *layer, const struct psd_layer *layers,
+				 enum psd_precision precision, unsigned batch)
+{
+	const double width = width_of(layer, precision), parameters = (double)layer->parameters;
+	const double read = (double)layer->read_bytes / FLOAT_BYTES - (layer->kind->reads_rows ? 0.0 : parameters);
+	struct traffic traffic = {.input_values = fmax(read, 0.0) * batch,
+				  .output_values = (double)layer->write_bytes / FLOAT_BYTES * batch};
+	double values = 0.0, bytes = 0.0;
+	bool is_cast = true;
+
+	for (unsigned i = 0; i < layer->n_inputs; i++) {
+		const struct psd_layer *input = &layers[layer->inputs[i]];
+
+		values += (double)input->write_bytes;
+		bytes += (double)input->write_bytes * width_of(input, precision);
+		is_cast = is_cast && width_of(input, precision) != width;
+	}
+	traffic.inputs = traffic.input_values * (is_cast ? width : bytes / values);
+	traffic.outputs = traffic.output_values * width;
+	traffic.parameters = parameters * width;
+	traffic.cast = is_cast ? traffic.input_values * (width + bytes / values) : 0.0;
+	return traffic;
 }
 
 /* A layer that multiplies by a weight: window NULL: a linear layer, of each position alike. */
 static struct psd_layer_sec weighted_sec(const struct psd_layer *layer, struct psd_shape in,
 					 const struct psd_window *window, unsigned groups, double saving_ratio,
-					 const struct rates *rates, unsigned batch)
+					 const struct traffic *traffic, const struct rates *rates, unsigned batch)
 {
-	const struct traffic traffic = traffic_of(layer, batch);
 	const double flops = (double)layer->forward_flops * batch;
 	const double area = window ? (double)window->kernel.height * window->kernel.width : 1.0;
 	const double steps = window ? (double)window->stride.height * window->stride.width : 1.0;
 	const struct product forward = {.flops = flops,
-					.rows = traffic.outputs / layer->shape.channels,
-					.depth = flops / 2.0 / traffic.outputs,
+					.rows = traffic->output_values / layer->shape.channels,
+					.depth = flops / 2.0 / traffic->output_values,
 					.channels = (double)layer->shape.channels / groups,
 					.saving_ratio = saving_ratio};
 	const struct product data = {.flops = flops,
-				     .rows = window ? traffic.inputs / in.channels : batch,
+				     .rows = window ? traffic->input_values / in.channels : batch,
 				     .depth = forward.channels * fmax(1.0, area / steps),
-				     .channels = window ? (double)in.channels / groups : traffic.inputs / batch,
+				     .channels = window ? (double)in.channels / groups : traffic->input_values / batch,
 				     .saving_ratio = saving_ratio};
 	const bool has_data = layer->backward_flops > layer->forward_flops + layer->forward_flops / 2;
-	return (struct psd_layer_sec){.forward_sec = product_sec(&forward, &traffic, rates),
-				      .backward_sec = weight_sec(&forward, &traffic, rates) +
-						      (has_data ? product_sec(&data, &traffic, rates) : 0.0)};
+	return (struct psd_layer_sec){.forward_sec = product_sec(&forward, traffic, rates),
+				      .backward_sec = weight_sec(&forward, traffic, rates) +
+						      (has_data ? product_sec(&data, traffic, rates) : 0.0)};
 }
 
-/* Products of activations; scores stay in the multiprocessors. */
-static struct psd_layer_sec attention_sec(const struct psd_layer *layer, const struct rates *rates, unsigned batch)
+/* Products of activations. Scores stay in the multiprocessors, so that backward computes one of forward's two products
+ * again. */
+static struct psd_layer_sec attention_sec(const struct psd_device_row *device, const struct psd_layer *layer,
+					  const struct traffic *traffic, const struct rates *rates, unsigned batch)
 {
-	const struct traffic traffic = traffic_of(layer, batch);
-	const double rate = rates->flops_per_sec * ATTENTION_RATIO;
-	const double forward_sec = (traffic.inputs + traffic.outputs) / rates->values_per_sec;
-	const double backward_sec = (2.0 * traffic.inputs + traffic.outputs) / rates->values_per_sec;
+	const double rate = rates->flops_per_sec * device->attention_ratio;
+	const double forward = (double)layer->forward_flops * batch, again = forward / 2.0;
+	const double backward = (double)layer->backward_flops * batch + again;
+	const double forward_sec = (traffic->inputs + traffic->outputs) / rates->bytes_per_sec;
+	const double backward_sec = (2.0 * traffic->inputs + traffic->outputs) / rates->bytes_per_sec;
 
-	return (struct psd_layer_sec){
-		.forward_sec = fmax((double)layer->forward_flops * batch / rate, forward_sec) + LAUNCH_SEC,
-		.backward_sec = fmax((double)layer->backward_flops * batch / rate, backward_sec) + 2.0 * LAUNCH_SEC};
+	return (struct psd_layer_sec){.forward_sec = fmax(forward / rate, forward_sec) + LAUNCH_SEC,
+				      .backward_sec = fmax(backward / (rate * ATTENTION_BACKWARD_RATIO), backward_sec) +
+						      2.0 * LAUNCH_SEC};
 }
 
 /* Other layers are bound by memory. Backward reads the gradient of the output, and the input where the gradient of the
  * input depends on it, and writes that gradient; of a table it clears the gradient as well. */
-static struct psd_layer_sec moving_sec(const struct psd_layer *layer, const struct rates *rates, unsigned batch)
+static struct psd_layer_sec moving_sec(const struct psd_layer *layer, const struct traffic *traffic,
+				       const struct rates *rates)
 {
-	const struct traffic traffic = traffic_of(layer, batch);
-	const double again = layer->kind->reads_twice ? traffic.inputs : 0.0;
-	const double kept = layer->backward_flops > 0 ? traffic.inputs : 0.0;
-	const double table = layer->kind->reads_rows ? traffic.parameters : 0.0;
-	const double forward = traffic.inputs + traffic.outputs + again;
-	const double backward = traffic.outputs + traffic.inputs + kept + table +
-				(again > 0.0 ? traffic.inputs + traffic.outputs : 0.0);
+	const double again = layer->kind->reads_twice ? traffic->inputs : 0.0;
+	const double kept = layer->backward_flops > 0 ? traffic->inputs : 0.0;
+	const double table = layer->kind->reads_rows ? traffic->parameters : 0.0;
+	const double forward = traffic->inputs + traffic->outputs + again;
+	const double backward = traffic->outputs + traffic->inputs + kept + table +
+				(again > 0.0 ? traffic->inputs + traffic->outputs : 0.0);
 
-	return (struct psd_layer_sec){.forward_sec = forward / rates->values_per_sec + LAUNCH_SEC,
-				      .backward_sec = backward / rates->values_per_sec + LAUNCH_SEC};
+	return (struct psd_layer_sec){.forward_sec = forward / rates->bytes_per_sec + LAUNCH_SEC,
+				      .backward_sec = backward / rates->bytes_per_sec + LAUNCH_SEC};
 }
 
 /* A function of single values in front of nothing but its own values, such as ReLU, is part of the kernel above. */
@@ -175,8 +203,8 @@ static bool is_fused(const struct psd_device_row *device, enum psd_precision pre
 }
 
 static struct psd_layer_sec conv_sec(const struct psd_device_row *device, enum psd_precision precision,
-				     const struct psd_layer *layer, struct psd_shape in, struct rates *rates,
-				     unsigned batch)
+				     const struct psd_layer *layer, struct psd_shape in, const struct traffic *traffic,
+				     struct rates *rates, unsigned batch)
 {
 	const struct psd_conv_settings *conv = &layer->settings.conv;
 	const struct psd_window *window = &conv->window;
@@ -186,7 +214,21 @@ static struct psd_layer_sec conv_sec(const struct psd_device_row *device, enum p
 	rates->flops_per_sec = in.width == 1 && window->kernel.height == 1
 				       ? psd_kernels_gemm_rate(device, precision)
 				       : conv_rate(device, precision, in.channels / conv->groups);
-	return weighted_sec(layer, in, window, conv->groups, saving_ratio, rates, batch);
+	return weighted_sec(layer, in, window, conv->groups, saving_ratio, traffic, rates, batch);
+}
+
+/* Seconds without casts. */
+static struct psd_layer_sec kernels_sec(const struct psd_device_row *device, enum psd_precision precision,
+					const struct psd_layer *layer, struct psd_shape in,
+					const struct traffic *traffic, struct rates *rates, unsigned batch)
+{
+	if (layer->kind->arithmetic == PSD_ARITHMETIC_CONV)
+		return conv_sec(device, precision, layer, in, traffic, rates, batch);
+	if (layer->kind->arithmetic == PSD_ARITHMETIC_GEMM)
+		return layer->parameters ? weighted_sec(layer, in, NULL, 1, 1.0, traffic, rates, batch)
+					 : attention_sec(device, layer, traffic, rates, batch);
+	return is_fused(device, precision, layer) ? (struct psd_layer_sec){.forward_sec = 0.0}
+						  : moving_sec(layer, traffic, rates);
 }
 
 struct psd_layer_sec psd_kernels_layer(const struct psd_device_row *device, enum psd_precision precision,
@@ -194,16 +236,14 @@ struct psd_layer_sec psd_kernels_layer(const struct psd_device_row *device, enum
 {
 	const struct psd_layer *layer = &graph->layers[i];
 	const struct psd_shape in = psd_layer_input_shape(layer, graph->layers);
-	const double value_bits = psd_precision_is_half(precision) ? 16.0 : 32.0;
+	const struct traffic traffic = traffic_of(layer, graph->layers, precision, batch);
 	struct rates rates = {.flops_per_sec = psd_kernels_gemm_rate(device, precision),
-			      .values_per_sec = device->memory_bps * device->memory_efficiency_ratio / value_bits,
+			      .bytes_per_sec = device->memory_bps * device->memory_efficiency_ratio / 8.0,
 			      .multiprocessors = device->multiprocessors};
+	const double cast_sec = traffic.cast / rates.bytes_per_sec;
+	const bool has_gradient = graph->layers[layer->inputs[0]].is_trained;
+	const struct psd_layer_sec sec = kernels_sec(device, precision, layer, in, &traffic, &rates, batch);
 
-	if (layer->kind->arithmetic == PSD_ARITHMETIC_CONV)
-		return conv_sec(device, precision, layer, in, &rates, batch);
-	if (layer->kind->arithmetic == PSD_ARITHMETIC_GEMM)
-		return layer->parameters ? weighted_sec(layer, in, NULL, 1, 1.0, &rates, batch)
-					 : attention_sec(layer, &rates, batch);
-	return is_fused(device, precision, layer) ? (struct psd_layer_sec){.forward_sec = 0.0}
-						  : moving_sec(layer, &rates, batch);
+	return (struct psd_layer_sec){.forward_sec = sec.forward_sec + cast_sec,
+				      .backward_sec = sec.backward_sec + (has_gradient ? cast_sec : 0.0)};
 }

@@ -27,6 +27,7 @@ struct psd_layer {
 	/* The layer is in a block whose backward needs the layer's output, or values that forward stores: by its own
 	 * backward, by that of a reader in the block, or since a reader is computed again. */
 	bool is_recomputed;
+	bool is_half;		/* the output has 16 bits under autocast, by the rules of saved.c; others have 32 */
 	struct psd_shape shape; /* shape of the layer's output */
 	/* FLOPs of forward. A multiplication with an addition counts as 2. The file of each kind has the source of its
 	 * number. */

@@ -300,6 +300,7 @@ static enum psd_status complete(struct psd_graph_build *build, const struct psd_
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
 	layer->is_trained = has_data_gradient || layer->n_tensors + layer->n_shared > 0;
+	layer->is_half = psd_saved_is_half(layer, graph->layers);
 	psd_layer_count_work(layer, graph->layers, has_data_gradient);
 	return add_totals(graph, layer, at, err);
 }

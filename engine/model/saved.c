@@ -97,15 +97,15 @@ static void save(struct storage storages[], unsigned l, bool is_half)
 	owner->saves_float = owner->saves_float || !is_half;
 }
 
-static bool runs_in_half(const struct storage storages[], const struct psd_layer *layer, const struct rule *rule,
-			 bool is_half)
+bool psd_saved_is_half(const struct psd_layer *layer, const struct psd_layer *layers)
 {
-	bool all = is_half;
+	const enum run run = rule_of(layer)->run;
+	bool all = true;
 
-	if (rule->run != RUN_WIDEST)
-		return is_half && rule->run == RUN_HALF;
+	if (run != RUN_WIDEST)
+		return run == RUN_HALF;
 	for (unsigned i = 0; i < layer->n_inputs; i++)
-		all = all && storages[layer->inputs[i]].is_half;
+		all = all && layers[layer->inputs[i]].is_half;
 	return all;
 }
 
@@ -147,7 +147,7 @@ static void count_layer(struct psd_saved *saved, const struct psd_graph *graph, 
 {
 	const struct psd_layer *layer = &graph->layers[l];
 	const struct rule *rule = rule_of(layer);
-	const bool is_half = runs_in_half(storages, layer, rule, is_autocast);
+	const bool is_half = is_autocast && layer->is_half;
 
 	storages[l] =
 		(struct storage){.owner = rule->is_view ? storages[layer->inputs[0]].owner : l, .is_half = is_half};

@@ -11,6 +11,10 @@
 /* True if backward of the layer reads its inputs; output: its output, or values that forward stores beside it. Pure. */
 bool psd_saved_reads(const struct psd_layer *layer, bool output);
 
+/* True if the layer's output has 16 bits under autocast; layers: those of its graph, whose is_half is known up to its
+ * inputs. Pure. */
+bool psd_saved_is_half(const struct psd_layer *layer, const struct psd_layer *layers);
+
 struct psd_saved {
 	uint64_t sample_bytes; /* saved values of a sample, without the sample itself and without scores */
 	/* attention's probabilities of a sample, and with dropout their mask and those left: saved by eager attention,

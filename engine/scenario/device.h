@@ -37,7 +37,10 @@ struct psd_device_row {
 	 * because matrix units wait for memory. */
 	double half_efficiency_ratio;
 	double memory_efficiency_ratio; /* share of the memory's bandwidth that layers achieve */
-	const char *source;		/* source of the figures; it also says which of them are extrapolated */
+	/* Attention's forward over the rate of linear layers. All pairs of positions count, so that kernels that skip
+	 * those of a causal mask have up to twice their share of the peak. */
+	double attention_ratio;
+	const char *source; /* source of the figures; it also says which of them are extrapolated */
 };
 
 /* Returns the row of the device with that name; "cpu" is a processor with average figures. NULL: there is no such

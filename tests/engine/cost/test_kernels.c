@@ -25,7 +25,8 @@ static const struct psd_device_row gpu = {.name = "gpu",
 					  .gemm_efficiency_ratio = 0.5,
 					  .tf32_efficiency_ratio = 0.5,
 					  .half_efficiency_ratio = 0.5,
-					  .memory_efficiency_ratio = 1};
+					  .memory_efficiency_ratio = 1,
+					  .attention_ratio = 0.7};
 
 static void expect_near(double actual, double expected)
 {
@@ -50,7 +51,7 @@ static struct psd_layer_sec sec_of(const struct psd_device_row *device, enum psd
 	return sec;
 }
 
-#define IMAGE		  "channels: 64, height: 32, width: 32"
+#define IMAGE		  "name: x, channels: 64, height: 32, width: 32"
 #define CONV(kernel, pad) "kind: conv, outputs: 64, bias: false, kernel: " #kernel ", pad: " #pad
 
 /* Forward sums 64 products for each of 64 x 32 x 32 outputs: half rate at a depth of 100, so 164 / 64 of the time; two
@@ -131,6 +132,46 @@ Test(kernels, other_layers_are_bound_by_memory)
 	sec = sec_of(&gpu, PSD_PRECISION_FP32, IMAGE, "kind: batch-norm, scale: false, bias: false", BATCH);
 	expect_near(sec.forward_sec, 3 * map_sec + launch_sec);
 	expect_near(sec.backward_sec, 5 * map_sec + launch_sec);
+}
+
+/* The convolution has 16 bits and the input 32: sums are as wide as their widest input. Norms and losses are in fp32,
+ * after a cast that reads 2 bytes and writes 4; backward casts the gradient. */
+Test(kernels, autocast_gives_values_their_widths)
+{
+	const double byte_sec = 64.0 * 32 * 32 * BATCH / 1e11;
+	const char *const in_float[] = {"kind: layer-norm", "kind: softmax-loss"};
+	struct psd_layer_sec sec = sec_of(&gpu, PSD_PRECISION_MIXED, IMAGE, "kind: add, inputs: [a, a]", BATCH);
+
+	expect_near(sec.forward_sec, (2 + 2 + 2) * byte_sec + launch_sec);
+	expect_near(sec.backward_sec, (2 + 2 + 2) * byte_sec + launch_sec);
+	sec = sec_of(&gpu, PSD_PRECISION_MIXED, IMAGE, "kind: add, inputs: [x, a]", BATCH);
+	expect_near(sec.forward_sec, (4 + 2 + 4) * byte_sec + launch_sec);
+	expect_near(sec.backward_sec, (4 + 4 + 2) * byte_sec + launch_sec);
+	for (unsigned i = 0; i < 2; i++) {
+		sec = sec_of(&gpu, PSD_PRECISION_MIXED, IMAGE, in_float[i], BATCH);
+		expect_near(sec.forward_sec, (2 + 4 + 4 + 4) * byte_sec + launch_sec);
+		expect_near(sec.backward_sec, (4 + 4 + 4 + 4 + 2) * byte_sec + launch_sec);
+	}
+	/* the input is no layer's output, and needs no gradient */
+	const double flops = 2.0 * 64 * 32 * 32 * BATCH * 64, idle_flops = 2 * 10 * 2.0 * 8192 * 64;
+	const double traffic_sec = 2.0 * (64 * 64 / 1e11) + (2 + 2) * byte_sec;
+
+	sec = sec_of(&gpu, PSD_PRECISION_MIXED, IMAGE, CONV(1, 0) ", input: x", BATCH);
+	expect_near(sec.forward_sec,
+		    (4 + 2) * byte_sec + fmax((flops * 164 / 64 + idle_flops) / 8e12, traffic_sec) + launch_sec);
+	expect_near(sec.backward_sec, fmax(flops / 8e12, traffic_sec) + launch_sec);
+}
+
+/* 1,024 positions, of 32 channels of queries: products of 4 L L d, 8 backward, and one of forward's two again. */
+Test(kernels, attention_computes_its_scores_again)
+{
+	const double pairs = 1024.0 * 1024 * BATCH, rate = 0.5e12 * 0.7;
+	const struct psd_layer_sec sec = sec_of(&gpu, PSD_PRECISION_FP32, "channels: 64, height: 1024",
+						"kind: attention, heads: 2, kv_heads: 1", BATCH);
+	const double forward_flops = pairs * (4 * 32 + 6 * 2), backward_flops = pairs * (8 * 32 + 5 * 2);
+
+	expect_near(sec.forward_sec, forward_flops / rate + launch_sec);
+	expect_near(sec.backward_sec, (backward_flops + forward_flops / 2) / (rate * 0.8) + 2 * launch_sec);
 }
 
 Test(kernels, functions_of_single_values_fuse_on_matrix_units)
