@@ -40,12 +40,13 @@ static uint64_t *counts_of(const struct psd_read_counts *reads, unsigned host, u
 
 void psd_reads_begin(struct psd_read_counts *reads, unsigned host, const struct psd_op *op, uint32_t iteration)
 {
+	const struct psd_op_row *row = &psd_ops[op->kind];
 	uint32_t *n_applied;
 
-	if (!reads->counts || (op->kind != PSD_OP_APPLY && op->kind != PSD_OP_READ))
+	if (!reads->counts || (!row->updates && !row->reads))
 		return;
 	n_applied = &reads->n_applied[(size_t)host * reads->n_items + (unsigned)op->item];
-	if (op->kind == PSD_OP_APPLY) {
+	if (row->updates) {
 		*n_applied = iteration + 1;
 		return;
 	}
