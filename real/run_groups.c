@@ -200,7 +200,6 @@ enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_sys
 	struct psd_system even = *system;
 	struct psd_case made;
 	double *compute_sec;
-	enum psd_status status;
 
 	run->costed.is_measured = false;
 	if (system->split != PSD_SPLIT_MEASURED || run->scenario->has_replay)
@@ -208,8 +207,8 @@ enum psd_status psd_run_measure_groups(struct psd_run *run, const struct psd_sys
 	even.split = PSD_SPLIT_EVEN;
 	PSD_TRY(psd_case_make(&made, &run->costed, &even, run->point, err));
 	compute_sec = calloc(psd_layout_hosts(&made.plan.layout), sizeof(*compute_sec));
-	status = compute_sec ? launch_even(run, &made, compute_sec, err)
-			     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	const enum psd_status status = compute_sec ? launch_even(run, &made, compute_sec, err)
+						   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (!status)
 		take_speeds(run, &made, compute_sec);
 	free(compute_sec);
