@@ -42,7 +42,7 @@ struct psd_op {
 	/* Values that the operation reads and writes. A transfer reads `source` on the sender and writes `target` on
 	 * the receiver; its payload says which elements. Updates leave both open: see psd_method.updates. */
 	struct psd_view source, target;
-	uint32_t match; /* of a receive operation: number of the send operation whose messages it receives */
+	uint32_t match; /* number of the send operation whose messages a receive operation receives */
 	/* updates and their norms: the operation uses the gradient of the iteration `lag` iterations earlier. It
 	 * does nothing in the first `lag` iterations, which have no such gradient. If is_exchange, it is executed `lag`
 	 * iterations after an exchange, but not in the last iteration of a run. */

@@ -23,10 +23,10 @@ static uint64_t get(const uint8_t **at, unsigned n_bytes)
 	return value;
 }
 
-/* Values of a payload, one after the other: numbers of 4 or 8 bytes (doubles by their bits), padding, or longer bytes as
- * they are. */
+/* Values of a payload, one after the other: numbers of 4 or 8 bytes (doubles by their bits), padding, or longer bytes
+ * as they are. */
 struct field {
-	unsigned offset, n_bytes; /* of the first value, and bytes of each; n_bytes 0: behind the last field */
+	unsigned offset, n_bytes; /* place of the first value, bytes of each; 0 bytes: behind the last field */
 	unsigned n;
 	bool is_padding;
 };
