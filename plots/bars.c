@@ -202,16 +202,15 @@ enum psd_status psd_plot_bars(struct psd_figure *figure, const struct psd_plot_o
 	struct psd_results results;
 	struct bars bars = {.figure = figure, .results = &results, .err = err};
 	unsigned measure = PSD_MEASURE_THROUGHPUT;
-	enum psd_status status;
 
 	if (options->measure && !psd_spelling_find(options->measure, psd_measure_names, &measure))
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "'--measure' is '%.80s', must be speedup, efficiency, seconds or throughput",
 				     options->measure);
 	bars.measure = (enum psd_measure)measure;
-	status = psd_results_read(&results, (const char *const *)options->arguments.operands,
-				  options->arguments.n_operands, psd_measure_columns(bars.measure),
-				  (const char *const *)options->arguments.settings, err);
+	enum psd_status status = psd_results_read(&results, (const char *const *)options->arguments.operands,
+						  options->arguments.n_operands, psd_measure_columns(bars.measure),
+						  (const char *const *)options->arguments.settings, err);
 	if (!status)
 		status = read_values(&bars, options->systems);
 	if (!status)

@@ -216,13 +216,12 @@ const char *psd_columns_label(struct psd_figure *figure, const char *column)
 					       {"cluster.network.latency_sec", "latency"}};
 	static const char *const units[] = {"_bps", "_bytes", "_sec"};
 	const char *dot = strrchr(column, '.');
-	size_t length;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(column, known[i][0]))
 			return known[i][1];
 	column = dot && !strncmp(column, "systems.", 8) ? dot + 1 : column;
-	length = strlen(column);
+	size_t length = strlen(column);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (psd_words_ends_with(column, units[i]))
 			length = strlen(column) - strlen(units[i]);

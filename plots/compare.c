@@ -62,7 +62,6 @@ static bool has_exact_bytes(const struct psd_compared_point *point)
 static void measure_spread(struct psd_compared_point *point, double *values)
 {
 	const unsigned n = point->runs.n, n_left_out = n / 4;
-	double middle;
 
 	for (unsigned i = 0; i < n; i++)
 		values[i] = point->runs.samples[i].values[PSD_COMPARED_ITERATION];
@@ -71,7 +70,7 @@ static void measure_spread(struct psd_compared_point *point, double *values)
 	for (unsigned i = 0; i < n; i++)
 		values[i] = point->runs.samples[i].values[PSD_COMPARED_ITERATION] /
 			    prediction(point, PSD_COMPARED_ITERATION, i);
-	middle = psd_words_median(values, n);
+	const double middle = psd_words_median(values, n);
 	point->ratio = (struct psd_range){true, values[n_left_out], values[n - 1 - n_left_out]};
 	/* One run says nothing about it. */
 	point->spread_ratio = n > 1 ? (point->ratio.most - point->ratio.least) / middle : NAN;
@@ -410,7 +409,6 @@ static enum psd_status compare(struct psd_comparison *comparison, const struct p
 	struct psd_text texts[OUTPUTS] = {{.bytes = NULL}}, timelines[2] = {{.bytes = NULL}};
 	const char *paths[OUTPUTS] = {NULL};
 	struct psd_canvas canvas;
-	enum psd_status status;
 
 	name_outputs(comparison->figure, options->output_path, paths);
 	PSD_TRY(psd_canvas_read(&canvas, paths[PLOT], options->size, err));
@@ -420,9 +418,9 @@ static enum psd_status compare(struct psd_comparison *comparison, const struct p
 	PSD_TRY(read_files(comparison, options, results, err));
 	PSD_TRY(fill(comparison, results, options->title, err));
 	psd_compared_fill(comparison->figure, comparison);
-	status = !paths[PAGE]
-			 ? PSD_OK
-			 : psd_compared_read_traces(comparison, options, &canvas, &timelines[0], &timelines[1], err);
+	enum psd_status status = !paths[PAGE] ? PSD_OK
+					      : psd_compared_read_traces(comparison, options, &canvas, &timelines[0],
+									 &timelines[1], err);
 	if (!status)
 		status = psd_figure_draw(&texts[PLOT], comparison->figure, &canvas, options->title, err);
 	if (!status) {
@@ -445,12 +443,11 @@ enum psd_status psd_plot_compare(struct psd_text *table, const struct psd_plot_o
 	struct psd_figure *figure = malloc(sizeof(*figure));
 	struct psd_comparison comparison = {.figure = figure};
 	struct psd_results results = {.n_rows = 0};
-	enum psd_status status;
 
 	if (!figure)
 		return psd_out_of_memory(err);
 	psd_figure_init(figure);
-	status = compare(&comparison, options, &results, table, err);
+	const enum psd_status status = compare(&comparison, options, &results, table, err);
 	for (unsigned p = 0; p < comparison.n_points; p++) {
 		free(comparison.points[p].predictions.samples);
 		free(comparison.points[p].runs.samples);

@@ -188,12 +188,11 @@ static enum psd_status draw_timeline(struct psd_text *picture, const struct psd_
 {
 	const struct psd_timeline timeline = {options->workers, first_iteration(trace), span_ms};
 	struct psd_figure *figure = malloc(sizeof(*figure));
-	enum psd_status status;
 
 	if (!figure)
 		return psd_out_of_memory(err);
 	psd_figure_init(figure);
-	status = psd_timeline_fill(figure, trace, &timeline, used_ms, err);
+	enum psd_status status = psd_timeline_fill(figure, trace, &timeline, used_ms, err);
 	if (!status && picture)
 		status = psd_figure_draw(picture, figure, canvas, NULL, err);
 	psd_figure_release(figure);

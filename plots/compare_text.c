@@ -33,13 +33,11 @@ enum { SYSTEM, NODES, WORKERS, BANDWIDTH, RUNS = 7, SPREAD, BYTES = 15, MARKS };
 
 const char *psd_compared_seconds(const struct psd_comparison *comparison, double sec)
 {
-	int decimals;
-
 	if (isnan(sec))
 		return "-";
 	if (sec <= 0)
 		return "0";
-	decimals = DIGITS - 1 - (int)(log(sec) / log(10) + 1000) + 1000;
+	int decimals = DIGITS - 1 - (int)(log(sec) / log(10) + 1000) + 1000;
 	decimals = decimals < 0 ? 0 : decimals > MOST_DECIMALS ? MOST_DECIMALS : decimals;
 	return psd_figure_text(comparison->figure, "%.*f", decimals, sec);
 }

@@ -96,13 +96,11 @@ void psd_figure_add_entry(struct psd_figure *figure, const char *text, struct ps
 const char *psd_figure_text(struct psd_figure *figure, const char *format, ...)
 {
 	va_list arguments;
-	char *text;
-	int length;
 
 	va_start(arguments, format);
-	length = vsnprintf(NULL, 0, format, arguments);
+	const int length = vsnprintf(NULL, 0, format, arguments);
 	va_end(arguments);
-	text = take(figure, (size_t)length + 1, NULL);
+	char *text = take(figure, (size_t)length + 1, NULL);
 	if (!text)
 		return "";
 	va_start(arguments, format);

@@ -338,11 +338,10 @@ enum psd_status psd_figure_draw(struct psd_text *picture, struct psd_figure *fig
 				const char *title, struct psd_error *err)
 {
 	struct psd_text script = {.bytes = NULL};
-	enum psd_status status;
 
 	if (title)
 		figure->title = strcmp(title, "-") != 0 ? title : NULL;
-	status = write_figure(&script, figure, canvas, err);
+	enum psd_status status = write_figure(&script, figure, canvas, err);
 	if (!status)
 		status = psd_canvas_draw(picture, canvas, &script, err);
 	psd_text_release(&script);

@@ -34,12 +34,11 @@ static const fill_fn fills[] = {
 static enum psd_status print(struct psd_text *text, struct psd_error *err)
 {
 	const bool is_lost = text->is_out_of_memory;
-	bool is_written;
 
 	if (text->length)
 		fwrite(text->bytes, 1, text->length, stdout);
 	psd_text_release(text);
-	is_written = !fflush(stdout) && !ferror(stdout);
+	const bool is_written = !fflush(stdout) && !ferror(stdout);
 	if (is_lost)
 		return psd_out_of_memory(err);
 	return is_written ? PSD_OK : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output");
@@ -74,14 +73,13 @@ static enum psd_status draw(const struct psd_plot_options *options, struct psd_e
 	struct psd_canvas canvas;
 	struct psd_figure *figure;
 	FILE *out;
-	enum psd_status status;
 
 	PSD_TRY(psd_canvas_read(&canvas, options->output_path, options->size, err));
 	figure = malloc(sizeof(*figure));
 	if (!figure)
 		return psd_out_of_memory(err);
 	psd_figure_init(figure);
-	status = fills[options->arguments.command](figure, options, err);
+	enum psd_status status = fills[options->arguments.command](figure, options, err);
 	if (!status)
 		status = psd_output_open(&out, options->output_path, err);
 	if (!status)
@@ -123,12 +121,11 @@ int main(int argc, char *argv[])
 {
 	struct psd_plot_options options;
 	struct psd_error err;
-	enum psd_status status;
 
 	if (!psd_output_fill_streams())
 		_exit(EXIT_RUN_FAILED);
 	psd_outputs_heed_signals();
-	status = psd_plot_options_read(&options, argc, argv, &err);
+	enum psd_status status = psd_plot_options_read(&options, argc, argv, &err);
 	if (!status)
 		status = run(&options, &err);
 	psd_outputs_discard();

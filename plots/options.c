@@ -205,18 +205,13 @@ static enum psd_status check(struct psd_plot_options *options, struct psd_error 
 
 enum psd_status psd_plot_options_read(struct psd_plot_options *options, int argc, char *argv[], struct psd_error *err)
 {
-	enum psd_status status;
-
 	*options = (struct psd_plot_options){.about = PSD_PLOT_NO_WORDS};
-	status = check_command(argc, argv, err);
-	if (!status)
-		status = split_traces(options, &argc, argv, err);
-	if (!status)
-		status = psd_arguments_read(&options->arguments, &psd_plot_options_table, options, argc, options->argv,
-					    err);
-	if (!status && !options->about)
-		status = check(options, err);
-	return status;
+	PSD_TRY(check_command(argc, argv, err));
+	PSD_TRY(split_traces(options, &argc, argv, err));
+	PSD_TRY(psd_arguments_read(&options->arguments, &psd_plot_options_table, options, argc, options->argv, err));
+	if (!options->about)
+		PSD_TRY(check(options, err));
+	return PSD_OK;
 }
 
 void psd_plot_options_release(struct psd_plot_options *options)

@@ -140,18 +140,17 @@ static enum psd_status read_trace(struct psd_results *results, struct traced *tr
 {
 	const char *head;
 	bool is_ours;
-	enum psd_status status = psd_plot_trace_peek(&results->arena, path, &is_ours, &head, err);
 
+	PSD_TRY(psd_plot_trace_peek(&results->arena, path, &is_ours, &head, err));
 	traced->path = path;
-	if (!status)
-		status = is_ours ? read_psd_trace(results, traced, err) : read_profile(results, traced, head, err);
-	if (!status && !(traced->step_sec > 0 && traced->workers >= 1))
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "has steps of %g s on %g workers, must be more than 0 s on 1 worker or more",
-				       traced->step_sec, traced->workers);
-	if (!status && (!traced->scenario || !traced->system_name || !traced->executor || !traced->bandwidth_bps))
-		status = psd_out_of_memory(err);
-	return status;
+	PSD_TRY(is_ours ? read_psd_trace(results, traced, err) : read_profile(results, traced, head, err));
+	if (!(traced->step_sec > 0 && traced->workers >= 1))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "has steps of %g s on %g workers, must be more than 0 s on 1 worker or more",
+				     traced->step_sec, traced->workers);
+	if (!traced->scenario || !traced->system_name || !traced->executor || !traced->bandwidth_bps)
+		return psd_out_of_memory(err);
+	return PSD_OK;
 }
 
 /* ---- rows ---- */

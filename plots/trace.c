@@ -20,10 +20,9 @@ static const double longest_us = 1e15;
 static const char *behind_key(const char *json, const char *key)
 {
 	char quoted[KEY_ROOM];
-	const char *found;
 
 	snprintf(quoted, sizeof(quoted), "\"%s\":", key);
-	found = strstr(json, quoted);
+	const char *found = strstr(json, quoted);
 	return found ? found + strlen(quoted) : NULL;
 }
 
@@ -31,7 +30,6 @@ const char *psd_plot_json_text(struct psd_arena *arena, const char *json, const 
 {
 	const char *from = behind_key(json, key);
 	size_t length = 0, n = 0;
-	char *text;
 
 	while (from && *from == ' ')
 		from++;
@@ -39,7 +37,7 @@ const char *psd_plot_json_text(struct psd_arena *arena, const char *json, const 
 		return "";
 	while (from[length] && from[length] != '"')
 		length += from[length] == '\\' && from[length + 1] ? 2 : 1;
-	text = psd_arena_take(arena, length + 1);
+	char *text = psd_arena_take(arena, length + 1);
 	if (!text)
 		return "";
 	for (size_t i = 0; i < length; i++) {
@@ -99,7 +97,6 @@ static enum psd_status refuse_value(const struct reader *reader, const char *key
 static enum psd_status take_head(struct reader *reader, const char *line)
 {
 	struct psd_plot_trace *trace = reader->trace;
-	char *kinds;
 
 	if (*line != '{' || !psd_words_ends_with(line, "\"traceEvents\":["))
 		return refuse(reader,
@@ -114,7 +111,7 @@ static enum psd_status take_head(struct reader *reader, const char *line)
 		return refuse(reader, "'scenario' or 'system' is longer than 1000 bytes");
 	const char *list = psd_plot_json_text(&trace->arena, line, "kinds");
 
-	kinds = psd_arena_copy(&trace->arena, list, strlen(list));
+	char *kinds = psd_arena_copy(&trace->arena, list, strlen(list));
 	if (!kinds)
 		return psd_out_of_memory(reader->err);
 	for (char *kind = kinds, *end; *kind && trace->n_kinds < PSD_TRACE_KINDS_MAX; kind = end) {
@@ -263,11 +260,10 @@ static enum psd_status read_bytes(struct psd_text *text, const char *path, size_
 	struct psd_gzip *gzip = NULL;
 	char *piece = malloc(PIECE);
 	size_t length = 1;
-	enum psd_status status;
 
 	if (!piece)
 		return psd_out_of_memory(err);
-	status = psd_gzip_open(&gzip, path, err);
+	enum psd_status status = psd_gzip_open(&gzip, path, err);
 	while (!status && length && text->length < most) {
 		status = psd_gzip_take(gzip, piece, PIECE, &length, err);
 		if (!status)
@@ -307,10 +303,9 @@ enum psd_status psd_plot_trace_read(struct psd_plot_trace *trace, const char *pa
 {
 	struct psd_text text = {.bytes = NULL};
 	struct reader reader = {.trace = trace, .err = err};
-	enum psd_status status;
 
 	*trace = (struct psd_plot_trace){.path = path};
-	status = read_bytes(&text, path, SIZE_MAX, err);
+	enum psd_status status = read_bytes(&text, path, SIZE_MAX, err);
 	for (char *line = text.bytes, *next; !status && line && *line; line = next) {
 		char *end = line + strcspn(line, "\n");
 

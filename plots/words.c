@@ -56,7 +56,6 @@ const char *psd_words_cut(struct psd_arena *arena, const char *text, double widt
 	const double room = width - psd_words_width(dots);
 	size_t head = 0, tail = length;
 	double sum = 0;
-	char *cut;
 
 	if (psd_words_width(text) <= width)
 		return text;
@@ -69,7 +68,7 @@ const char *psd_words_cut(struct psd_arena *arena, const char *text, double widt
 		sum += width_of(text[head++]);
 	while (head && is_continued(text[head]))
 		head--;
-	cut = psd_arena_take(arena, head + sizeof(dots) + length - tail);
+	char *cut = psd_arena_take(arena, head + sizeof(dots) + length - tail);
 	if (!cut)
 		return text;
 	snprintf(cut, head + sizeof(dots) + length - tail, "%.*s%s%s", (int)head, text, dots, text + tail);
@@ -204,11 +203,10 @@ const char *psd_words_title_at(struct psd_arena *arena, const char *title, const
 	const char *found = title + strlen(title);
 	double named = 0;
 	const size_t length = find_bandwidth(title, &found, &named), room = strlen(title) + 2 * PSD_WORDS_MAX + 8;
-	char *made;
 
 	if (!bps->is_there || (length && bps->least == bps->most && named == bps->least))
 		return title;
-	made = psd_arena_take(arena, room);
+	char *made = psd_arena_take(arena, room);
 	if (!made)
 		return title;
 	snprintf(made, room, "%.*s%s%s%s%s%s", (int)(found - title), title, length ? "" : ", ",

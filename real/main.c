@@ -91,15 +91,12 @@ static int use_scenario(const struct psd_run_options *options)
 {
 	struct psd_scenario scenario;
 	struct psd_error err;
-	enum psd_status status;
 	unsigned n_joined = 0;
-	bool is_loaded;
-	int exit_status;
 
 	if (options->arguments.command == PSD_RUN_TRAIN)
 		psd_run_name_host(options);
-	status = load_scenario(options, &scenario, &err);
-	is_loaded = !status;
+	enum psd_status status = load_scenario(options, &scenario, &err);
+	const bool is_loaded = !status;
 
 	if (status == PSD_EFILE && access(options->arguments.operands[0], F_OK) &&
 	    psd_command_table_check_word(&psd_run_options_table, options->arguments.operands[0], &err))
@@ -115,7 +112,7 @@ static int use_scenario(const struct psd_run_options *options)
 		psd_scenario_release(&scenario);
 	if (!status)
 		return EXIT_DONE;
-	exit_status = complain(status, &err, !is_loaded || status == PSD_EINVAL || status == PSD_EFILE);
+	const int exit_status = complain(status, &err, !is_loaded || status == PSD_EINVAL || status == PSD_EFILE);
 	psd_run_excuse(options, n_joined, err.text);
 	return exit_status;
 }
@@ -199,7 +196,6 @@ static int use(int argc, char *argv[])
 {
 	struct psd_run_options options;
 	struct psd_error err;
-	int exit_status;
 
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
@@ -207,10 +203,10 @@ static int use(int argc, char *argv[])
 	if (!options.is_csv && !options.is_markdown && options.about != PSD_RUN_ABOUT_OPTIONS &&
 	    options.about != PSD_RUN_ABOUT_SHARE && (options.about || options.arguments.command != PSD_RUN_SHOW))
 		psd_view_find(options.is_wide);
-	exit_status = options.about				     ? print_about(&options)
-		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)
-		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)
-								     : use_scenario(&options);
+	const int exit_status = options.about				       ? print_about(&options)
+				: options.arguments.command == PSD_RUN_PACK    ? pack(&options)
+				: options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)
+									       : use_scenario(&options);
 	psd_run_options_release(&options);
 	return exit_status;
 }

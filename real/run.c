@@ -48,22 +48,18 @@ static enum psd_status choose_traced(struct psd_run *run, struct psd_error *err)
 /* Checks all systems before the first one trains. */
 static enum psd_status check_libraries(const struct psd_run *run, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++) {
+	for (unsigned s = 0; s < run->scenario->n_systems; s++) {
 		const struct psd_system *system = &run->scenario->systems[s];
 
 		if (!psd_run_is_chosen(run, system))
 			continue;
 		if (run->secret)
-			status = psd_worker_check_secret(system, run->point.nodes, run->device, err);
-		if (!status)
-			status = psd_worker_check_library(system, run->point.workers,
-							  psd_run_replay(run) ? NULL : run->device, err);
-		if (!status)
-			status = psd_run_check_restarts(run, system, err);
+			PSD_TRY(psd_worker_check_secret(system, run->point.nodes, run->device, err));
+		PSD_TRY(psd_worker_check_library(system, run->point.workers, psd_run_replay(run) ? NULL : run->device,
+						 err));
+		PSD_TRY(psd_run_check_restarts(run, system, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- the systems ---- */
@@ -96,15 +92,14 @@ static enum psd_status print_results(const struct psd_run *run, struct psd_error
 		.n_rows = run->n_rows,
 	};
 	struct psd_text text = {.bytes = NULL};
-	enum psd_status status = PSD_OK;
 
 	if (run->options->is_csv) {
 		psd_run_output_add_csv(&text, &report);
 		say_no_speedup(run, &report);
 	} else {
-		status = psd_run_output_add_table(&text, &report, err);
+		PSD_TRY(psd_run_output_add_table(&text, &report, err));
 	}
-	return status ? status : psd_console_print(&text, err);
+	return psd_console_print(&text, err);
 }
 
 static enum psd_status run_systems(struct psd_run *run, struct psd_error *err)
@@ -188,47 +183,33 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
 	const bool has_training = psd_run_trains(run);
-	enum psd_status status = psd_run_choose_cluster(run, err);
 
-	if (!status)
-		status = check_real_workers(run, err);
-	if (!status && has_training)
-		status = psd_run_choose_device(run, err);
-	if (!status)
-		status = psd_run_check_groups(run, err);
-	if (!status)
-		status = psd_run_check_slow(run, err);
-	if (!status)
-		status = check_libraries(run, err);
-	if (!status)
-		status = choose_traced(run, err);
-	if (!status)
-		status = psd_run_check_save(run, err);
-	if (!status && has_training)
-		status = psd_run_check_loss(run, err);
-	if (!status)
-		status = psd_run_check_systems(run, err);
-	if (!status && has_training)
-		status = psd_worker_count_samples(&run->costed.graph, &scenario->train, &run->training_samples, err);
-	if (!status) /* all inputs are known by now; nothing is touched before */
-		status = psd_run_plan_files(run, err);
-	if (!status)
-		status = lock_outputs(run, err);
-	if (!status && run->traced)
-		status = open_trace(run, err);
-	if (!status)
-		status = psd_run_open_checkpoints(run, err);
-	if (!status)
-		status = psd_run_log_open(&run->log, prints_results(run) ? run->options->log_path : NULL, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_run_choose_cluster(run, err));
+	PSD_TRY(check_real_workers(run, err));
+	if (has_training)
+		PSD_TRY(psd_run_choose_device(run, err));
+	PSD_TRY(psd_run_check_groups(run, err));
+	PSD_TRY(psd_run_check_slow(run, err));
+	PSD_TRY(check_libraries(run, err));
+	PSD_TRY(choose_traced(run, err));
+	PSD_TRY(psd_run_check_save(run, err));
+	if (has_training)
+		PSD_TRY(psd_run_check_loss(run, err));
+	PSD_TRY(psd_run_check_systems(run, err));
+	if (has_training)
+		PSD_TRY(psd_worker_count_samples(&run->costed.graph, &scenario->train, &run->training_samples, err));
+	/* all inputs are known by now; nothing is touched before */
+	PSD_TRY(psd_run_plan_files(run, err));
+	PSD_TRY(lock_outputs(run, err));
+	if (run->traced)
+		PSD_TRY(open_trace(run, err));
+	PSD_TRY(psd_run_open_checkpoints(run, err));
+	PSD_TRY(psd_run_log_open(&run->log, prints_results(run) ? run->options->log_path : NULL, err));
 	run->rows = calloc(scenario->n_systems, sizeof(*run->rows));
 	if (!run->rows)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
-		status = psd_run_settle_end(run, err);
-	if (status)
-		return status;
+		PSD_TRY(psd_run_settle_end(run, err));
 	remark(run);
 	return psd_run_choose_cluster_kind(run, err);
 }
@@ -259,14 +240,11 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		.locks = {-1, -1, -1},
 		.n_joined = n_joined,
 	};
-	enum psd_status status = psd_worker_check(scenario, err);
 	struct psd_error log_err;
 
-	if (!status)
-		status = psd_costed_model_load(&run.costed, scenario, err);
-	if (status)
-		return status;
-	status = check_layers(&run.costed.graph, scenario, err);
+	PSD_TRY(psd_worker_check(scenario, err));
+	PSD_TRY(psd_costed_model_load(&run.costed, scenario, err));
+	enum psd_status status = check_layers(&run.costed.graph, scenario, err);
 	if (!status)
 		status = prepare(&run, err);
 	if (!status)

@@ -50,10 +50,9 @@ static enum psd_status calibrate_machine(const struct psd_run *run, struct psd_e
 static enum psd_status check_alone(struct psd_error *err)
 {
 	struct psd_hosts hosts;
-	enum psd_status status = psd_hosts_launched(&hosts, err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_hosts_launched(&hosts, err));
 	if (hosts.n_hosts)
 		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				       "mpirun has started %u processes, psd-run calibrate must be the only one",
@@ -67,7 +66,6 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 {
 	const struct psd_node *replay = psd_node_child(psd_node_child(scenario->root, "compute"), "replay");
 	struct psd_run run = {.options = options, .scenario = scenario};
-	enum psd_status status;
 
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
@@ -77,13 +75,10 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 			err, PSD_EINVAL, replay->at,
 			"'replay' is true, must be false or left out for psd-run calibrate, which measures real "
 			"computation, as in 'compute: {device: cpu}'");
-	status = check_alone(err);
-	if (!status)
-		status = psd_costed_model_load(&run.costed, scenario, err);
-	if (status)
-		return status;
+	PSD_TRY(check_alone(err));
+	PSD_TRY(psd_costed_model_load(&run.costed, scenario, err));
 	run.costed.ignores_groups = true; /* this machine is measured at its own speed */
-	status = psd_run_check_loss(&run, err);
+	enum psd_status status = psd_run_check_loss(&run, err);
 	if (!status)
 		status = psd_run_choose_device(&run, err);
 	if (!status)

@@ -66,15 +66,13 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 {
 	const struct psd_run_options *options = run->options;
 	const uint64_t every = every_iterations(run);
-	enum psd_status status;
 
 	if (!options->save_path)
 		return PSD_OK;
 	run->checkpoints.folder = options->save_path;
 	run->checkpoints.every_iterations = every < PSD_MAX_ITERATIONS ? (uint32_t)every : PSD_MAX_ITERATIONS;
-	status = psd_checkpoints_open(&run->checkpoints, err);
-	return status ? status
-		      : psd_checkpoints_lock(&run->checkpoints, run->self, &run->locks[PSD_RUN_LOCK_SAVE], err);
+	PSD_TRY(psd_checkpoints_open(&run->checkpoints, err));
+	return psd_checkpoints_lock(&run->checkpoints, run->self, &run->locks[PSD_RUN_LOCK_SAVE], err);
 }
 
 static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error *err)
@@ -171,17 +169,15 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 	const struct psd_checkpoint_set *set = &found->newest;
 	struct psd_text program = {.bytes = NULL}, text = {.bytes = NULL};
 	struct psd_shard_map shard_map;
-	enum psd_status status = psd_shard_map_make(&shard_map, &made->plan, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_shard_map_make(&shard_map, &made->plan, err));
 	psd_shard_map_add(&text, &shard_map);
 	psd_shard_map_release(&shard_map);
 	psd_terms_add_program(&program, &run->costed.graph, &made->program);
-	status = program.is_out_of_memory || text.is_out_of_memory
-			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-			 : psd_old_checkpoint_look(about, about_path(run, set, host).text, set->iterations,
-						   program.bytes, text.bytes, err);
+	enum psd_status status = program.is_out_of_memory || text.is_out_of_memory
+					 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+					 : psd_old_checkpoint_look(about, about_path(run, set, host).text,
+								   set->iterations, program.bytes, text.bytes, err);
 	psd_text_release(&program);
 	psd_text_release(&text);
 	if (status)
@@ -213,19 +209,18 @@ static enum psd_status begin_at(struct psd_run *run, struct psd_case *made, cons
 				struct psd_checkpoint_host host, struct psd_error *err)
 {
 	struct psd_old_checkpoint_about about = {.system = ""};
-	enum psd_status status = take_split(run, made, &found->newest, host, err);
 
+	PSD_TRY(take_split(run, made, &found->newest, host, err));
 	run->first_iteration = found->newest.iterations;
 	run->has_whole = found->newest.missing == found->newest.n_hosts;
 	run->first_sample = 0;
 	run->from_hosts = 0;
-	if (!status && found->newest.iterations > 0)
-		status = look_back(run, made, found, host, &about, err);
+	if (found->newest.iterations > 0)
+		PSD_TRY(look_back(run, made, found, host, &about, err));
 	memcpy(run->from_system, about.system, sizeof(run->from_system));
-	if (!status)
-		status = psd_run_settle_end(run, err);
-	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
-		return status;
+	PSD_TRY(psd_run_settle_end(run, err));
+	if (psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
+		return PSD_OK;
 	if (run->lost.status) /* psd_run_say_restart() says it */
 		return PSD_OK;
 	say_begin(run, made, found->has_any);
@@ -305,28 +300,23 @@ enum psd_status psd_run_find_first(struct psd_run *run, struct psd_case *made, s
 	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
 	const struct psd_checkpoint_host host = {run->hosts.n_hosts ? run->self : n_hosts, n_hosts};
 	struct psd_checkpoints_found found;
-	enum psd_status status;
 
 	if (!run->checkpoints.folder)
 		return PSD_OK;
-	status = psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err));
 	if (found.has_parameters && !found.has_folders)
 		return refuse_parameters(run, err);
 	if (found.has_parameters && !found.has_any && run->self == 0 && run->n_restarts == 0)
 		PSD_TRY(keep_parameters(run, err));
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
-	status = find_whole(run, host, &found, err);
-	if (status)
-		return status;
+	PSD_TRY(find_whole(run, host, &found, err));
 	if (found.newest.iterations == 0 && found.other.iterations > 0)
 		return refuse_missing(run, &found.other, found.has_parameters, err);
 	if (found.has_lost)
 		return refuse_lost(run, err);
-	status = begin_at(run, made, &found, host, err);
-	return status ? status : go_on_log(run, err);
+	PSD_TRY(begin_at(run, made, &found, host, err));
+	return go_on_log(run, err);
 }
 
 /* ---- restarts ---- */

@@ -125,16 +125,12 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err)
 {
-	enum psd_status status = load_hosts(run->options, &run->hosts, &run->self, err);
-
-	if (!status && run->hosts.n_hosts)
-		status = psd_run_options_check_joined(run->options, (struct psd_place){.path = run->scenario->path},
-						      "mpirun", err);
-	if (status)
-		return status;
-	if (run->hosts.n_hosts)
-		return join_hosts(run, err);
-	return psd_run_choose_point(run->scenario, run->options->n_nodes, &run->point, err);
+	PSD_TRY(load_hosts(run->options, &run->hosts, &run->self, err));
+	if (!run->hosts.n_hosts)
+		return psd_run_choose_point(run->scenario, run->options->n_nodes, &run->point, err);
+	PSD_TRY(psd_run_options_check_joined(run->options, (struct psd_place){.path = run->scenario->path}, "mpirun",
+					     err));
+	return join_hosts(run, err);
 }
 
 /* Checked for every kind of cluster. A replay's links are slower by its dilation, so its bandwidth may be larger. */
@@ -158,7 +154,6 @@ enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_erro
 {
 	struct psd_error reason;
 	struct psd_case made;
-	enum psd_status status;
 
 	run->cluster_kind = PSD_CLUSTER_HOSTS;
 	if (run->hosts.n_hosts)
@@ -167,12 +162,9 @@ enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_erro
 	if (run->options->has_no_emulation)
 		return PSD_OK;
 	run->cluster_kind = PSD_CLUSTER_EMULATED;
-	status = check_bandwidth(run, err);
-	if (!status)
-		status = psd_case_make(&made, &run->costed, &run->scenario->systems[0], run->point, err);
-	if (status)
-		return status;
-	status = psd_launch_try_emulation(&made, psd_run_replay(run), &reason);
+	PSD_TRY(check_bandwidth(run, err));
+	PSD_TRY(psd_case_make(&made, &run->costed, &run->scenario->systems[0], run->point, err));
+	const enum psd_status status = psd_launch_try_emulation(&made, psd_run_replay(run), &reason);
 	psd_case_release(&made);
 	if (!status)
 		return PSD_OK;
@@ -198,9 +190,7 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 		if (!psd_run_is_chosen(run, &run->scenario->systems[s]))
 			continue;
-		status = psd_case_make(&made, &run->costed, &run->scenario->systems[s], run->point, err);
-		if (status)
-			return status;
+		PSD_TRY(psd_case_make(&made, &run->costed, &run->scenario->systems[s], run->point, err));
 		status = psd_worker_check_optimiser(&made, err);
 		if (!status && !run->hosts.n_hosts)
 			status = psd_memory_limit_check(&made, psd_run_replay(run), available_bytes, err);

@@ -194,13 +194,12 @@ static enum psd_status measure(struct psd_run *run, const struct psd_system *sys
 	struct psd_system even = *system;
 	struct psd_case made;
 	double *compute_sec;
-	enum psd_status status;
 
 	even.split = PSD_SPLIT_EVEN;
 	PSD_TRY(psd_case_make(&made, &run->costed, &even, run->point, err));
 	compute_sec = calloc(psd_layout_hosts(&made.plan.layout), sizeof(*compute_sec));
-	status = compute_sec ? launch_even(run, &made, compute_sec, err)
-			     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	const enum psd_status status = compute_sec ? launch_even(run, &made, compute_sec, err)
+						   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (!status)
 		take_speeds(run, &made, compute_sec);
 	free(compute_sec);

@@ -57,12 +57,9 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 {
 	char executor[PSD_RUN_EXECUTOR_MAX];
 	uint32_t last_iteration;
-	enum psd_status status;
 
 	psd_run_name_executor(executor, run->device, psd_run_replay(run) != NULL, run->cluster_kind);
-	status = psd_spans_write(spans, &run->trace, made, executor, run->hosts.n_hosts > 0, &last_iteration, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_spans_write(spans, &run->trace, made, executor, run->hosts.n_hosts > 0, &last_iteration, err));
 	run->has_trace = true;
 	if (last_iteration != UINT32_MAX)
 		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most",
@@ -145,35 +142,30 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 	struct psd_launch_options launch = psd_run_launch_options(run, made);
 	struct psd_soundings soundings = {.n_runs = 0};
 	struct psd_worker_result result;
-	enum psd_status status = psd_replay_estimate(made, run->replay.payload_ratio, &soundings.next_ratio, err);
 
 	launch.worker.n_iterations = SOUNDING_ITERATIONS;
 	launch.worker.remark = NULL;
+	PSD_TRY(psd_replay_estimate(made, run->replay.payload_ratio, &soundings.next_ratio, err));
 	do {
 		run->replay.dilation_ratio = soundings.next_ratio;
-		if (!status)
-			status = psd_launch(&launch, &result, err);
-	} while (!status && psd_replay_sound(&soundings, &result));
-	if (status)
-		return status;
+		PSD_TRY(psd_launch(&launch, &result, err));
+	} while (psd_replay_sound(&soundings, &result));
 	run->replay.dilation_ratio = soundings.dilation_ratio;
-	status = psd_replay_check(&soundings.result, &run->replay, made->system->name, err);
-	if (!status && !run->options->is_quiet)
+	PSD_TRY(psd_replay_check(&soundings.result, &run->replay, made->system->name, err));
+	if (!run->options->is_quiet)
 		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time",
 				made->system->name, soundings.dilation_ratio,
 				100.0 * psd_replay_busy_ratio(&soundings.result));
-	return status;
+	return PSD_OK;
 }
 
 /* A whole run may be less true to its times than the short runs before it, so it is repeated at a larger dilation. */
 static enum psd_status launch_again(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				    struct psd_error *err)
 {
-	enum psd_status status;
-
 	psd_run_log_begin(&run->log);
 	psd_run_log_keep(&run->log);
-	status = launch_case(run, made, row, err);
+	enum psd_status status = launch_case(run, made, row, err);
 	for (unsigned i = 0; i < MOST_TIMES_AGAIN && status == PSD_ERUN && run->scenario->replay.finds_dilation &&
 			     psd_replay_again(&row->result, &run->replay.dilation_ratio);
 	     i++) {
@@ -261,10 +253,9 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
 		PSD_TRY(psd_run_settle_end(run, err));
 	run->costed.is_measured = run->has_measured = false; /* each system has a measurement of its own */
-	enum psd_status status = psd_case_make(&made, &run->costed, system, run->point, err);
+	PSD_TRY(psd_case_make(&made, &run->costed, system, run->point, err));
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
 	psd_run_name_executor(row.executor, run->device, row.has_replay, run->cluster_kind);
 	if (row.has_replay && run->scenario->replay.finds_dilation)
 		status = find_dilation(run, &made, err);

@@ -210,7 +210,6 @@ enum psd_status psd_init_add_scenario(struct psd_text *text, const struct psd_in
 	struct psd_init_answers answers = *given;
 	struct psd_text model = {.bytes = NULL};
 	struct methods methods = {.n = 0};
-	enum psd_status status;
 
 	answers.device = given->device ? given->device : "a100";
 	answers.workers = given->workers ? given->workers : "1";
@@ -218,7 +217,7 @@ enum psd_status psd_init_add_scenario(struct psd_text *text, const struct psd_in
 	answers.latency = given->latency ? given->latency : "30us";
 	answers.sync = given->sync ? given->sync : "ring,ps";
 	PSD_TRY(check_answers(&answers, &methods, err));
-	status = find_model(&model, &answers, err);
+	const enum psd_status status = find_model(&model, &answers, err);
 	if (!status)
 		add_scenario(text, &answers, model.bytes, &methods);
 	psd_text_release(&model);

@@ -290,11 +290,9 @@ enum psd_status psd_installed_add_copy(struct psd_text *text, const char *path, 
 	struct paths paths = {.n = 0};
 	char *bytes;
 	size_t length;
-	enum psd_status status = psd_file_read(&bytes, &length, path, err);
 
-	if (status)
-		return status;
-	status = psd_scenario_load(&scenario, path, (const char *const[]){NULL}, err);
+	PSD_TRY(psd_file_read(&bytes, &length, path, err));
+	enum psd_status status = psd_scenario_load(&scenario, path, (const char *const[]){NULL}, err);
 	if (!status) {
 		psd_schema_walk(&psd_scenario_root, &scenario, scenario.root, note_path, &paths);
 		add_replaced(text, bytes, path, &paths);

@@ -6,10 +6,9 @@
 static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
 	const char *published_path = loaded->scenario.published_path;
-	enum psd_status status;
 
 	loaded->scenario.choices.allows_other = true;
-	status = psd_costed_model_load(&loaded->costed, &loaded->scenario, err);
+	enum psd_status status = psd_costed_model_load(&loaded->costed, &loaded->scenario, err);
 
 	loaded->has_costed = status == PSD_OK;
 	if (status || !published_path)

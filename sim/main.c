@@ -115,17 +115,13 @@ static enum psd_status check_platform(const struct psd_options *options, const s
 				      struct psd_error *err)
 {
 	const struct psd_scenario *scenario = &loaded->scenario;
-	struct psd_platform platform;
 	struct psd_case made;
-	enum psd_status status;
 
 	if (options->is_estimate || scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
 		return PSD_OK;
-	status = psd_case_make(&made, &loaded->costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
-	if (status)
-		return status;
-	platform = psd_simulate_platform(&made);
-	status = psd_platform_check(&platform, err);
+	PSD_TRY(psd_case_make(&made, &loaded->costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err));
+	struct psd_platform platform = psd_simulate_platform(&made);
+	enum psd_status status = psd_platform_check(&platform, err);
 	psd_case_release(&made);
 	return status;
 }
@@ -182,9 +178,7 @@ static enum psd_status write_answers(struct command *command, const struct psd_a
 static enum psd_status write_all_answers(struct command *command, const struct psd_loaded_scenario *loaded,
 					 const struct psd_report *known, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned v = 0; v < loaded->n_variants && !status; v++) {
+	for (unsigned v = 0; v < loaded->n_variants; v++) {
 		struct psd_ask_settings settings =
 			ask_settings(command->options, loaded->models ? loaded->models[v] : &loaded->costed);
 
@@ -192,9 +186,9 @@ static enum psd_status write_all_answers(struct command *command, const struct p
 		settings.is_short = known != NULL;
 		if (command->options->form != PSD_FORM_JSON && (known ? loaded->scenario.n_swept > 0 : v > 0))
 			fputs(known ? "\n" : "\n\n", stdout);
-		status = write_answers(command, &settings, err);
+		PSD_TRY(write_answers(command, &settings, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* A job is asked about all its clusters: a part of a sweep has no answers, nor has a cluster without a bandwidth. */
@@ -371,14 +365,11 @@ static enum psd_status write_plan(const struct psd_loaded_scenario *loaded, cons
 	const unsigned n_points = psd_scenario_points(&loaded->scenario);
 	char point_words[64];
 	struct psd_case made;
-	enum psd_status status =
-		psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, point_index), err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, point_index), err));
 	snprintf(point_words, sizeof(point_words), "point %u of %u%s", point_index + 1, n_points,
 		 n_points > MOST_PLANS_POINTS ? ", the only one shown" : "");
-	status = psd_output_plan(stdout, &made, point_words, err);
+	enum psd_status status = psd_output_plan(stdout, &made, point_words, err);
 	psd_case_release(&made);
 	return status;
 }
@@ -412,7 +403,6 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 				     struct psd_error *err)
 {
 	const struct psd_system *system;
-	struct psd_platform platform;
 	struct psd_case made;
 	enum psd_status status = choose_system(options, &loaded->scenario, false, &system, err);
 
@@ -420,7 +410,7 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 		status = psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, 0), err);
 	if (status)
 		return status;
-	platform = psd_simulate_platform(&made);
+	struct psd_platform platform = psd_simulate_platform(&made);
 	errno = 0;
 	status = psd_platform_write(stdout, &platform, err);
 	if (status == PSD_EFILE) {
@@ -529,13 +519,12 @@ static enum psd_status answer(struct command *command, const struct psd_loaded_s
 /* Writes a document of each variant. */
 static enum psd_status write_variants(const struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
-	enum psd_status status = write_scenario(&loaded->scenario, err);
-
-	for (unsigned i = 1; i < loaded->n_variants && !status; i++) {
+	PSD_TRY(write_scenario(&loaded->scenario, err));
+	for (unsigned i = 1; i < loaded->n_variants; i++) {
 		fputs("---\n", stdout);
-		status = write_scenario(&loaded->variants[i - 1].scenario, err);
+		PSD_TRY(write_scenario(&loaded->variants[i - 1].scenario, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static int show_one(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
@@ -736,11 +725,10 @@ static int use_installed(struct psd_options *options)
 {
 	struct psd_text path = {.bytes = NULL}, copy = {.bytes = NULL};
 	struct psd_error err;
-	enum psd_status status;
 
 	if (!options->arguments.n_operands)
 		return list_installed();
-	status = psd_installed_find(&path, options->arguments.operands[0], &err);
+	enum psd_status status = psd_installed_find(&path, options->arguments.operands[0], &err);
 	if (!status && options->init.output_path) {
 		psd_inputs_note(path.bytes);
 		status = psd_installed_add_copy(&copy, path.bytes, &err);
@@ -801,17 +789,15 @@ static int use(int argc, char *argv[])
 {
 	struct psd_options options;
 	struct psd_error err;
-	enum psd_status status;
-	int exit_status;
 
-	status = psd_options_parse(&options, argc, argv, &err);
+	const enum psd_status status = psd_options_parse(&options, argc, argv, &err);
 	if (status)
 		return complain(status, &err, false);
 	if (is_for_people(&options) && !psd_terminal_open(options.is_wide)) {
 		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 		return complain(PSD_ENOMEM, &err, false);
 	}
-	exit_status = run(&options);
+	int exit_status = run(&options);
 	psd_terminal_close();
 	exit_status = flush_output(exit_status);
 	psd_outputs_discard();

@@ -34,7 +34,6 @@ void *psd_arena_take(struct psd_arena *arena, size_t size_bytes)
 {
 	const size_t align = alignof(max_align_t);
 	struct psd_arena_block *block = arena->blocks;
-	void *piece;
 
 	if (size_bytes > SIZE_MAX - align)
 		return NULL;
@@ -43,7 +42,7 @@ void *psd_arena_take(struct psd_arena *arena, size_t size_bytes)
 		block = add_block(arena, size_bytes);
 	if (!block)
 		return NULL;
-	piece = block->data + block->used_bytes;
+	void *piece = block->data + block->used_bytes;
 	block->used_bytes += size_bytes;
 	return piece;
 }

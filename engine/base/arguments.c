@@ -421,10 +421,9 @@ static int wider_indent(int indent, const char *name, const char *value_name)
 static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help, int indent)
 {
 	const size_t begin = text->length;
-	int width;
 
 	psd_text_add(text, "  %s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
-	width = (int)(text->length - begin);
+	const int width = (int)(text->length - begin);
 	psd_text_add(text, width < indent ? "%*s" : "\n%*s", indent - (width < indent ? width : 0), "");
 	psd_text_add_wrapped(text, help, indent, indent, psd_view_width(HELP_WIDTH));
 }

@@ -22,10 +22,8 @@ enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_e
 
 static char *trim(char *text)
 {
-	size_t length;
-
 	text += strspn(text, " \t\r");
-	length = strlen(text);
+	size_t length = strlen(text);
 	while (length && strchr(" \t\r", text[length - 1]))
 		text[--length] = '\0';
 	return text;

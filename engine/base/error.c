@@ -24,14 +24,13 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 			      ...)
 {
 	va_list values;
-	size_t length;
 
 	if (!err)
 		return status;
 	err->status = status;
 	err->is_limit = false;
 	err->text[0] = '\0';
-	length = write_place(err->text, sizeof(err->text), at);
+	const size_t length = write_place(err->text, sizeof(err->text), at);
 	va_start(values, format);
 	vsnprintf(err->text + length, sizeof(err->text) - length, format, values);
 	va_end(values);

@@ -85,12 +85,11 @@ static void add_names(struct candidates *names, const char *path, const char *be
 	const char *slash = strrchr(path, '/');
 	char folder[PATH_BYTES];
 	const struct dirent *entry;
-	DIR *opened;
 
 	if (snprintf(folder, sizeof(folder), "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path,
 		     slash || *below ? below : ".") >= PATH_BYTES)
 		return;
-	opened = opendir(*folder ? folder : ".");
+	DIR *opened = opendir(*folder ? folder : ".");
 	while (opened && names->n < MOST_NAMES && (entry = readdir(opened)) != NULL) {
 		const char *ending = strrchr(entry->d_name, '.');
 		const bool is_model = ending && (!strcmp(ending, ".yaml") || !strcmp(ending, ".onnx") ||
@@ -115,7 +114,6 @@ static enum psd_status refuse_missing(const char *path, struct psd_error *err)
 	struct candidates *names = calloc(1, sizeof(*names));
 	char stem[NAME_BYTES + 1];
 	unsigned index = 0;
-	enum psd_status status;
 
 	for (unsigned f = 0; names && f < sizeof(folders) / sizeof(folders[0]); f++)
 		add_names(names, path, folders[f]);
@@ -129,10 +127,11 @@ static enum psd_status refuse_missing(const char *path, struct psd_error *err)
 		index++;
 	other = near && index + 1 < names->n && !strcmp(names->all[index + 1].stem, near) ? names->all[index + 1].path
 											  : NULL;
-	status = near ? psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s, did you mean '%s'%s%s%s?",
-				      strerror(ENOENT), names->all[index].path, other ? " or '" : "",
-				      other ? other : "", other ? "'" : "")
-		      : psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(ENOENT));
+	const enum psd_status status =
+		near ? psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s, did you mean '%s'%s%s%s?",
+				     strerror(ENOENT), names->all[index].path, other ? " or '" : "", other ? other : "",
+				     other ? "'" : "")
+		     : psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(ENOENT));
 	free(names);
 	return status;
 }
@@ -143,7 +142,6 @@ enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_k
 	const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	const int reason = errno;
 	struct stat facts;
-	enum psd_status status;
 
 	if (opened < 0 && reason == ENXIO && !stat(path, &facts) && S_ISSOCK(facts.st_mode))
 		return psd_error_set(err, PSD_EFILE, at, "is a socket, must be %s", kind_names[kind]);
@@ -152,7 +150,7 @@ enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_k
 	if (opened < 0)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(reason));
 	psd_inputs_note(path);
-	status = check_kind(opened, path, kind, err);
+	const enum psd_status status = check_kind(opened, path, kind, err);
 	if (status)
 		close(opened);
 	else
@@ -231,15 +229,12 @@ static enum psd_status read_all(int descriptor, char **text, size_t *length, siz
 	do {
 		size_t n;
 		char *larger = realloc(*text, (room ? 2 * room : FIRST_ROOM) + 1);
-		enum psd_status status;
 
 		if (!larger)
 			return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = path}, "out of memory");
 		*text = larger;
 		room = room ? 2 * room : FIRST_ROOM;
-		status = take(descriptor, *text + *length, room - *length, &n, &tries, path, err);
-		if (status)
-			return status;
+		PSD_TRY(take(descriptor, *text + *length, room - *length, &n, &tries, path, err));
 		*length += n;
 	} while (*length == room && *length <= most);
 	return PSD_OK;
@@ -268,11 +263,9 @@ static enum psd_status read_whole(char **bytes, size_t *length, size_t most, con
 	char *read = NULL;
 	size_t read_length = 0;
 	int descriptor;
-	enum psd_status status = psd_file_open(&descriptor, path, kind, err);
 
-	if (status)
-		return status;
-	status = read_all(descriptor, &read, &read_length, most, path, err);
+	PSD_TRY(psd_file_open(&descriptor, path, kind, err));
+	enum psd_status status = read_all(descriptor, &read, &read_length, most, path, err);
 	close(descriptor);
 	if (!status && read_length > most)
 		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path},

@@ -48,13 +48,12 @@ void psd_grid_add_gap(struct psd_grid *grid)
 static void drop_partial_character(char *text)
 {
 	size_t end = strlen(text), start = end;
-	unsigned char lead;
 
 	while (start > 0 && ((unsigned char)text[start - 1] & 0xc0) == 0x80)
 		start--;
 	if (start == 0)
 		return;
-	lead = (unsigned char)text[start - 1];
+	const unsigned char lead = (unsigned char)text[start - 1];
 	if (lead >= 0xc0 && end - start < (lead < 0xe0 ? 1u : lead < 0xf0 ? 2u : 3u))
 		text[start - 1] = '\0';
 }
@@ -62,11 +61,10 @@ static void drop_partial_character(char *text)
 void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...)
 {
 	va_list values;
-	char *cell;
 
 	if (grid->is_out_of_memory || !grid->n_rows)
 		return;
-	cell = grid->rows[grid->n_rows - 1].cells[column];
+	char *cell = grid->rows[grid->n_rows - 1].cells[column];
 	va_start(values, format);
 	if (vsnprintf(cell, PSD_GRID_CELL, format, values) >= PSD_GRID_CELL)
 		drop_partial_character(cell);

@@ -109,12 +109,11 @@ static char *put_before(const char *text, const char *rest, char *owned)
 static ssize_t add_part(char out[PATH_MAX], const char *part, size_t n_bytes, char link[PATH_MAX])
 {
 	const size_t length = strlen(out);
-	ssize_t link_length;
 
 	if (length + n_bytes + 2 > PATH_MAX)
 		return -1;
 	snprintf(out + length, PATH_MAX - length, "/%.*s", (int)n_bytes, part);
-	link_length = readlink(out, link, PATH_MAX - 1);
+	const ssize_t link_length = readlink(out, link, PATH_MAX - 1);
 	if (link_length < 0)
 		return -1;
 	link[link_length] = '\0';

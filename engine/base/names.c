@@ -46,11 +46,9 @@ static bool grow(struct psd_names *names)
 
 bool psd_names_put(struct psd_names *names, const char *name, unsigned number)
 {
-	struct psd_names_slot *slot;
-
 	if (2 * (names->n_used + 1) > names->n_slots && !grow(names))
 		return false;
-	slot = slot_of(names, name);
+	struct psd_names_slot *slot = slot_of(names, name);
 	names->n_used += !slot->name;
 	*slot = (struct psd_names_slot){name, number};
 	return true;

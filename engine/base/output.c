@@ -192,8 +192,6 @@ enum psd_status psd_output_claim(const char *path, struct psd_error *err)
 {
 	struct stat facts;
 	const struct stat *found = stat(path, &facts) ? NULL : &facts;
-	char *place;
-	bool is_free;
 
 	if (found && S_ISDIR(found->st_mode))
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path}, "cannot be written: %s",
@@ -202,8 +200,8 @@ enum psd_status psd_output_claim(const char *path, struct psd_error *err)
 		return PSD_OK;
 	if (psd_inputs_have(path))
 		return refuse_read(path, err);
-	place = psd_inputs_resolve_path(path);
-	is_free = !place || (!is_taken(place, found, true) && !is_standard_stream(found));
+	char *place = psd_inputs_resolve_path(path);
+	const bool is_free = !place || (!is_taken(place, found, true) && !is_standard_stream(found));
 	free(place);
 	return is_free ? take(path, "", err) : refuse_written(path, err);
 }
@@ -247,13 +245,11 @@ static int open_temporary(struct output *output)
 /* False: errno. */
 static bool open_stream(struct output *output, const struct stat *found)
 {
-	int fd;
-
 	if (!output->place) {
 		output->out = fopen(output->path, "we");
 		return output->out;
 	}
-	fd = open_temporary(output);
+	const int fd = open_temporary(output);
 	if (fd >= 0 && found)
 		(void)fchmod(fd, found->st_mode & MODE_BITS); /* on failure the mode is that of a new file */
 	output->out = fd < 0 ? NULL : fdopen(fd, "w");
@@ -322,7 +318,6 @@ static bool link_as(const struct output *output, const char *path)
 /* A file without a name is linked to a free place; an occupied one needs a temporary name. False: errno. */
 static bool put_in_place(struct output *output)
 {
-	bool is_there;
 	int reason;
 
 	if (!output->temporary) {
@@ -331,7 +326,7 @@ static bool put_in_place(struct output *output)
 		if (errno != EEXIST || !take_temporary_name(output) || !link_as(output, output->temporary))
 			return false;
 	}
-	is_there = !rename(output->temporary, output->place);
+	const bool is_there = !rename(output->temporary, output->place);
 	if (!is_there) {
 		reason = errno;
 		unlink(output->temporary);

@@ -58,14 +58,13 @@ enum psd_status psd_stack_run(bool is_small, int (*work)(int argc, char *argv[])
 			      struct psd_error *err)
 {
 	static ucontext_t own, before; /* they take a kilobyte each */
-	char *stack;
 
 	if (!is_small) {
 		*result = work(argc, argv);
 		return PSD_OK;
 	}
-	stack = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-		     -1, 0);
+	char *stack = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) || getcontext(&own))
 		return psd_error_set(
 			err, PSD_ENOMEM, PSD_NOWHERE,

@@ -12,7 +12,6 @@ static bool has_room(struct psd_text *text, size_t length)
 {
 	const size_t needed = text->length + length + 1;
 	size_t room = text->room ? text->room : FIRST_ROOM;
-	char *grown;
 
 	if (text->is_out_of_memory)
 		return false;
@@ -20,7 +19,7 @@ static bool has_room(struct psd_text *text, size_t length)
 		return true;
 	while (room < needed)
 		room *= 2;
-	grown = realloc(text->bytes, room);
+	char *grown = realloc(text->bytes, room);
 	if (!grown) {
 		text->is_out_of_memory = true;
 		return false;
@@ -43,11 +42,10 @@ void psd_text_add(struct psd_text *text, const char *format, ...)
 {
 	va_list values, again;
 	const size_t room = text->is_out_of_memory ? 0 : text->room - text->length;
-	int length;
 
 	va_start(values, format);
 	va_copy(again, values);
-	length = vsnprintf(room > 0 ? text->bytes + text->length : NULL, room, format, values);
+	const int length = vsnprintf(room > 0 ? text->bytes + text->length : NULL, room, format, values);
 	if (length >= 0 && (size_t)length < room) {
 		text->length += (size_t)length;
 	} else if (length >= 0 && has_room(text, (size_t)length)) {

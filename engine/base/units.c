@@ -315,14 +315,13 @@ void psd_units_suggest(struct psd_text *text, enum psd_units_kind quantity, cons
 {
 	const struct unit *units = units_of[quantity];
 	struct psd_text figure = {.bytes = NULL};
-	const char *suffix;
 	double value;
 	uint64_t count;
 
 	if (units && read_real(wrong, quantity, &value)) /* its value was refused, not its spelling */
 		return;
 	wrong += strspn(wrong, " ");
-	suffix = mend_figure(wrong, units, &figure);
+	const char *suffix = mend_figure(wrong, units, &figure);
 	if (figure.bytes && figure_end(figure.bytes) == figure.bytes + figure.length) {
 		for (int loose = LOOSE_NOWHERE; units && *suffix && !text->length && loose <= LOOSE_ALL; loose++)
 			add_units(text, units, figure.bytes, suffix, (enum loose)loose);

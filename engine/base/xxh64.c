@@ -68,7 +68,6 @@ void psd_xxh64_add(struct psd_xxh64 *sum, const void *bytes, size_t n_bytes)
 {
 	const size_t n_rest = sum->n_bytes % PSD_XXH64_STRIPE_BYTES;
 	const uint8_t *at = bytes;
-	size_t n_stripes;
 
 	if (n_bytes == 0)
 		return;
@@ -83,7 +82,7 @@ void psd_xxh64_add(struct psd_xxh64 *sum, const void *bytes, size_t n_bytes)
 			return;
 		add_stripes(sum->lanes, sum->rest, 1);
 	}
-	n_stripes = n_bytes / PSD_XXH64_STRIPE_BYTES;
+	const size_t n_stripes = n_bytes / PSD_XXH64_STRIPE_BYTES;
 	add_stripes(sum->lanes, at, n_stripes);
 	memcpy(sum->rest, at + n_stripes * PSD_XXH64_STRIPE_BYTES, n_bytes % PSD_XXH64_STRIPE_BYTES);
 }

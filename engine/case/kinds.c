@@ -327,7 +327,6 @@ enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenari
 	const struct psd_node *groups = psd_node_child(psd_node_child(scenario->root, "cluster"), "groups");
 	struct split split = {.graph = graph, .at = groups ? groups->at : PSD_NOWHERE, .err = err};
 	struct psd_kinds made = {.n = 0};
-	enum psd_status status;
 
 	*kinds = made;
 	if (scenario->n_groups == 0)
@@ -342,8 +341,9 @@ enum psd_status psd_kinds_make(struct psd_kinds *kinds, const struct psd_scenari
 	PSD_TRY(split.status);
 	made.nodes = calloc(2 * split.n, sizeof(*made.nodes));
 	made.plan = calloc(2 * split.n, sizeof(*made.plan));
-	status = made.nodes && made.plan ? add_all(&made, scenario, &split, system, point, err)
-					 : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for groups");
+	const enum psd_status status =
+		made.nodes && made.plan ? add_all(&made, scenario, &split, system, point, err)
+					: psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for groups");
 	if (status)
 		psd_kinds_release(&made);
 	else

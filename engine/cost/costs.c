@@ -141,11 +141,10 @@ enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_
 				      double samples_per_sec, struct psd_error *err)
 {
 	struct psd_costs fresh;
-	enum psd_status status;
 
 	PSD_TRY(psd_costs_init(&fresh, graph, err));
 	fill_layers(&fresh, graph, device, precision, batch);
-	status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, samples_per_sec, err);
+	const enum psd_status status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, samples_per_sec, err);
 	if (status)
 		psd_costs_release(&fresh);
 	else

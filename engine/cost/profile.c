@@ -63,10 +63,9 @@ static bool is_source(const char *text)
 static bool has_own_memory(const char *device_text)
 {
 	char name[32];
-	const struct psd_device_row *device;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device_text, " ,;("), device_text);
-	device = psd_device_find(name);
+	const struct psd_device_row *device = psd_device_find(name);
 	return !device || !device->shares_memory;
 }
 

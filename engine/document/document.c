@@ -143,13 +143,12 @@ static enum psd_status take_scalar(struct reader *reader, const yaml_event_t *ev
 	const char *value = (const char *)event->data.scalar.value;
 	const size_t length = event->data.scalar.length;
 	struct psd_node *node;
-	char *text;
 
 	PSD_TRY(refuse_decoration(reader, event->start_mark, event->data.scalar.anchor, event->data.scalar.tag));
 	if (memchr(value, '\0', length))
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
 				     "text contains a zero byte");
-	text = psd_arena_copy(&reader->document->arena, value, length);
+	char *text = psd_arena_copy(&reader->document->arena, value, length);
 	if (!text)
 		return out_of_memory(reader);
 	if (parent && parent->node->kind == PSD_NODE_MAPPING && !parent->key) {
@@ -253,14 +252,12 @@ static enum psd_status read_events(struct reader *reader)
 
 static enum psd_status read_document(struct reader *reader)
 {
-	enum psd_status status;
-
 	PSD_TRY(refuse_directives(reader));
 	if (!yaml_parser_initialize(&reader->parser))
 		return out_of_memory(reader);
 	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text, reader->length);
-	status = read_events(reader);
+	const enum psd_status status = read_events(reader);
 	yaml_parser_delete(&reader->parser);
 	if (!status && !reader->document->root)
 		return psd_error_set(reader->err, PSD_EINVAL, (struct psd_place){.path = reader->path},
@@ -273,7 +270,6 @@ static enum psd_status parse(struct psd_document **document, const char *path, c
 {
 	const struct psd_place at = {.path = path};
 	struct reader reader = {.text = text, .length = length, .format = format, .err = err};
-	enum psd_status status;
 
 	if (length > PSD_FILE_BYTES_MAX)
 		return psd_error_set(err, PSD_EINVAL, at, "is longer than 16 MiB, too long for an input file");
@@ -281,7 +277,8 @@ static enum psd_status parse(struct psd_document **document, const char *path, c
 	if (!reader.document)
 		return psd_error_set(err, PSD_ENOMEM, at, "out of memory");
 	reader.path = psd_arena_copy(&reader.document->arena, path, strlen(path));
-	status = reader.path ? read_document(&reader) : psd_error_set(err, PSD_ENOMEM, at, "out of memory");
+	const enum psd_status status =
+		reader.path ? read_document(&reader) : psd_error_set(err, PSD_ENOMEM, at, "out of memory");
 	if (status)
 		psd_document_free(reader.document);
 	else
@@ -303,12 +300,11 @@ enum psd_status psd_document_parse_json(struct psd_document **document, const ch
 
 enum psd_status psd_document_load(struct psd_document **document, const char *path, struct psd_error *err)
 {
-	enum psd_status status;
 	size_t length;
 	char *text;
 
 	PSD_TRY(psd_file_read(&text, &length, path, err));
-	status = psd_document_parse(document, path, text, length, err);
+	const enum psd_status status = psd_document_parse(document, path, text, length, err);
 	free(text);
 	return status;
 }

@@ -23,14 +23,13 @@ static unsigned n_entries(const void *base, const struct psd_key *key)
 static bool is_printed(const struct whole *whole, const void *base, const struct psd_section *section,
 		       const struct psd_key *key, const struct psd_node *mapping)
 {
-	const struct psd_key *list;
 	size_t offset = 0;
 
 	if (!psd_schema_is_said(base, section, key))
 		return false;
 	if (!whole || !key->varies_by || psd_node_child(mapping, key->name))
 		return true;
-	list = psd_section_find(whole->section, key->varies_by, &offset);
+	const struct psd_key *list = psd_section_find(whole->section, key->varies_by, &offset);
 	return n_entries((const char *)whole->base + offset - list->offset, list) == 0;
 }
 
@@ -127,14 +126,13 @@ static bool is_inherited(const struct whole *whole, const void *base, const stru
 {
 	struct psd_text own = {.bytes = NULL}, inherited = {.bytes = NULL};
 	size_t offset = 0;
-	bool is_same;
 
 	if (!key->inherits)
 		return false;
 	psd_section_find(whole->section, key->inherits, &offset);
 	add_flow(&own, NULL, (const char *)base + key->offset, key->section, NULL);
 	add_flow(&inherited, NULL, (const char *)whole->base + offset, key->section, NULL);
-	is_same = own.bytes && inherited.bytes && !strcmp(own.bytes, inherited.bytes);
+	const bool is_same = own.bytes && inherited.bytes && !strcmp(own.bytes, inherited.bytes);
 	psd_text_release(&own);
 	psd_text_release(&inherited);
 	return is_same;

@@ -79,13 +79,12 @@ static enum psd_status read_string(struct parser *parser)
 	const char quote = *parser->at;
 	const char *stop = parser->at + 1;
 	size_t length = 0;
-	char *text;
 
 	while (stop < parser->end && *stop != quote && *stop != '\n')
 		stop += *stop == '\\' && stop + 1 < parser->end ? 2 : 1;
 	if (stop >= parser->end || *stop != quote)
 		return psd_error_set(parser->err, PSD_EINVAL, parser->place, "this string has no end on its line");
-	text = psd_arena_take(parser->arena, (size_t)(stop - parser->at));
+	char *text = psd_arena_take(parser->arena, (size_t)(stop - parser->at));
 	if (!text)
 		return out_of_memory(parser);
 	step(parser);
@@ -226,7 +225,6 @@ static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node
 static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 {
 	const char closing = is_sign(parser, '<') ? '>' : '}';
-	enum psd_status status;
 
 	if (!is_sign(parser, '{') && !is_sign(parser, '<'))
 		return parse_scalar(parser, node);
@@ -236,7 +234,7 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 	node->kind = PSD_NODE_MAPPING;
 	PSD_TRY(next_token(parser));
 	parser->depth++;
-	status = parse_fields(parser, node, closing);
+	const enum psd_status status = parse_fields(parser, node, closing);
 	parser->depth--;
 	return status ? status : next_token(parser);
 }
@@ -264,11 +262,10 @@ static enum psd_status parse_field(struct parser *parser, struct message *messag
 	const struct psd_place key_at = parser->token.at;
 	struct psd_node *node = NULL;
 	bool has_colon, is_list = false;
-	const char *key;
 
 	if (parser->token.kind != TOKEN_WORD)
 		return unexpected(parser, "the name of a field");
-	key = psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
+	const char *key = psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
 	if (!key)
 		return out_of_memory(parser);
 	PSD_TRY(next_token(parser));

@@ -201,12 +201,11 @@ enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct
 				  struct psd_error *err)
 {
 	struct psd_estimator *made = calloc(1, sizeof(*made));
-	enum psd_status status;
 
 	if (!made)
 		return psd_estimate_out_of_memory(err);
 	made->estimate.program = program;
-	status = open_parts(&made->estimate, err);
+	enum psd_status status = open_parts(&made->estimate, err);
 	if (!status)
 		status = make_duties(made, err);
 	if (status)
@@ -218,11 +217,9 @@ enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct
 
 void psd_estimator_free(struct psd_estimator *estimator)
 {
-	struct psd_estimate *estimate;
-
 	if (!estimator)
 		return;
-	estimate = &estimator->estimate;
+	struct psd_estimate *estimate = &estimator->estimate;
 	for (unsigned c = 0; estimator->duties && c < estimate->classes.n; c++)
 		psd_duties_release(&estimator->duties[c]);
 	free(estimator->duties_of_class);

@@ -84,11 +84,9 @@ static void advance(struct psd_pool *pool, double now_sec)
 
 bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t tag)
 {
-	struct psd_pool_kind *kind;
-
 	advance(pool, now_sec);
 	pool->is_shared = false;
-	kind = find_kind(pool, most_cores, copies);
+	struct psd_pool_kind *kind = find_kind(pool, most_cores, copies);
 	if (!kind)
 		return false;
 	if (psd_heap_push(&kind->works, (struct psd_heap_entry){kind->done_sec + sec, pool->next_seq++, tag}))

@@ -23,9 +23,8 @@ static uint32_t add_sum_in_host(struct psd_builder *b, const struct psd_stage *s
 static uint32_t add_sum_on_device(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = route_of(stage);
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route,
-						    psd_plan_slice(stage->item, stage->slice).elements);
-	const uint32_t sum = psd_builder_add_op(b, &op);
+	const uint32_t sum =
+		psd_builder_add_collective(b, stage, &route, psd_plan_slice(stage->item, stage->slice).elements);
 
 	psd_builder_after(b, b->gate_copied_out, stage->gradient);
 	psd_builder_after_departure(b, sum, stage->gradient);

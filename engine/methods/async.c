@@ -9,18 +9,6 @@ static uint32_t add_own_gate(struct psd_builder *b, const struct psd_stage *own,
 	return psd_builder_add_both(b, own, PSD_WHERE_ROOT, one, other);
 }
 
-static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *own)
-{
-	const struct psd_host_costs *host = &b->plan->system->host;
-	const uint64_t elements = psd_plan_slice(own->item, own->slice).elements;
-	const double n_requests = (own->slice == 0 ? own->item->n_tensors : 0) * (host->requests ? host->requests : 1);
-	struct psd_op op = psd_stage_op(own, PSD_OP_REDUCE, PSD_WHERE_SHARDS);
-
-	op.bytes = (elements + b->plan->layout.shards - 1) / b->plan->layout.shards * b->plan->value_bytes;
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes) + n_requests * host->request_sec;
-	return psd_builder_add_op(b, &op);
-}
-
 /* Appends the exchange of one worker, whose gradient has reached its host's memory after `out`. Its reply waits for
  * `all` of the iteration before the last `bound`. Returns the shards' update. */
 static uint32_t add_worker(struct psd_builder *b, const struct psd_stage *stage, unsigned worker, uint32_t out,
@@ -31,6 +19,7 @@ static uint32_t add_worker(struct psd_builder *b, const struct psd_stage *stage,
 				      down = {&psd_pull_of_one, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_VIEW(RECEIVED),
 					      PSD_VIEW(PARAMETER)};
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const uint64_t shards = b->plan->layout.shards, part_elements = (elements + shards - 1) / shards;
 	struct psd_plan_item item = *stage->item;
 	struct psd_stage own = *stage;
 
@@ -38,7 +27,8 @@ static uint32_t add_worker(struct psd_builder *b, const struct psd_stage *stage,
 	own.item = &item;
 	const uint32_t begun = add_own_gate(b, &own, out, PSD_NO_OP);
 	const struct psd_message push = psd_builder_add_message(b, &own, &up, elements);
-	const uint32_t reduce = add_reduce(b, &own);
+	const uint32_t reduce =
+		psd_builder_add_reduce(b, &own, PSD_WHERE_SHARDS, (double)(part_elements * b->plan->value_bytes), 1);
 	const struct psd_message pull = psd_builder_add_message(b, &own, &down, elements);
 
 	psd_builder_after(b, push.send, begun);

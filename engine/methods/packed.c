@@ -18,33 +18,20 @@ static uint64_t packed_bytes(const struct psd_builder *b, const struct psd_stage
 	return stage->item->n_blocks * psd_plan_value_bytes(b->plan, PSD_BUFFER_PACKED);
 }
 
-/* Work on the device, of one kernel, at the rate of conversions, which counts the bytes of gradients alone. */
-static struct psd_op device_op(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
-			       uint64_t bytes)
-{
-	struct psd_op op = psd_stage_op(stage, kind, PSD_WHERE_WORKERS);
-
-	op.bytes = bytes;
-	op.work_sec = psd_builder_sec(b, kind, (double)bytes) + b->plan->system->host.launch_sec;
-	return op;
-}
-
-/* Executed before the remaining layers, since a transfer waits for it. */
+/* Executed by one kernel before the remaining layers, since a transfer waits for it. */
 static uint32_t add_pack(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t velocity_bytes = psd_plan_keeps(b->plan, stage->item, PSD_BUFFER_VELOCITY)
 						? whole_bytes(b, stage, PSD_BUFFER_VELOCITY)
 						: 0;
-	struct psd_op op =
-		device_op(b, stage, PSD_OP_PACK,
-			  whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + whole_bytes(b, stage, PSD_BUFFER_RESIDUAL) +
-				  velocity_bytes + packed_bytes(b, stage));
+	struct psd_op op = psd_stage_op(stage, PSD_OP_PACK, PSD_WHERE_WORKERS);
 
 	op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.source.buffer = PSD_BUFFER_GRADIENT;
 	op.target.buffer = PSD_BUFFER_PACKED;
-	const uint32_t pack = psd_builder_add_op(b, &op);
-	psd_builder_after(b, pack, stage->gradient);
+	op.bytes = whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + whole_bytes(b, stage, PSD_BUFFER_RESIDUAL) +
+		   velocity_bytes + packed_bytes(b, stage);
+	const uint32_t pack = psd_builder_add_work(b, op, b->plan->system->host.launch_sec, stage->gradient);
 	psd_builder_after(b, pack, b->gate_backward);
 	return pack;
 }
@@ -64,19 +51,17 @@ static uint32_t add_repack(struct psd_builder *b, const struct psd_stage *stage)
 	op.source.buffer = PSD_BUFFER_PACKED_PARTS;
 	op.target.buffer = PSD_BUFFER_PACKED_SUM;
 	op.bytes = plan->layout.workers * added_bytes + sum_bytes;
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	return psd_builder_add_op(b, &op);
+	return psd_builder_add_work(b, op, 0.0, PSD_NO_OP);
 }
 
 static uint32_t add_unpack(struct psd_builder *b, const struct psd_stage *stage, uint32_t arrived)
 {
-	struct psd_op op =
-		device_op(b, stage, PSD_OP_UNPACK, whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + packed_bytes(b, stage));
+	struct psd_op op = psd_stage_op(stage, PSD_OP_UNPACK, PSD_WHERE_WORKERS);
 
 	op.source.buffer = PSD_BUFFER_PACKED_SUM;
 	op.target.buffer = PSD_BUFFER_GRADIENT;
-	const uint32_t unpack = psd_builder_add_op(b, &op);
-	psd_builder_after(b, unpack, arrived);
+	op.bytes = whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + packed_bytes(b, stage);
+	const uint32_t unpack = psd_builder_add_work(b, op, b->plan->system->host.launch_sec, arrived);
 	psd_builder_after(b, unpack, b->gate_pulled);
 	return unpack;
 }

@@ -32,19 +32,6 @@ static struct psd_route from_leader(const struct psd_builder *b)
 		&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, {.buffer = buffer}, {.buffer = buffer}};
 }
 
-static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
-			enum psd_where where, double bytes, unsigned n_senders)
-{
-	const struct psd_host_costs *host = &b->plan->system->host;
-	const double n_tensors = stage->slice == 0 ? stage->item->n_tensors : 0;
-	const double n_requests = n_senders * n_tensors * (host->requests ? host->requests : 1);
-	struct psd_op op = psd_stage_op(stage, kind, where);
-
-	op.bytes = (uint64_t)bytes;
-	op.work_sec = psd_builder_sec(b, kind, bytes) + n_requests * host->request_sec;
-	return psd_builder_add_op(b, &op);
-}
-
 /* ---- between shards and their senders ---- */
 
 /* Each of n_senders pushes after `out` and, unless it is PSD_NO_OP, after `summed`. Returns the operation after which
@@ -61,7 +48,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, c
 
 	psd_builder_after_departure(b, push.send, out);
 	psd_builder_after(b, push.send, summed);
-	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_senders, n_senders);
+	const uint32_t reduce = psd_builder_add_reduce(b, stage, PSD_WHERE_SHARDS, part_bytes * n_senders, n_senders);
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, reduce, summed);
@@ -151,7 +138,7 @@ static uint32_t add_whole_slice(struct psd_builder *b, const struct psd_stage *s
 	const uint32_t out = psd_builder_add_departure(b, stage, &up, elements);
 	const struct psd_message push = psd_builder_add_message(b, stage, &up, elements);
 	const double bytes = (double)elements * b->plan->value_bytes * layout->workers;
-	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_ROOT, bytes, layout->workers);
+	const uint32_t reduce = psd_builder_add_reduce(b, stage, PSD_WHERE_ROOT, bytes, layout->workers);
 
 	psd_builder_after_departure(b, push.send, out);
 	psd_builder_after(b, reduce, push.receive);
@@ -183,8 +170,7 @@ static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stag
 	const double bytes = (double)elements * b->plan->value_bytes;
 
 	psd_builder_after_departure(b, message.send, out);
-	const uint32_t sum =
-		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * b->plan->layout.workers_per_node, 0);
+	const uint32_t sum = psd_builder_add_node_sum(b, stage, bytes * b->plan->layout.workers_per_node);
 	psd_builder_after(b, sum, message.receive);
 	psd_builder_after_departure(b, sum, out);
 	return sum;

@@ -16,9 +16,7 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
 		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
 		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	const uint32_t gather = psd_builder_add_op(b, &op);
-	psd_builder_after(b, gather, stage->gradient);
+	const uint32_t gather = psd_builder_add_work(b, op, 0.0, stage->gradient);
 	psd_builder_after(b, gather, b->gate_backward);
 	return gather;
 }
@@ -62,10 +60,7 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
 
 	op.source.buffer = op.target.buffer = PSD_BUFFER_NORMS;
 	op.bytes = stage->item->subject.elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_NORMS);
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	const uint32_t choose = psd_builder_add_op(b, &op);
-	psd_builder_after(b, choose, sum);
-	return choose;
+	return psd_builder_add_work(b, op, 0.0, sum);
 }
 
 /* Unrolled after all other items: norms are final when each of these has been applied. No parameter depends on them, so
@@ -80,7 +75,7 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 	const uint32_t choose = add_choose(b, stage, psd_builder_add_all_reduce(b, stage, &route, elements, out));
 
 	for (uint32_t i = 0; i < n_ops && !b->is_out_of_memory; i++) {
-		if (b->program.ops[i].kind == PSD_OP_APPLY)
+		if (psd_ops[b->program.ops[i].kind].updates)
 			psd_builder_after(b, final, i);
 		if (b->program.ops[i].kind == PSD_OP_GATHER)
 			psd_builder_after_iterations(b, i, choose, 1);

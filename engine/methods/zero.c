@@ -45,16 +45,15 @@ static uint32_t add_scatter(struct psd_builder *b, const struct psd_stage *stage
 	const struct psd_route scatter = route_of(stage, PSD_BUFFER_GRADIENT);
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t out = psd_builder_add_departure(b, stage, &scatter, elements);
-	struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &scatter, elements);
-	uint32_t sum = psd_builder_add_op(b, &op);
+	uint32_t sum = psd_builder_add_collective(b, stage, &scatter, elements);
 
 	psd_builder_after_departure(b, sum, out);
 	if (stage->item->method->updates == PSD_OWNER_MEMBERS && b->plan->layout.nodes > 1) {
+		const struct psd_route across = {&psd_across_nodes, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+						 scatter.target, scatter.target};
 		const uint32_t of_node = sum;
 
-		op.payload.collective = &psd_across_nodes;
-		op.source = scatter.target;
-		sum = psd_builder_add_op(b, &op);
+		sum = psd_builder_add_collective(b, stage, &across, elements);
 		psd_builder_after(b, sum, of_node);
 	}
 	return psd_builder_add_arrival(b, stage, &scatter, part_of(b, stage), sum, PSD_NO_OP);
@@ -71,8 +70,7 @@ static struct gathering add_gather(struct psd_builder *b, const struct psd_stage
 	const struct psd_route gather = route_of(stage, PSD_BUFFER_PARAMETER);
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t out = psd_builder_add_leaving(b, stage, &gather, part_of(b, stage), first, PSD_NO_OP);
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &gather, elements);
-	const uint32_t all = psd_builder_add_op(b, &op);
+	const uint32_t all = psd_builder_add_collective(b, stage, &gather, elements);
 
 	psd_builder_after(b, all, out);
 	if (first == PSD_NO_OP)
@@ -211,7 +209,7 @@ static uint32_t pass_at(const struct psd_builder *b, struct use use, unsigned la
 
 	if (use.position >= psd_plan_buckets(b->plan))
 		return psd_builder_pass_of(b, b->backward_of_layer[layer], use.micro_batch);
-	while (b->program.ops[op].kind == PSD_OP_FORWARD && b->program.ops[op].layer != layer)
+	while (psd_ops[b->program.ops[op].kind].is_forward && b->program.ops[op].layer != layer)
 		op++;
 	return op;
 }
@@ -331,16 +329,15 @@ static void unroll_squares(struct psd_builder *b, const struct psd_stage *stage)
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t n_ops = b->program.n_ops, all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, all, PSD_NO_OP);
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route, elements);
-	const uint32_t summed = psd_builder_add_op(b, &op);
+	const uint32_t summed = psd_builder_add_collective(b, stage, &route, elements);
 
 	psd_builder_after(b, summed, out);
 	const uint32_t sums = psd_builder_add_arrival(b, stage, &route, elements, summed, PSD_NO_OP);
 	psd_builder_after(b, b->clip, sums);
 	for (uint32_t i = 0; i < n_ops && !b->is_out_of_memory; i++) {
-		if (b->program.ops[i].kind == PSD_OP_MEASURE)
+		if (psd_ops[b->program.ops[i].kind].measures)
 			psd_builder_after(b, all, i);
-		if (b->program.ops[i].kind == PSD_OP_APPLY)
+		if (psd_ops[b->program.ops[i].kind].updates)
 			psd_builder_after(b, i, sums);
 	}
 }

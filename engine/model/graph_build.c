@@ -297,8 +297,11 @@ static enum psd_status complete(struct psd_graph_build *build, const struct psd_
 	if (!declare_tensors(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
 	PSD_TRY(spec->is_sharing ? share(graph, layer, spec, err) : apply_spec(graph, layer, spec, err));
-	for (unsigned i = 0; i < layer->n_inputs; i++)
-		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
+	for (unsigned i = 0; i < layer->n_inputs; i++) { /* no gradient passes through the output of a loss */
+		const struct psd_layer *input = &graph->layers[layer->inputs[i]];
+
+		has_data_gradient = has_data_gradient || (input->is_trained && !input->kind->is_loss);
+	}
 	layer->is_trained = has_data_gradient || layer->n_tensors + layer->n_shared > 0;
 	layer->is_half = psd_saved_is_half(layer, graph->layers);
 	psd_layer_count_work(layer, graph->layers, has_data_gradient);

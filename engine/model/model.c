@@ -373,12 +373,12 @@ static enum psd_status read_root(struct reader *reader, const struct psd_node *r
 		{.name = NULL},
 	};
 	const char *name;
-	enum psd_status status;
 
 	if (psd_node_child(root, "model") && !psd_node_child(root, "layers"))
 		return psd_error_set(reader->err, PSD_EINVAL, root->at,
 				     "this file is a scenario, must be a model, which a scenario names as 'graph'");
-	status = psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, reader->err);
+	enum psd_status status =
+		psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, reader->err);
 
 	if (!status)
 		status = add_layers(reader, psd_node_child(root, "input"), psd_node_child(root, "layers"));
@@ -390,10 +390,9 @@ enum psd_status psd_model_parse_sequence(struct psd_graph *graph, const char *pa
 {
 	struct psd_document *document;
 	struct reader reader = {.sequence = sequence, .err = err};
-	enum psd_status status;
 
 	PSD_TRY(psd_document_parse(&document, path, text, length, err));
-	status = read_root(&reader, psd_document_root(document), graph);
+	const enum psd_status status = read_root(&reader, psd_document_root(document), graph);
 	psd_graph_build_release(&reader.build);
 	psd_names_release(&reader.numbers);
 	psd_arena_release(&reader.arena);

@@ -296,26 +296,26 @@ static enum psd_status check_layer(const struct psd_node *layer, const struct ps
 				     type->message ? type->message : type->also,
 				     type->message ? type->also : NULL,
 				     NULL};
-	enum psd_status status = psd_node_check_keys(layer, "layer", known, err);
 	bool has_weight = false;
 
-	for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
+	PSD_TRY(psd_node_check_keys(layer, "layer", known, err));
+	for (const struct psd_node *field = layer->first; field; field = field->next) {
 		unsigned choice;
 
 		if (!strcmp(field->key, "loss_weight")) { /* a weight for each top, the first of which is the loss */
 			const bool is_of_loss = psd_caffe_is_loss(type) && !has_weight;
 			double weight;
 
-			status = psd_node_number(field, 0, is_of_loss ? 1e6 : 0, &weight, err);
-			if (!status && is_of_loss)
+			PSD_TRY(psd_node_number(field, 0, is_of_loss ? 1e6 : 0, &weight, err));
+			if (is_of_loss)
 				spec->settings.loss.weight = weight;
 			has_weight = true;
 		} else if (!strcmp(field->key, "propagate_down"))
-			status = psd_node_choice(field, only_true, &choice, err);
+			PSD_TRY(psd_node_choice(field, only_true, &choice, err));
 		else if (!strcmp(field->key, "phase"))
-			status = psd_node_choice(field, only_training, &choice, err);
+			PSD_TRY(psd_node_choice(field, only_training, &choice, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,

@@ -60,14 +60,12 @@ enum psd_status psd_caffe_build_normalize(struct psd_caffe_draft *draft, struct 
 	bool is_across = true, is_shared = true;
 	double epsilon = 1e-10;
 	unsigned n_read = 0;
-	struct psd_shape in;
-	uint32_t positions;
 
 	PSD_TRY(psd_caffe_read_flag(draft->message, "across_spatial", &is_across, err));
 	PSD_TRY(psd_caffe_read_flag(draft->message, "channel_shared", &is_shared, err));
 	PSD_TRY(psd_caffe_read_numbers(draft->message, "eps", 1e-30, 1, &epsilon, 1, &n_read, false, err));
-	in = psd_caffe_shape_of(draft);
-	positions = in.height * in.width;
+	struct psd_shape in = psd_caffe_shape_of(draft);
+	const uint32_t positions = in.height * in.width;
 	PSD_TRY(reshape(draft, "maps",
 			is_across ? (struct psd_shape){1, in.channels, positions}
 				  : (struct psd_shape){in.channels, positions, 1},

@@ -54,12 +54,11 @@ static enum psd_status prior_box(struct other *other)
 		       n_most = psd_caffe_count_fields(other->message, "max_size");
 	const unsigned n_ratios = psd_caffe_count_fields(other->message, "aspect_ratio");
 	bool flips = true;
-	uint64_t priors;
 
 	PSD_TRY(psd_caffe_read_flag(other->message, "flip", &flips, other->err));
 	if (!n_least)
 		return refuse(other, "prior_box_param { min_size }");
-	priors = (uint64_t)n_least * (1 + (flips ? 2 : 1) * (uint64_t)n_ratios) + n_most;
+	uint64_t priors = (uint64_t)n_least * (1 + (flips ? 2 : 1) * (uint64_t)n_ratios) + n_most;
 	priors *= 4 * (uint64_t)other->in[0].height * other->in[0].width;
 	if (priors > PSD_LAYER_CHANNELS_MAX)
 		return refuse(other, "fewer priors");

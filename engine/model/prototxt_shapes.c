@@ -211,14 +211,13 @@ enum psd_status psd_caffe_build_reshape(struct psd_caffe_draft *draft, struct ps
 	double numbers[DIMS_MAX], dims[DIMS_MAX];
 	unsigned n_read = 0, n_dims = 0;
 	int axis = 0, n_axes = -1;
-	struct sides sides;
 
 	PSD_TRY(psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, numbers, DIMS_MAX, &n_read, true,
 				       err));
 	PSD_TRY(read_whole(draft, "axis", 0, DIMS_MAX, &axis, err));
 	PSD_TRY(read_whole(draft, "num_axes", -1, DIMS_MAX, &n_axes, err));
 	PSD_TRY(replace_axes(draft, numbers, n_read, axis, n_axes, dims, &n_dims, err));
-	sides = fill_in(draft, dims, n_dims);
+	struct sides sides = fill_in(draft, dims, n_dims);
 	return build_sides(draft, &sides, err);
 }
 
@@ -231,7 +230,6 @@ enum psd_status psd_caffe_build_tile(struct psd_caffe_draft *draft, struct psd_e
 {
 	struct psd_layer_spec *spec = draft->spec;
 	uint32_t tiles = 0;
-	struct psd_shape in;
 	int axis = 1;
 
 	PSD_TRY(read_whole(draft, "axis", 1, 3, &axis, err));
@@ -239,7 +237,7 @@ enum psd_status psd_caffe_build_tile(struct psd_caffe_draft *draft, struct psd_e
 				     &tiles, err));
 	if (!tiles)
 		return psd_caffe_missing(draft->message, spec, "tiles", err);
-	in = psd_caffe_shape_of(draft);
+	struct psd_shape in = psd_caffe_shape_of(draft);
 	if (axis > 1 && (axis == 2 ? in.height : in.width) != 1)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
 				     "layer '%.80s' tiles axis %d, which must have one position, its input is %ux%ux%u",
@@ -283,18 +281,15 @@ static enum psd_status read_reduction(const struct psd_caffe_draft *draft, int *
 	static const char *const operations[] = {"SUM", "ASUM", "SUMSQ", "MEAN", "1", "2", "3", "4", NULL};
 	const struct psd_node *field;
 	unsigned n_read = 0;
-	enum psd_status status = psd_caffe_single(draft->message, "operation", &field, err);
 
-	if (!status && field)
-		status = psd_node_choice(field, operations, operation, err);
-	if (!status)
-		status = read_whole(draft, "axis", 1, 3, axis, err);
-	if (!status && !*axis)
-		status = psd_caffe_missing(draft->message, draft->spec, "axis",
-					   err); /* axis 0 would include the batch */
+	PSD_TRY(psd_caffe_single(draft->message, "operation", &field, err));
+	if (field)
+		PSD_TRY(psd_node_choice(field, operations, operation, err));
+	PSD_TRY(read_whole(draft, "axis", 1, 3, axis, err));
+	if (!*axis) /* axis 0 would include the batch */
+		return psd_caffe_missing(draft->message, draft->spec, "axis", err);
 	*operation %= 4;
-	return status ? status
-		      : psd_caffe_read_numbers(draft->message, "coeff", -1e6, 1e6, coefficient, 1, &n_read, false, err);
+	return psd_caffe_read_numbers(draft->message, "coeff", -1e6, 1e6, coefficient, 1, &n_read, false, err);
 }
 
 /* A sum is the mean times the number of values. */
@@ -304,10 +299,9 @@ enum psd_status psd_caffe_build_reduction(struct psd_caffe_draft *draft, struct 
 	unsigned operation = 0;
 	int axis = 0;
 	double factor = 1;
-	struct psd_shape in;
 
 	PSD_TRY(read_reduction(draft, &axis, &operation, &factor, err));
-	in = psd_caffe_shape_of(draft);
+	struct psd_shape in = psd_caffe_shape_of(draft);
 	if (operation != MEAN)
 		factor *= (axis == 1 ? in.channels : 1.0) * (axis <= 2 ? in.height : 1.0) * in.width;
 	PSD_TRY(add_summands(draft, operation, err));
@@ -358,7 +352,6 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 	const struct sides in = sides_of(draft);
 	const struct runs runs = find_runs(&in, order);
 	struct sides out = {.n = PSD_CAFFE_SIDES_MAX};
-	struct psd_shape moved;
 
 	if (runs.n > 3)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
@@ -368,8 +361,8 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 		out.of[p] = in.of[order[p] - 1];
 	PSD_TRY(add_reshape(draft, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err));
 	memcpy(draft->spec->settings.permute.order, runs.order, sizeof(draft->spec->settings.permute.order));
-	moved = (struct psd_shape){runs.sizes[runs.order[0] - 1], runs.sizes[runs.order[1] - 1],
-				   runs.sizes[runs.order[2] - 1]};
+	struct psd_shape moved = (struct psd_shape){runs.sizes[runs.order[0] - 1], runs.sizes[runs.order[1] - 1],
+						    runs.sizes[runs.order[2] - 1]};
 	if (!psd_shape_is_equal(moved, shape_for(&out))) {
 		PSD_TRY(psd_caffe_add_above(draft, "order", &psd_layer_permute, &draft->spec->settings,
 					    &draft->spec->inputs[0], err));

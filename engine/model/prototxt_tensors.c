@@ -72,14 +72,13 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 {
 	static const char *const lists[] = {"param", "blobs_lr", "weight_decay", NULL};
 	const unsigned end = first_blob + PSD_LAYER_TENSORS_MAX;
-	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX; i++)
 		tensors[i].rate_ratio = tensors[i].decay_ratio = 1;
 	for (unsigned l = 0; lists[l]; l++) {
 		unsigned blob = 0;
 
-		for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
+		for (const struct psd_node *field = layer->first; field; field = field->next) {
 			struct psd_tensor_spec unused = {.rate_ratio = 1, .decay_ratio = 1}, *tensor = &unused;
 
 			if (strcmp(field->key, lists[l]) != 0)
@@ -92,14 +91,14 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 				tensor = &tensors[blob - first_blob];
 			blob++;
 			tensor->has_ratios = true;
-			status = read_param(field, tensor, err);
-			if (!status && tensor == &unused && unused.rate_ratio != 0 && unused.decay_ratio != 0)
+			PSD_TRY(read_param(field, tensor, err));
+			if (tensor == &unused && unused.rate_ratio != 0 && unused.decay_ratio != 0)
 				return psd_error_set(err, PSD_EINVAL, field->at,
 						     "'%s' of a statistic must be 0, since statistics do not learn",
 						     l ? lists[l] : "lr_mult");
 		}
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- sharing ---- */

@@ -149,7 +149,6 @@ static bool begin(const struct upgrade *upgrade, struct list *parent, const stru
 static enum psd_status move_field(const struct upgrade *upgrade, struct moved *moved, const struct psd_node *field)
 {
 	const struct field_row *to = find_field(moved->type, field->key);
-	const char *message;
 	struct list *list = moved->messages;
 
 	if (!to)
@@ -158,7 +157,7 @@ static enum psd_status move_field(const struct upgrade *upgrade, struct moved *m
 				     field->key);
 	if (!to->types)
 		return append(upgrade, &moved->layer, field, to->new_name) ? PSD_OK : PSD_ENOMEM;
-	message = to->message ? to->message : moved->type->message;
+	const char *message = to->message ? to->message : moved->type->message;
 	while (list->node && strcmp(list->node->key, message) != 0)
 		list++;
 	if (!list->node && !begin(upgrade, &moved->layer, field, message, list))
@@ -221,7 +220,6 @@ static enum psd_status move_layer(const struct upgrade *upgrade, struct list *ro
 {
 	const struct psd_node *inner = psd_node_child(layer, "layer"), *type = psd_node_child(inner, "type");
 	struct moved moved = {.type = find_type(old_type(layer))};
-	struct psd_node *named;
 	enum psd_status status = PSD_OK;
 
 	if (is_padding(layer))
@@ -231,7 +229,7 @@ static enum psd_status move_layer(const struct upgrade *upgrade, struct list *ro
 				     "a layer has the unknown type '%.80s'", old_type(layer));
 	if (!begin(upgrade, root, layer, "layers", &moved.layer))
 		return PSD_ENOMEM;
-	named = append(upgrade, &moved.layer, type, "type");
+	struct psd_node *named = append(upgrade, &moved.layer, type, "type");
 	if (!named)
 		return PSD_ENOMEM;
 	named->text = moved.type->new_name;

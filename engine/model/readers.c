@@ -51,7 +51,6 @@ enum psd_status psd_graph_load_as(struct psd_graph *graph, const char *path, con
 	const struct reader *reader = readers;
 	char *bytes;
 	size_t length;
-	enum psd_status status;
 
 	while (!ends_in(path, reader->suffix))
 		reader++;
@@ -59,9 +58,9 @@ enum psd_status psd_graph_load_as(struct psd_graph *graph, const char *path, con
 		PSD_TRY(check_choices(reader, choices, path, err));
 	PSD_TRY(reader->bytes_max ? psd_file_read_bytes(&bytes, &length, reader->bytes_max, path, err)
 				  : psd_file_read(&bytes, &length, path, err));
-	status = reader->parse
-			 ? reader->parse(graph, path, bytes, length, choices, err)
-			 : psd_model_parse_sequence(graph, path, bytes, length, choices ? choices->sequence : 0, err);
+	const enum psd_status status = reader->parse ? reader->parse(graph, path, bytes, length, choices, err)
+						     : psd_model_parse_sequence(graph, path, bytes, length,
+										choices ? choices->sequence : 0, err);
 	free(bytes);
 	return status;
 }

@@ -35,15 +35,10 @@ double psd_builder_accumulate_sec(const struct psd_builder *b, const struct psd_
 /* Appends the sum of all gradients of a micro-batch between two others, after operation `before`. */
 static uint32_t add_sum_of_all(struct psd_builder *b, uint32_t micro_batch, uint32_t before)
 {
-	struct psd_op op = {
-		.kind = PSD_OP_ACCUMULATE,
-		.resource = PSD_RESOURCE_DEVICE,
-		.where = PSD_WHERE_WORKERS,
-		.item = -1,
-		.micro_batch = micro_batch,
-		.turn = -1,
-	};
+	struct psd_op op = psd_builder_op(PSD_OP_ACCUMULATE);
 
+	op.micro_batch = micro_batch;
+	op.turn = PSD_TURN_OF_LAYERS;
 	for (unsigned i = 0; i < b->plan->n_items; i++) {
 		op.bytes += bytes_of(b, &b->plan->items[i]);
 		op.work_sec += psd_builder_accumulate_sec(b, &b->plan->items[i]);

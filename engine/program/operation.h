@@ -98,6 +98,9 @@ struct psd_op_row {
 	enum psd_part part;
 	bool is_forward, is_backward; /* it is a pass of layers */
 	bool rebuilds;		      /* it makes a gradient from factors, in place of the backward pass */
+	bool updates;		      /* it updates parameters by a gradient that is complete on this host */
+	bool measures;		      /* it computes sums of squares of such a gradient, for an update */
+	bool reads;		      /* it makes the parameters of a forward pass from those with late sums */
 	bool is_fixed;		      /* fixed work of the software stack: one core, no tensor */
 	bool is_instant;	      /* it takes no time */
 };

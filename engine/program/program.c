@@ -45,10 +45,22 @@ void psd_builder_after(struct psd_builder *b, uint32_t waits, uint32_t before)
 	psd_builder_after_iterations(b, waits, before, 0);
 }
 
+struct psd_op psd_builder_op(enum psd_op_kind kind)
+{
+	return (struct psd_op){
+		.kind = kind,
+		.resource = psd_ops[kind].resource,
+		.where = PSD_WHERE_WORKERS,
+		.item = -1,
+	};
+}
+
 uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
 {
-	return psd_builder_add_op(
-		b, &(struct psd_op){.kind = PSD_OP_GATE, .resource = PSD_RESOURCE_NONE, .where = where, .item = -1});
+	struct psd_op op = psd_builder_op(PSD_OP_GATE);
+
+	op.where = where;
+	return psd_builder_add_op(b, &op);
 }
 
 static void add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op, uint32_t lag)
@@ -116,22 +128,15 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, uint32
 			    unsigned end)
 {
 	const struct psd_costs *costs = b->plan->costs;
-	double work_sec = 0.0;
+	struct psd_op op = psd_builder_op(kind);
+
+	op.layer = parameter_layer(b->plan->graph, first, end);
+	op.micro_batch = micro_batch;
+	op.turn = PSD_TURN_OF_LAYERS;
 	for (unsigned l = first; l < end; l++)
-		work_sec += kind == PSD_OP_FORWARD ? costs->forward_sec[l]
-						   : costs->recompute_sec[l] + costs->backward_sec[l];
-	/* compute precedes factor rebuilds on the device: gradients still to come hold up more than parameters not yet
-	 * needed */
-	return psd_builder_add_op(b, &(struct psd_op){
-					     .kind = kind,
-					     .resource = PSD_RESOURCE_DEVICE,
-					     .where = PSD_WHERE_WORKERS,
-					     .layer = parameter_layer(b->plan->graph, first, end),
-					     .item = -1,
-					     .micro_batch = micro_batch,
-					     .work_sec = work_sec,
-					     .turn = -1,
-				     });
+		op.work_sec += psd_ops[kind].is_forward ? costs->forward_sec[l]
+							: costs->recompute_sec[l] + costs->backward_sec[l];
+	return psd_builder_add_op(b, &op);
 }
 
 uint32_t psd_builder_add_passes(struct psd_builder *b, uint32_t micro_batch, uint32_t before)
@@ -193,7 +198,7 @@ static void forward_after(struct psd_builder *b, uint32_t first_forward, const s
 {
 	const struct psd_plan_item *item = &b->plan->items[done->item];
 
-	for (uint32_t forward = first_forward; b->program.ops[forward].kind == PSD_OP_FORWARD; forward++)
+	for (uint32_t forward = first_forward; psd_ops[b->program.ops[forward].kind].is_forward; forward++)
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[forward].layer))
 			psd_builder_after_iterations(b, forward, done->op, 1 + done->lag);
 }
@@ -201,20 +206,13 @@ static void forward_after(struct psd_builder *b, uint32_t first_forward, const s
 void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 {
 	const bool waits_for_all = b->plan->system->barrier == PSD_BARRIER_ITERATION;
-	const uint32_t barrier = psd_builder_add_op(b, &(struct psd_op){
-							       .kind = PSD_OP_BARRIER,
-							       .resource = PSD_RESOURCE_DEVICE,
-							       .where = PSD_WHERE_WORKERS,
-							       .item = -1,
-							       .work_sec = b->plan->system->host.iteration_sec,
-							       .turn = -1,
-						       });
-	const uint32_t next = psd_builder_add_op(b, &(struct psd_op){
-							    .kind = PSD_OP_NEXT,
-							    .resource = PSD_RESOURCE_NONE,
-							    .where = PSD_WHERE_WORKERS,
-							    .item = -1,
-						    });
+	const struct psd_op end = psd_builder_op(PSD_OP_NEXT);
+	struct psd_op work = psd_builder_op(PSD_OP_BARRIER);
+
+	work.work_sec = b->plan->system->host.iteration_sec;
+	work.turn = PSD_TURN_OF_LAYERS;
+	const uint32_t barrier = psd_builder_add_op(b, &work), next = psd_builder_add_op(b, &end);
+
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
 	/* Not NEXT, which is on no stream: the barrier is on the device's, so that this can be given ahead. But not
@@ -330,11 +328,9 @@ int64_t psd_program_turn(const struct psd_program *program, uint32_t i, uint32_t
 
 static uint32_t add_clip(struct psd_builder *b)
 {
-	return b->plan->clips ? psd_builder_add_op(b, &(struct psd_op){.kind = PSD_OP_CLIP,
-								       .resource = PSD_RESOURCE_DEVICE,
-								       .where = PSD_WHERE_WORKERS,
-								       .item = -1})
-			      : PSD_NO_OP;
+	const struct psd_op clip = psd_builder_op(PSD_OP_CLIP);
+
+	return b->plan->clips ? psd_builder_add_op(b, &clip) : PSD_NO_OP;
 }
 
 /* ---- the whole ---- */

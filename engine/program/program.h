@@ -31,7 +31,7 @@ struct psd_op {
 	unsigned layer; /* number, in the graph, of the layer to which the operation belongs */
 	int item;	/* number, in the plan, of the item (bucket) to which the operation belongs; -1: to no item */
 	unsigned slice; /* number of the item's (bucket's) slice, from 0 */
-	/* passes of layers and PSD_OP_ACCUMULATE: number of the micro-batch in the iteration, from 0 */
+	/* passes of layers and sums of gradients: number of the micro-batch in the iteration, from 0 */
 	uint32_t micro_batch;
 	/* duration if nothing slows it down, seconds; for operations on a device, copy engine or CPU */
 	double work_sec;
@@ -42,8 +42,8 @@ struct psd_op {
 	/* Values that the operation reads and writes. A transfer reads `source` on the sender and writes `target` on
 	 * the receiver; its payload says which elements. Updates leave both open: see psd_method.updates. */
 	struct psd_view source, target;
-	uint32_t match; /* PSD_OP_RECEIVE: number of the send operation whose messages it receives */
-	/* PSD_OP_APPLY, PSD_OP_MEASURE: the operation uses the gradient of the iteration `lag` iterations earlier. It
+	uint32_t match; /* number of the send operation whose messages a receive operation receives */
+	/* updates and their norms: the operation uses the gradient of the iteration `lag` iterations earlier. It
 	 * does nothing in the first `lag` iterations, which have no such gradient. If is_exchange, it is executed `lag`
 	 * iterations after an exchange, but not in the last iteration of a run. */
 	uint32_t lag;
@@ -85,7 +85,7 @@ struct psd_program {
 	 * so on */
 	struct psd_edge *dependents;
 	uint32_t n_edges;
-	uint32_t next_op; /* number of the operation PSD_OP_NEXT */
+	uint32_t next_op; /* number of the operation that ends when the next iteration may start */
 	/* Largest number of iterations that a host may have begun and not completed: the largest distance of a
 	 * dependency plus 1. A message may arrive on a host at most this number of iterations too early. */
 	uint32_t window;
@@ -156,7 +156,7 @@ struct psd_layers {
 	unsigned first;
 	unsigned end;
 };
-/* Returns the layers that a PSD_OP_FORWARD or PSD_OP_BACKWARD with op->layer = `layer` executes. */
+/* Returns the layers that a forward or backward operation with op->layer = `layer` executes. */
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
 /* True if the operation is the last of a forward pass, after which the loss of its micro-batch is known. */

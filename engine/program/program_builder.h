@@ -7,10 +7,10 @@
 
 #define PSD_NO_OP UINT32_MAX /* operation number that means: no operation */
 
-/* Turn (psd_op.turn) of device operations that prepare values for sending, such as encoding. Layers have turn -1, and
- * during the backward pass a layer is always ready. If the operations had a turn above -1, they would start only after
- * all layers. */
-enum { PSD_TURN_BEFORE_LAYERS = -2 };
+/* Turns (psd_op.turn) on the device. Layers come before rebuilds and updates: gradients still to come hold up more than
+ * parameters that are not yet needed. During the backward pass a layer is always ready: an operation that prepares
+ * values for sending, such as encoding, comes before them, or it would start only after all layers. */
+enum { PSD_TURN_BEFORE_LAYERS = -2, PSD_TURN_OF_LAYERS = -1 };
 
 /* Dependency: operation `waits` cannot start before operation `before` has ended. Iteration i of `waits` waits for
  * iteration i - distance of `before`. */
@@ -79,6 +79,8 @@ uint32_t psd_builder_pass_of(const struct psd_builder *builder, uint32_t pass, u
 void psd_builder_add_ends(struct psd_builder *builder, uint32_t first_forward);
 /* Appends an operation to the program and returns its number. */
 uint32_t psd_builder_add_op(struct psd_builder *builder, const struct psd_op *op);
+/* Returns an operation of this kind that belongs to no item (bucket), on all workers. It is not appended. */
+struct psd_op psd_builder_op(enum psd_op_kind kind);
 /* Appends a gate: an operation that takes no time and ends when all operations for which it waits have ended. where:
  * hosts that execute it. Returns its number. */
 uint32_t psd_builder_add_gate(struct psd_builder *builder, enum psd_where where);
@@ -123,10 +125,9 @@ struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_where where);
 /* Returns the seconds in which an operation moves `bytes` bytes at the rate of its kind (psd_op_row.rate). */
 double psd_builder_sec(const struct psd_builder *builder, enum psd_op_kind kind, double bytes);
-/* Returns an operation that transfers `elements` elements by the route, on the hosts route->from. It is not appended
- * to the program. */
-struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
-				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
+/* Appends the operation, which moves op.bytes bytes at the rate of its kind and works `more_sec` seconds beside that,
+ * after operation `before`. Returns it. */
+uint32_t psd_builder_add_work(struct psd_builder *builder, struct psd_op op, double more_sec, uint32_t before);
 /* Appends operations that encode `elements` values of the buffer route->source and copy them to the host's memory, on
  * the hosts route->from. A device with its own memory encodes before the copy. They wait for operation `before`, which
  * writes the values, and for `gate` (PSD_NO_OP: no gate). Returns the last of these operations, or `before` if none is
@@ -149,6 +150,15 @@ void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, ui
  * are PSD_NO_OP if the cluster has only one host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
+/* Appends a collective that transfers `elements` elements by the route, and returns it. */
+uint32_t psd_builder_add_collective(struct psd_builder *builder, const struct psd_stage *stage,
+				    const struct psd_route *route, uint64_t elements);
+/* Appends the update of a shard's part by the sum of received gradients, of `bytes` bytes together, from `n_senders`
+ * hosts. where: hosts that execute it. Returns it. */
+uint32_t psd_builder_add_reduce(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+				double bytes, unsigned n_senders);
+/* Appends the sum of the gradients of a node's workers on its leader, of `bytes` bytes together, and returns it. */
+uint32_t psd_builder_add_node_sum(struct psd_builder *builder, const struct psd_stage *stage, double bytes);
 /* Appends an operation that writes `elements` values of route->source to route->target, both in the memory in which
  * devices compute, after operation `before`. Returns it. */
 uint32_t psd_builder_add_move(struct psd_builder *builder, const struct psd_stage *stage, const struct psd_route *route,

@@ -33,6 +33,14 @@ struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind,
 	};
 }
 
+uint32_t psd_builder_add_work(struct psd_builder *b, struct psd_op op, double more_sec, uint32_t before)
+{
+	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes) + more_sec;
+	const uint32_t work = psd_builder_add_op(b, &op);
+	psd_builder_after(b, work, before);
+	return work;
+}
+
 struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_stage *stage)
 {
 	struct psd_stage reply = *stage;
@@ -65,10 +73,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, struct psd_vie
 		return before;
 	op.source = op.target = on_wire(b, view);
 	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source.buffer);
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	const uint32_t copy = psd_builder_add_op(b, &op);
-	psd_builder_after(b, copy, before);
-	return copy;
+	return psd_builder_add_work(b, op, 0.0, before);
 }
 
 /* Appends a conversion from one view to another, after operation `before`: on the device if the values are there, at
@@ -148,8 +153,9 @@ void psd_builder_after_departure(struct psd_builder *b, uint32_t waits, uint32_t
 	psd_builder_after(b, waits, b->gate_copied_out);
 }
 
-struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
-				 const struct psd_route *route, uint64_t elements)
+/* Returns an operation that transfers `elements` elements by the route, on the hosts route->from. */
+static struct psd_op transfer(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
+			      const struct psd_route *route, uint64_t elements)
 {
 	struct psd_op op = psd_stage_op(stage, kind, route->from);
 
@@ -168,13 +174,46 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 {
 	if (psd_layout_hosts(&b->plan->layout) == 1)
 		return (struct psd_message){PSD_NO_OP, PSD_NO_OP};
-	struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_SEND, route, elements);
+	struct psd_op op = transfer(b, stage, PSD_OP_SEND, route, elements);
 	const uint32_t send = psd_builder_add_op(b, &op);
 	op.kind = PSD_OP_RECEIVE;
 	op.resource = PSD_RESOURCE_NONE;
 	op.where = route->to;
 	op.match = send;
 	return (struct psd_message){send, psd_builder_add_op(b, &op)};
+}
+
+uint32_t psd_builder_add_collective(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				    uint64_t elements)
+{
+	const struct psd_op op = transfer(b, stage, PSD_OP_COLLECTIVE, route, elements);
+
+	return psd_builder_add_op(b, &op);
+}
+
+/* Appends a sum of this number of bytes. Each request to sum a tensor for a sender has a cost of its own. */
+static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
+			enum psd_where where, double bytes, unsigned n_senders)
+{
+	const struct psd_host_costs *host = &b->plan->system->host;
+	const double n_tensors = stage->slice == 0 ? stage->item->n_tensors : 0;
+	const double n_requests = n_senders * n_tensors * (host->requests ? host->requests : 1);
+	struct psd_op op = psd_stage_op(stage, kind, where);
+
+	op.bytes = (uint64_t)bytes;
+	op.work_sec = psd_builder_sec(b, kind, bytes) + n_requests * host->request_sec;
+	return psd_builder_add_op(b, &op);
+}
+
+uint32_t psd_builder_add_reduce(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
+				double bytes, unsigned n_senders)
+{
+	return add_sum(b, stage, PSD_OP_REDUCE, where, bytes, n_senders);
+}
+
+uint32_t psd_builder_add_node_sum(struct psd_builder *b, const struct psd_stage *stage, double bytes)
+{
+	return add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes, 0);
 }
 
 /* Bytes of the values that travel for an item, on the host that updates most of them. */
@@ -245,8 +284,7 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 uint32_t psd_builder_add_all_reduce(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				    uint64_t elements, uint32_t departure)
 {
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, route, elements);
-	const uint32_t sum = psd_builder_add_op(b, &op);
+	const uint32_t sum = psd_builder_add_collective(b, stage, route, elements);
 
 	psd_builder_after_departure(b, sum, departure);
 	return psd_builder_add_arrival(b, stage, route, elements, sum, PSD_NO_OP);
@@ -259,9 +297,7 @@ uint32_t psd_builder_add_step(struct psd_builder *b, const struct psd_stage *sta
 
 	op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	const uint32_t step = psd_builder_add_op(b, &op);
-	psd_builder_after(b, step, stage->gradient);
+	const uint32_t step = psd_builder_add_work(b, op, 0.0, stage->gradient);
 	psd_builder_after(b, step, b->gate_backward);
 	psd_builder_add_done(b, stage, step);
 	return step;

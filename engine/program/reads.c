@@ -40,12 +40,12 @@ static uint64_t *counts_of(const struct psd_read_counts *reads, unsigned host, u
 
 void psd_reads_begin(struct psd_read_counts *reads, unsigned host, const struct psd_op *op, uint32_t iteration)
 {
-	uint32_t *n_applied;
+	const struct psd_op_row *row = &psd_ops[op->kind];
 
-	if (!reads->counts || (op->kind != PSD_OP_APPLY && op->kind != PSD_OP_READ))
+	if (!reads->counts || (!row->updates && !row->reads))
 		return;
-	n_applied = &reads->n_applied[(size_t)host * reads->n_items + (unsigned)op->item];
-	if (op->kind == PSD_OP_APPLY) {
+	uint32_t *n_applied = &reads->n_applied[(size_t)host * reads->n_items + (unsigned)op->item];
+	if (row->updates) {
 		*n_applied = iteration + 1;
 		return;
 	}
@@ -55,11 +55,9 @@ void psd_reads_begin(struct psd_read_counts *reads, unsigned host, const struct 
 
 void psd_reads_skip(struct psd_read_counts *reads, uint32_t last, uint32_t unit, uint32_t n_units)
 {
-	uint64_t *counts;
-
 	if (!reads->counts)
 		return;
-	counts = counts_of(reads, 0, last + 1 - unit);
+	uint64_t *counts = counts_of(reads, 0, last + 1 - unit);
 	for (size_t i = 0; i < (size_t)unit * reads->n_hosts * reads->n_ages; i++)
 		counts[i] *= 1 + n_units;
 }

@@ -8,20 +8,13 @@
  * has two. A read copies parameters and momentum, and makes one update: usually one sum is missing. */
 static const double keep_ratio = 2.0 / 5.0, read_ratio = 9.0 / 5.0;
 
-static double moved_sec(const struct psd_builder *b, const struct psd_op *op, const struct psd_plan_item *item)
-{
-	return psd_builder_sec(b, op->kind, (double)op->bytes) + item->n_tensors * b->plan->system->host.tensor_sec;
-}
-
 uint32_t psd_builder_add_keep(struct psd_builder *b, const struct psd_stage *stage)
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_KEEP, PSD_WHERE_WORKERS);
 
 	op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.bytes = (uint64_t)(keep_ratio * (double)(stage->item->travelling * b->plan->value_bytes));
-	op.work_sec = psd_builder_sec(b, op.kind, (double)op.bytes);
-	const uint32_t keep = psd_builder_add_op(b, &op);
-	psd_builder_after(b, keep, stage->gradient);
+	const uint32_t keep = psd_builder_add_work(b, op, 0.0, stage->gradient);
 	psd_builder_after(b, keep, b->gate_backward);
 	return keep;
 }
@@ -46,8 +39,7 @@ static uint32_t add_read(struct psd_builder *b, const struct psd_plan_item *item
 	struct psd_op op = psd_stage_op(&stage, PSD_OP_READ, PSD_WHERE_WORKERS);
 
 	op.bytes = (uint64_t)(read_ratio * (double)(item->travelling * b->plan->value_bytes));
-	op.work_sec = moved_sec(b, &op, item);
-	return psd_builder_add_op(b, &op);
+	return psd_builder_add_work(b, op, item->n_tensors * b->plan->system->host.tensor_sec, PSD_NO_OP);
 }
 
 void psd_builder_add_reads(struct psd_builder *b, uint32_t first_forward, uint32_t barrier)
@@ -66,7 +58,7 @@ void psd_builder_add_reads(struct psd_builder *b, uint32_t first_forward, uint32
 			first++;
 		if (first > first_forward)
 			psd_builder_after(b, read, first - 1);
-		for (uint32_t f = first; !b->is_out_of_memory && b->program.ops[f].kind == PSD_OP_FORWARD; f++)
+		for (uint32_t f = first; !b->is_out_of_memory && psd_ops[b->program.ops[f].kind].is_forward; f++)
 			if (has_layer(b, item, f))
 				psd_builder_after(b, f, read);
 	}

@@ -57,11 +57,10 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_rates *rates = &plan->alone_rates;
 	const bool is_send = psd_op_is_send(op);
-	const struct psd_price *price;
 
 	if (!psd_op_moves(op))
 		return op->work_sec;
-	price = price_of(plan, op);
+	const struct psd_price *price = price_of(plan, op);
 	if (!price)
 		return NAN;
 	if (is_send && psd_payload_fan_in(&op->payload, &plan->layout) > 0)

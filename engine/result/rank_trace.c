@@ -238,17 +238,15 @@ void psd_rank_trace_add_span(struct psd_rank_trace *trace, struct psd_text *text
 	const bool is_copy = op->resource == PSD_RESOURCE_COPY_OUT || op->resource == PSD_RESOURCE_COPY_IN;
 	const unsigned stream = FIRST_STREAM + (span->is_arrival ? STREAMS - 1 : (unsigned)op->resource);
 	const double start_sec = begin_of(trace, program, span);
-	uint64_t number;
-	double launch_sec;
 
 	if (span->task.op == program->next_op) {
 		begin_step(trace, text, span->task.iteration + 1, start_sec);
 		return;
 	}
-	number = ++trace->n_kernels;
+	const uint64_t number = ++trace->n_kernels;
 	if (psd_ops[op->kind].is_forward)
 		begin_step(trace, text, span->task.iteration, start_sec);
-	launch_sec = launch_of(trace, op, start_sec);
+	const double launch_sec = launch_of(trace, op, start_sec);
 	psd_text_add(text,
 		     ",\n{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":%d,\"tid\":1,\"ts\":%.3f,"
 		     "\"dur\":0,\"args\":{\"External id\":%" PRIu64 ",\"correlation\":%" PRIu64 "}}",

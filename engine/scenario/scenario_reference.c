@@ -230,10 +230,10 @@ enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_c
 				       const char *version, struct psd_error *err)
 {
 	struct psd_text keys = {.bytes = NULL};
-	enum psd_status status;
 
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_path, &keys);
-	status = psd_command_table_add_share(text, table, &(struct psd_share){kind, version, keys.bytes}, err);
+	const enum psd_status status =
+		psd_command_table_add_share(text, table, &(struct psd_share){kind, version, keys.bytes}, err);
 	text->is_out_of_memory = text->is_out_of_memory || keys.is_out_of_memory;
 	psd_text_release(&keys);
 	return status;

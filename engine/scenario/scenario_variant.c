@@ -104,14 +104,13 @@ static bool read_range(const char *text, struct range *range)
 	char first[RANGE_TEXT], last[RANGE_TEXT], number[RANGE_TEXT];
 	double first_value, last_value, unit = 1.0;
 	int first_kind, last_kind;
-	size_t digits;
 
 	*range = (struct range){.step = 1.0};
 	if (!copy_part(first, text, dots) || !copy_part(last, dots + 2, sign) ||
 	    !read_quantity(first, &first_value, &first_kind) || !read_quantity(last, &last_value, &last_kind) ||
 	    first_kind != last_kind || last_value < first_value)
 		return false;
-	digits = strspn(first, "0123456789.");
+	const size_t digits = strspn(first, "0123456789.");
 	snprintf(number, sizeof(number), "%.*s", (int)digits, first);
 	if (!psd_units_read_number(number, &range->first) || strlen(first + digits) >= sizeof(range->unit))
 		return false;
@@ -178,7 +177,6 @@ static enum psd_status hang_values(const struct collector *collector, struct psd
 				   const struct psd_node *value)
 {
 	struct range range;
-	double number;
 	char text[RANGE_TEXT];
 
 	if (value->kind == PSD_NODE_SCALAR && is_dashed(value->text))
@@ -195,7 +193,7 @@ static enum psd_status hang_values(const struct collector *collector, struct psd
 					       "'%.80s' is not a range, must be such as 1..8, 1..9+2, 1..128*2 or "
 					       "1Gbps..64Gbps*2",
 					       value->text);
-	number = range.first;
+	double number = range.first;
 	for (unsigned i = 1; number <= range.last; i++) {
 		if (list->n_children == PSD_MAX_SWEEP)
 			return psd_error_set(collector->err, PSD_EINVAL, value->at, "'%.80s' has more than %d values",
@@ -467,7 +465,6 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 {
 	const struct psd_node *value = swept->values->first;
 	const struct psd_key *key = row_of(swept->path);
-	const struct psd_node *base;
 	char setting[PATH_MAX_BYTES + 1024];
 	struct psd_text text = {.bytes = NULL};
 	enum psd_status status = PSD_OK;
@@ -476,7 +473,7 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 		value = value->next;
 	if (snprintf(setting, sizeof(setting), "%s=%s", swept->path, value->text) >= (int)sizeof(setting))
 		return psd_error_set(collector->err, PSD_EINVAL, value->at, "the value is too long");
-	base = node_at(collector->scenario->whole, swept->path);
+	const struct psd_node *base = node_at(collector->scenario->whole, swept->path);
 	if (base && psd_node_is_set(base))
 		return psd_error_set(collector->err, PSD_EINVAL, base->at,
 				     "'%s' has no effect beside 'sweep', which has '%s': --sweep gives it other values",

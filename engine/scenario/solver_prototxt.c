@@ -150,14 +150,13 @@ enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path
 
 enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error *err)
 {
-	enum psd_status status;
 	size_t length;
 	char *text;
 
 	if (!train->solver_path)
 		return PSD_OK;
 	PSD_TRY(psd_file_read(&text, &length, train->solver_path, err));
-	status = psd_train_parse_solver(train, train->solver_path, text, length, err);
+	const enum psd_status status = psd_train_parse_solver(train, train->solver_path, text, length, err);
 	free(text);
 	return status;
 }

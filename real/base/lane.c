@@ -26,7 +26,6 @@ static void pass(struct psd_lane_stage *stage)
 	psd_lane_job_fn *job = stage == lane->stages ? lane->jobs[at].job : lane->finish;
 	void *context = lane->jobs[at].context;
 	const uint64_t one = 1;
-	ssize_t written;
 
 	pthread_mutex_unlock(&lane->mutex);
 	job(context);
@@ -35,7 +34,7 @@ static void pass(struct psd_lane_stage *stage)
 	pthread_mutex_unlock(&lane->mutex);
 	pthread_cond_broadcast(&lane->changed);
 	/* the counter cannot be full: the loop empties it */
-	written = is_last(stage) && lane->wake_fd >= 0 ? write(lane->wake_fd, &one, sizeof(one)) : 0;
+	const ssize_t written = is_last(stage) && lane->wake_fd >= 0 ? write(lane->wake_fd, &one, sizeof(one)) : 0;
 	(void)written;
 	pthread_mutex_lock(&lane->mutex);
 }
@@ -109,10 +108,8 @@ static uint64_t n_done(const struct psd_lane *lane)
 
 bool psd_lane_take_done(struct psd_lane *lane)
 {
-	bool was_done;
-
 	pthread_mutex_lock(&lane->mutex);
-	was_done = lane->n_taken < n_done(lane);
+	const bool was_done = lane->n_taken < n_done(lane);
 	lane->n_taken += was_done;
 	pthread_mutex_unlock(&lane->mutex);
 	return was_done;

@@ -53,8 +53,6 @@ enum psd_status psd_path_lock(const char *path, const char *said, int *descripto
 {
 	struct stat about;
 	char *place, *slash;
-	enum psd_status status;
-	int folder;
 
 	*descriptor = -1;
 	if (!stat(path, &about) && !S_ISREG(about.st_mode))
@@ -64,8 +62,8 @@ enum psd_status psd_path_lock(const char *path, const char *said, int *descripto
 		return errno == ENOMEM ? psd_out_of_memory(err) : PSD_OK;
 	slash = strrchr(place, '/');
 	*slash = '\0';
-	folder = open(slash == place ? "/" : place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	status = folder < 0 ? PSD_OK : lock_name(folder, slash + 1, said, err);
+	const int folder = open(slash == place ? "/" : place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const enum psd_status status = folder < 0 ? PSD_OK : lock_name(folder, slash + 1, said, err);
 	free(place);
 	if (status)
 		close(folder);

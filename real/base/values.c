@@ -225,13 +225,12 @@ void psd_values_add(const struct psd_encoding *encoding, void *restrict sum, con
 	uint16_t *const sums = sum;
 	const uint16_t *const parts = part;
 	const struct fast *fast = fast_of(encoding);
-	uint64_t done;
 
 	if (!encoding->is_lossy) {
 		add_floats(sum, part, n);
 		return;
 	}
-	done = fast ? fast->add(sums, parts, n) : 0;
+	const uint64_t done = fast ? fast->add(sums, parts, n) : 0;
 	add_each(encoding, sums + done, parts + done, n - done);
 }
 
@@ -240,12 +239,11 @@ void psd_values_add_to_floats(const struct psd_encoding *encoding, float *restri
 {
 	const uint16_t *const parts = part;
 	const struct fast *fast = fast_of(encoding);
-	uint64_t done;
 
 	if (!encoding->is_lossy) {
 		add_floats(sum, part, n);
 		return;
 	}
-	done = fast ? fast->add_to_floats(sum, parts, n) : 0;
+	const uint64_t done = fast ? fast->add_to_floats(sum, parts, n) : 0;
 	add_each_to_floats(encoding, sum + done, parts + done, n - done);
 }

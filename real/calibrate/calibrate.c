@@ -61,17 +61,15 @@ static void report_progress(const struct psd_calibration *calibration, const str
 
 static enum psd_status measure(struct psd_calibration *calibration, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	for (unsigned attempt = 0; attempt < calibration->options->most_attempts; attempt++)
-		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]) && !status; s++) {
+		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
 			if (!applies(calibration, &steps[s]) ||
 			    (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s])))
 				continue;
 			report_progress(calibration, &steps[s], attempt);
-			status = steps[s].measure(calibration, err);
+			PSD_TRY(steps[s].measure(calibration, err));
 		}
-	return status;
+	return PSD_OK;
 }
 
 /* Devices with their own memory are those of one node: in a cluster, other nodes have their own. */
@@ -107,10 +105,9 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
-	enum psd_status status;
 
 	PSD_TRY(options->device->has_own_memory ? PSD_OK : psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
-	status = open_calibration(&calibration, options, err);
+	enum psd_status status = open_calibration(&calibration, options, err);
 	if (!status)
 		status = psd_calibrate_open(&calibration, err);
 	if (!status)

@@ -76,11 +76,10 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 		.context = results,
 	};
 	struct psd_layer_times times;
-	enum psd_status status;
 
 	(void)psd_affinity_pin(member, results->calibration->n_busy);
 	PSD_TRY(psd_layer_times_open(&times, &options->costed->graph, &times_options, err));
-	status = fill_layers(&times, psd_shared_results_values(results, member), err);
+	const enum psd_status status = fill_layers(&times, psd_shared_results_values(results, member), err);
 	if (member == 0)
 		options->device->describe(times.device, results->calibration->device_text);
 	psd_layer_times_release(&times);
@@ -228,7 +227,6 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	const struct psd_costed_model *costed = results->calibration->options->costed;
 	struct psd_system system = costed->scenario->systems[0];
 	struct psd_case made;
-	enum psd_status status;
 
 	system.sync = PSD_SYNC_PS;
 	system.servers = 0;
@@ -236,7 +234,7 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	system.fuse_bytes = 0;
 	(void)psd_affinity_pin(member, results->calibration->n_busy);
 	PSD_TRY(psd_case_make(&made, costed, &system, alone(results->calibration), err));
-	status = launch_alone(results, member, &made, err);
+	const enum psd_status status = launch_alone(results, member, &made, err);
 	psd_case_release(&made);
 	return status;
 }
@@ -284,12 +282,10 @@ struct arrays {
 
 static bool allocate_arrays(struct arrays *arrays, unsigned n_parts)
 {
-	bool is_complete;
-
 	*arrays = (struct arrays){
 		.weight = psd_layer_times_values(HOST_ELEMENTS, 0.02f),
 		.moments = {psd_layer_times_values(HOST_ELEMENTS, 0.02f), calloc(HOST_ELEMENTS, sizeof(float))}};
-	is_complete = arrays->weight && arrays->moments.history && arrays->moments.squares;
+	bool is_complete = arrays->weight && arrays->moments.history && arrays->moments.squares;
 	for (unsigned p = 0; p < n_parts; p++) {
 		arrays->parts[p] = psd_layer_times_values(HOST_ELEMENTS, 0.02f);
 		is_complete = is_complete && arrays->parts[p];
@@ -312,11 +308,10 @@ static void time_arrays(const struct psd_shared_results *results, const struct a
 	const struct psd_update update =
 		psd_solver_update(&results->calibration->options->costed->scenario->train, 1, 0);
 	struct psd_shard_part parts[MOST_PARTS];
-	double start_sec;
 
 	for (unsigned p = 0; p < MOST_PARTS; p++)
 		parts[p] = (struct psd_shard_part){arrays->parts[p], &psd_encoding_fp32};
-	start_sec = psd_machine_own_sec();
+	double start_sec = psd_machine_own_sec();
 	psd_shard_reduce(&update, parts, parts_of(results->calibration), 1.0f, arrays->weight, arrays->moments,
 			 HOST_ELEMENTS);
 	values[0] = psd_machine_own_sec() - start_sec;
@@ -361,10 +356,9 @@ enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct p
 	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
 	const unsigned n_cores = calibration->options->device->has_own_memory ? 1 : calibration->n_busy;
 	struct psd_core_load neighbours;
-	enum psd_status status;
 
 	PSD_TRY(psd_core_load_start(&neighbours, 1, n_cores, err));
-	status = psd_shared_results_run(&results, time_host, err);
+	enum psd_status status = psd_shared_results_run(&results, time_host, err);
 	if (!status)
 		status = psd_core_load_check(&neighbours, err);
 	if (!status)

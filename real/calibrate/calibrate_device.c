@@ -52,13 +52,11 @@ static enum psd_status time_copy(struct bench *bench, bool is_out, uint64_t byte
 /* The first of each size warms up. */
 static enum psd_status time_copies(struct bench *bench, double *values, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	for (unsigned c = 0; c < 2 * SIZES; c++)
-		for (unsigned i = 0; i <= REPEATS && !status; i++)
-			status = time_copy(bench, c < SIZES, bytes_of(c % SIZES),
-					   values + c * REPEATS + (i ? i - 1 : 0), err);
-	return status;
+		for (unsigned i = 0; i <= REPEATS; i++)
+			PSD_TRY(time_copy(bench, c < SIZES, bytes_of(c % SIZES), values + c * REPEATS + (i ? i - 1 : 0),
+					  err));
+	return PSD_OK;
 }
 
 static enum psd_status time_update(struct bench *bench, const struct psd_update *update, double *sec,
@@ -94,11 +92,10 @@ static enum psd_status time_device(void *context, unsigned member, struct psd_er
 	const struct psd_train *train = &options->costed->scenario->train;
 	const struct psd_device_options device_options = {.n_threads = train->threads, .arithmetic = train->arithmetic};
 	struct bench bench = {.kind = options->device};
-	enum psd_status status;
 
 	PSD_TRY(bench.kind->open(&bench.device, &device_options, err));
 	bench.watch = (struct psd_stopwatch){.kind = bench.kind, .device = bench.device};
-	status = bench.kind->take(bench.device, MOST_BYTES, &bench.there, err);
+	enum psd_status status = bench.kind->take(bench.device, MOST_BYTES, &bench.there, err);
 	if (!status)
 		status = bench.kind->take_host(bench.device, MOST_BYTES, &bench.here, err);
 	if (!status)
@@ -132,14 +129,13 @@ static void note(struct psd_calibration *calibration, const double *values)
 	const struct psd_summary out = rate_of(values + AT_OUT, &residual_ratio[0]);
 	const struct psd_summary in = rate_of(values + AT_IN, &residual_ratio[1]);
 	const bool is_out = out.median <= in.median;
-	struct psd_summary update;
 
 	if (psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS, is_out ? out : in,
 			       "64 KiB to 64 MiB, out %.4g, in %.4g GB/s", out.median / 8e9, in.median / 8e9))
 		calibration->measured[PSD_QUANTITY_COPY_BPS].residual_ratio = residual_ratio[is_out ? 0 : 1];
 	for (unsigned i = 0; i < REPEATS; i++)
 		update_sec[i] = values[AT_UPDATES + i];
-	update = psd_fit_summary(update_sec, REPEATS);
+	struct psd_summary update = psd_fit_summary(update_sec, REPEATS);
 	update.median = BITS_OF_ELEMENT * UPDATE_ELEMENTS / fmax(update.median, 1e-12);
 	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, update, "16 MiB, on the device");
 }
@@ -147,11 +143,10 @@ static void note(struct psd_calibration *calibration, const double *values)
 enum psd_status psd_calibrate_device(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = VALUES};
-	enum psd_status status;
 
 	if (!calibration->options->device->has_own_memory)
 		return PSD_OK;
-	status = psd_shared_results_run(&results, time_device, err);
+	const enum psd_status status = psd_shared_results_run(&results, time_device, err);
 	if (!status)
 		note(calibration, psd_shared_results_values(&results, 0));
 	psd_shared_results_close(&results);

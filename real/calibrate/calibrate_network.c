@@ -159,11 +159,10 @@ static double typical_residual(const struct lines *lines)
 static struct psd_summary summarise_rates(const struct lines *lines)
 {
 	double values[GROUPS];
-	struct psd_summary summary;
 
 	for (unsigned g = 0; g < GROUPS; g++)
 		values[g] = 8.0 / lines->groups[g].sec_per_byte;
-	summary = psd_fit_summary(values, GROUPS);
+	struct psd_summary summary = psd_fit_summary(values, GROUPS);
 	summary.spread_ratio = fmax(summary.spread_ratio, typical_residual(lines));
 	summary.n_samples = lines->n_samples;
 	return summary;
@@ -188,11 +187,10 @@ static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options
 static struct psd_summary summarise_constants(const struct lines *lines)
 {
 	double values[GROUPS];
-	struct psd_summary summary;
 
 	for (unsigned g = 0; g < GROUPS; g++)
 		values[g] = fmax(lines->groups[g].constant_sec, 1e-9);
-	summary = psd_fit_summary(values, GROUPS);
+	struct psd_summary summary = psd_fit_summary(values, GROUPS);
 	summary.n_samples = lines->n_samples;
 	return summary;
 }
@@ -227,7 +225,6 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 {
 	const double link_bps = calibration->link_bps;
 	const struct psd_exchange_options options = exchange_of(calibration, link_bps);
-	struct psd_summary rate;
 	struct lines lines;
 
 	PSD_TRY(fit_short(&lines, options, err));
@@ -235,7 +232,7 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 	if (link_bps == 0.0)
 		return PSD_OK;
 	PSD_TRY(fit_long(&lines, options, link_bps, LONG_ITERATIONS, err));
-	rate = summarise_rates(&lines);
+	struct psd_summary rate = summarise_rates(&lines);
 	rate.median = fmin(1.0, rate.median / link_bps);
 	note_line(calibration, PSD_QUANTITY_PAYLOAD_RATIO, rate, &lines, link_bps);
 	return PSD_OK;
@@ -258,12 +255,11 @@ static enum psd_status remark_memory(const struct psd_calibration *calibration, 
 {
 	struct psd_exchange_options options = local_exchange(calibration);
 	struct psd_exchange exchange = {.flights = NULL};
-	enum psd_status status;
 
 	options.n_iterations = 1;
 	options.remark = calibration->options->remark;
 	options.context = calibration->options->context;
-	status = psd_exchange_run(&exchange, &options, err);
+	const enum psd_status status = psd_exchange_run(&exchange, &options, err);
 	psd_exchange_release(&exchange);
 	return status;
 }
@@ -321,7 +317,6 @@ static enum psd_status crowd_rates(struct psd_exchange_options options, double l
 static struct psd_summary fit_incast(double rates_bps[MOST_SENDERS][CROWD_ITERATIONS])
 {
 	double values[CROWD_ITERATIONS];
-	struct psd_summary summary;
 
 	for (unsigned i = 0; i < CROWD_ITERATIONS; i++) {
 		struct psd_fit_sample samples[MOST_SENDERS];
@@ -333,7 +328,8 @@ static struct psd_summary fit_incast(double rates_bps[MOST_SENDERS][CROWD_ITERAT
 			line.sec_per_byte = 0.0;
 		values[i] = 1.0 + fmax(0.0, line.sec_per_byte / line.constant_sec);
 	}
-	summary = psd_fit_summary(values, CROWD_ITERATIONS); /* 1 + incast, since a median of 0 has no spread */
+	/* 1 + incast, since a median of 0 has no spread */
+	struct psd_summary summary = psd_fit_summary(values, CROWD_ITERATIONS);
 	summary.median -= 1.0;
 	if (summary.median < NEGLIGIBLE_RATIO)
 		summary.median = 0.0;

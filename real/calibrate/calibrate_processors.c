@@ -141,10 +141,9 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 {
 	const unsigned first_core = calibration->options->device->has_own_memory ? calibration->cores : 0;
 	struct psd_core_load load;
-	enum psd_status status;
 
 	PSD_TRY(psd_core_load_start(&load, first_core, calibration->cores, err));
-	status = sample_beside(&load, options, values, point, err);
+	const enum psd_status status = sample_beside(&load, options, values, point, err);
 	psd_core_load_stop(&load);
 	return status;
 }
@@ -184,14 +183,13 @@ enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct 
 {
 	const struct psd_exchange_options options = large_exchange(calibration);
 	struct psd_calibrate_point point;
-	struct psd_summary summary;
 	double values[SAMPLES];
 
 	PSD_TRY(sample(calibration, &options, values, &point, err));
 	for (unsigned i = 0; i < SAMPLES; i++)
 		values[i] = fmax(1.0 / MOST_BYTES_BPS,
 				 (values[i] - reduce_sec(calibration, &options)) / moved_bits(&options));
-	summary = psd_fit_summary(values, SAMPLES);
+	struct psd_summary summary = psd_fit_summary(values, SAMPLES);
 	summary.median = 1.0 / summary.median;
 	if (psd_calibrate_note(calibration, PSD_QUANTITY_BYTES_BPS, summary, "%d workers, links %.4g Mbit/s",
 			       (int)WORKERS, 1e-6 * options.rate_bps))

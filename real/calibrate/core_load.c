@@ -43,15 +43,13 @@ static enum psd_status multiply(void *context, unsigned member, struct psd_error
 enum psd_status psd_core_load_start(struct psd_core_load *load, unsigned first_core, unsigned n_cores,
 				    struct psd_error *err)
 {
-	enum psd_status status;
-
 	*load = (struct psd_core_load){.first_core = first_core, .n_cores = n_cores, .n_members = n_cores - first_core};
 	if (!load->n_members)
 		return PSD_OK;
 	load->kernel_sec = psd_process_group_share(load->n_members * sizeof(_Atomic double));
 	if (!load->kernel_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	status = psd_process_group_start(&load->group, load->n_members, multiply, load, err);
+	const enum psd_status status = psd_process_group_start(&load->group, load->n_members, multiply, load, err);
 	if (status)
 		psd_process_group_unshare(load->kernel_sec, load->n_members * sizeof(_Atomic double));
 	return status;

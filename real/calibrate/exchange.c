@@ -42,11 +42,11 @@ static enum psd_status parse_scenario(struct psd_scenario *scenario, const struc
 				      struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
-	enum psd_status status;
 
 	add_scenario(&text, options);
-	status = text.is_out_of_memory ? psd_out_of_memory(err)
-				       : psd_scenario_parse(scenario, PATH, text.bytes, text.length, NULL, err);
+	const enum psd_status status = text.is_out_of_memory
+					       ? psd_out_of_memory(err)
+					       : psd_scenario_parse(scenario, PATH, text.bytes, text.length, NULL, err);
 	psd_text_release(&text);
 	return status;
 }
@@ -56,11 +56,11 @@ static enum psd_status make_model(struct psd_costed_model *costed, const struct 
 {
 	struct psd_costed_model made = {.scenario = scenario};
 	struct psd_text text = {.bytes = NULL};
-	enum psd_status status;
 
 	add_model(&text, options);
-	status = text.is_out_of_memory ? psd_out_of_memory(err)
-				       : psd_model_parse(&made.graph, PATH, text.bytes, text.length, err);
+	enum psd_status status = text.is_out_of_memory
+					 ? psd_out_of_memory(err)
+					 : psd_model_parse(&made.graph, PATH, text.bytes, text.length, err);
 	psd_text_release(&text);
 	if (status)
 		return status;
@@ -151,11 +151,10 @@ static enum psd_status run_case(struct psd_exchange *exchange, const struct psd_
 {
 	struct psd_point point = psd_scenario_point(costed->scenario, 0);
 	struct psd_case made;
-	enum psd_status status;
 
 	point.bandwidth_bps = options->rate_bps;
 	PSD_TRY(psd_case_make(&made, costed, &costed->scenario->systems[0], point, err));
-	status = launch(exchange, &made, options, err);
+	const enum psd_status status = launch(exchange, &made, options, err);
 	psd_case_release(&made);
 	return status;
 }
@@ -166,10 +165,9 @@ enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd
 	struct psd_exchange run = {.flights = NULL};
 	struct psd_costed_model costed;
 	struct psd_scenario scenario;
-	enum psd_status status;
 
 	PSD_TRY(parse_scenario(&scenario, options, err));
-	status = make_model(&costed, &scenario, options, err);
+	enum psd_status status = make_model(&costed, &scenario, options, err);
 	if (!status) {
 		status = run_case(&run, &costed, options, err);
 		psd_costed_model_release(&costed);

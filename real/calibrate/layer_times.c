@@ -42,14 +42,13 @@ static enum psd_status allocate_values(struct psd_layer_times *times, uint64_t e
 	const uint64_t bytes = elements * sizeof(float);
 	float *here = psd_layer_times_values(elements, scale);
 	void *there = NULL;
-	enum psd_status status;
 
 	*values = here;
 	if (!here)
 		return out_of_memory(err);
 	if (!kind->has_own_memory)
 		return PSD_OK;
-	status = kind->take(times->device, bytes, &there, err);
+	enum psd_status status = kind->take(times->device, bytes, &there, err);
 	if (!status)
 		status = kind->copy(times->device, PSD_STREAM_COPY_IN, there, here, bytes, err);
 	if (!status)
@@ -154,10 +153,9 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 {
 	const struct psd_network_options network_options = {
 		.batch = options->batch, .seed = 1, .loss_divisor = options->batch};
-	enum psd_status status;
 
 	*times = (struct psd_layer_times){.options = *options, .graph = graph};
-	status = allocate(times, err);
+	enum psd_status status = allocate(times, err);
 	if (!status)
 		status = open_device(times, err);
 	if (!status)
@@ -216,18 +214,15 @@ static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration
 {
 	const struct psd_device_kind *kind = times->options.kind;
 	const unsigned n_layers = times->graph->n_layers, n_repeats = times->options.n_repeats;
-	enum psd_status status = begin(times, iteration, err);
 
-	for (unsigned p = 0; p < 2 * n_layers && !status; p++) {
+	PSD_TRY(begin(times, iteration, err));
+	for (unsigned p = 0; p < 2 * n_layers; p++) {
 		times->marks[p] = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
-		status = p < n_layers ? kind->forward(times->device, p, err)
-				      : kind->backward(times->device, 2 * n_layers - 1 - p, err);
+		PSD_TRY(p < n_layers ? kind->forward(times->device, p, err)
+				     : kind->backward(times->device, 2 * n_layers - 1 - p, err));
 	}
 	times->marks[2 * n_layers] = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
-	if (!status)
-		status = psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE, times->marks[2 * n_layers], err);
-	if (status)
-		return status;
+	PSD_TRY(psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE, times->marks[2 * n_layers], err));
 	for (unsigned l = 0; l < n_layers; l++) {
 		times->forward_sec[l * n_repeats + repeat] = pass_sec(times, l);
 		times->backward_sec[l * n_repeats + repeat] = pass_sec(times, 2 * n_layers - 1 - l);
@@ -332,14 +327,14 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 	const struct psd_tensor *weight = find_largest(times->graph);
 	struct psd_factors factors = {NULL, NULL};
 	double *own_secs;
-	enum psd_status status;
 
 	*flops = 0.0;
 	if (!weight)
 		return PSD_OK;
 	own_secs = calloc(times->options.n_repeats, sizeof(*own_secs));
-	status = own_secs ? allocate_values(times, samples * weight->columns, 1.0f, &factors.top_diff, err)
-			  : out_of_memory(err);
+	enum psd_status status =
+		own_secs ? allocate_values(times, samples * weight->columns, 1.0f, &factors.top_diff, err)
+			 : out_of_memory(err);
 	if (!status)
 		status = allocate_values(times, samples * weight->rows, 1.0f, &factors.bottom, err);
 	if (!status)

@@ -143,21 +143,20 @@ char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
 static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
 {
 	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
-	struct shape shape;
 
 	if (!options->has_rate || options->most_connections < 2)
 		return 0;
-	shape = shape_of(emulation, receive_bps, batch_of(emulation, options->rate_bps));
+	struct shape shape = shape_of(emulation, receive_bps, batch_of(emulation, options->rate_bps));
 	return clamp(0.5 * shape.limit_bytes / options->most_connections, MIN_RECEIVE_BYTES, MAX_QUEUE_BYTES);
 }
 
 static enum psd_status join_node(struct psd_emulation *emulation, unsigned node, struct psd_error *err)
 {
 	const struct psd_namespace *const own = node_of(emulation, node);
-	enum psd_status status;
 
-	status = psd_link_add_pair(switch_of(emulation)->netlink_fd, BRIDGE, FIRST_PORT + node, own->net_fd, NODE_LINK,
-				   FIRST_ADDRESS + node, emulation->mtu_bytes, err);
+	enum psd_status status =
+		psd_link_add_pair(switch_of(emulation)->netlink_fd, BRIDGE, FIRST_PORT + node, own->net_fd, NODE_LINK,
+				  FIRST_ADDRESS + node, emulation->mtu_bytes, err);
 	if (status == PSD_OK)
 		status = psd_link_set_up(own->netlink_fd, PSD_LINK_LOOPBACK, err);
 	if (status == PSD_OK)
@@ -191,7 +190,6 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 				   struct psd_error *err)
 {
 	struct psd_emulation *made;
-	enum psd_status status;
 
 	if (options->n_nodes < 1 || options->n_nodes > PSD_EMULATION_MAX_NODES)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: %u nodes, must be 1 to %d",
@@ -208,7 +206,7 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 	made->mtu_bytes = options->has_mtu ? options->mtu_bytes : PSD_EMULATION_DEFAULT_MTU;
 	made->dilation_ratio = options->has_dilation ? options->dilation_ratio : 1.0;
 	made->receive_bytes = buffer_of(made, options);
-	status = psd_namespaces_open(&made->namespaces, 1 + options->n_nodes, err);
+	enum psd_status status = psd_namespaces_open(&made->namespaces, 1 + options->n_nodes, err);
 	if (status == PSD_OK)
 		status = join_all(made, options, err);
 	if (status != PSD_OK) {
@@ -236,10 +234,9 @@ static void limit_buffers(uint32_t receive_bytes)
 enum psd_status psd_emulation_enter(struct psd_emulation *emulation, unsigned node, struct psd_error *err)
 {
 	const pid_t parent = getppid();
-	int error;
 
 	assert(node < emulation->n_nodes);
-	error = psd_namespaces_enter(&emulation->namespaces, 1 + node);
+	int error = psd_namespaces_enter(&emulation->namespaces, 1 + node);
 	/* A change of rights clears the death signal, and the parent may have ended meanwhile. */
 	if (!error && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		error = errno;

@@ -165,11 +165,9 @@ enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct
 {
 	char *text;
 	size_t length;
-	enum psd_status status = psd_file_read(&text, &length, path, err);
 
-	if (status)
-		return status;
-	status = psd_hosts_parse(hosts, path, text, length, err);
+	PSD_TRY(psd_file_read(&text, &length, path, err));
+	enum psd_status status = psd_hosts_parse(hosts, path, text, length, err);
 	free(text);
 	return status;
 }
@@ -335,15 +333,12 @@ enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd
 	const struct launcher *const launcher = find_launcher();
 	const char *const value = launcher ? getenv(launcher->rank) : NULL;
 	unsigned n;
-	enum psd_status status;
 
 	if (!value)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "--hosts: this process needs its number, by '--rank' or in the environment of "
 				     "mpirun, srun or torchrun");
-	status = read_launched(launcher->size, n_hosts, &n, err);
-	if (status)
-		return status;
+	PSD_TRY(read_launched(launcher->size, n_hosts, &n, err));
 	if (n != n_hosts)
 		return psd_error_set(
 			err, PSD_EINVAL, PSD_NOWHERE,

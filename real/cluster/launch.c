@@ -212,7 +212,6 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		struct psd_mesh_host *host = &launch->hosts[h];
-		enum psd_status status;
 
 		launch->listeners[h] = -1;
 		if (launch->options->cluster_kind == PSD_CLUSTER_EMULATED) {
@@ -221,9 +220,7 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 			continue;
 		}
 		snprintf(host->address, sizeof(host->address), "127.0.0.1");
-		status = psd_socket_listen(host->address, 0, &socket_options, &launch->listeners[h], &host->port, err);
-		if (status)
-			return status;
+		PSD_TRY(psd_socket_listen(host->address, 0, &socket_options, &launch->listeners[h], &host->port, err));
 	}
 	return PSD_OK;
 }
@@ -283,7 +280,6 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 {
 	struct psd_emulation *emulation;
 	struct rlimit limit, tight;
-	enum psd_status status;
 
 	psd_socket_allow_many();
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -293,7 +289,7 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 	if (tight.rlim_cur > limit.rlim_cur)
 		tight.rlim_cur = 0;
 	(void)setrlimit(RLIMIT_NOFILE, &tight);
-	status = open_cluster(made, replay, &emulation, err);
+	const enum psd_status status = open_cluster(made, replay, &emulation, err);
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	if (!status)
 		psd_emulation_close(emulation);
@@ -302,14 +298,13 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	enum psd_status status;
-
 	launch->looked_sec = launch->awake_sec = psd_socket_now_sec();
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->pulses[h].beat_sec = launch->looked_sec;
 		launch->pulses[h].limit_sec = MOST_TIMES_STALL * launch->options->worker.stall_sec;
 	}
-	status = psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
+	const enum psd_status status =
+		psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->is_running[h] = !status;
 		if (launch->listeners[h] >= 0)

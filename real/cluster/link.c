@@ -24,11 +24,10 @@ enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_err
 {
 	const struct ifinfomsg head = head_of(bridge, true);
 	struct psd_netlink_message message;
-	size_t info;
 
 	psd_netlink_begin(&message, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof(head));
 	psd_netlink_put_text(&message, IFLA_IFNAME, "bridge");
-	info = psd_netlink_nest_begin(&message, IFLA_LINKINFO, NULL, 0);
+	const size_t info = psd_netlink_nest_begin(&message, IFLA_LINKINFO, NULL, 0);
 	psd_netlink_put_text(&message, IFLA_INFO_KIND, "bridge");
 	psd_netlink_nest_end(&message, info);
 	return psd_netlink_send(netlink, &message, "add a bridge", err);
@@ -126,7 +125,6 @@ enum psd_status psd_link_set_address(int netlink, unsigned link, uint32_t addres
 		.ifa_family = AF_INET, .ifa_prefixlen = (unsigned char)prefix_bits, .ifa_index = link};
 	const uint32_t wire_address = htonl(address), network = address & ~(UINT32_MAX >> prefix_bits);
 	struct psd_netlink_message message;
-	enum psd_status status;
 
 	assert(prefix_bits >= 1 && prefix_bits <= 31);
 	psd_netlink_begin(&message, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof(head));
@@ -134,7 +132,7 @@ enum psd_status psd_link_set_address(int netlink, unsigned link, uint32_t addres
 	psd_netlink_put(&message, IFA_ADDRESS, &wire_address, sizeof(wire_address));
 	psd_netlink_put_u32(&message, IFA_FLAGS,
 			    IFA_F_NOPREFIXROUTE); /* the kernel's own route cannot name a congestion control */
-	status = psd_netlink_send(netlink, &message, "set an address", err);
+	const enum psd_status status = psd_netlink_send(netlink, &message, "set an address", err);
 	if (status != PSD_OK)
 		return status;
 	if (add_route(netlink, link, network, prefix_bits, congestion, NULL) == PSD_OK)
@@ -167,11 +165,10 @@ enum psd_status psd_link_set_rate(int netlink, unsigned link, double rate_bps, u
 			 .rate = rate_bytes_per_sec < UINT32_MAX ? (uint32_t)rate_bytes_per_sec : UINT32_MAX},
 		.limit = limit_bytes};
 	struct psd_netlink_message message;
-	size_t nest;
 
 	psd_netlink_begin(&message, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof(head));
 	psd_netlink_put_text(&message, TCA_KIND, "tbf");
-	nest = psd_netlink_nest_begin(&message, TCA_OPTIONS, NULL, 0);
+	const size_t nest = psd_netlink_nest_begin(&message, TCA_OPTIONS, NULL, 0);
 	psd_netlink_put(&message, TCA_TBF_PARMS, &options, sizeof(options));
 	psd_netlink_put_u32(&message, TCA_TBF_BURST, burst_bytes);
 	psd_netlink_put(&message, TCA_TBF_RATE64, &rate_bytes_per_sec, sizeof(rate_bytes_per_sec));

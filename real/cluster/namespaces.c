@@ -147,7 +147,6 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 				 .msg_control = control.bytes,
 				 .msg_controllen = sizeof(control.bytes)};
 	struct pollfd readable = {.fd = channel, .events = POLLIN};
-	const struct cmsghdr *rights;
 	ssize_t received;
 
 	if (poll(&readable, 1, MOST_MAKE_MS) == 0)
@@ -161,7 +160,7 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 		return (struct report){.step = STEP_KILLED, .error = ECHILD};
 	if (report.error)
 		return report;
-	rights = CMSG_FIRSTHDR(&message);
+	const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 	if (message.msg_flags & MSG_CTRUNC || !rights || rights->cmsg_len != CMSG_LEN(n_fds * sizeof(int)))
 		return (struct report){.step = STEP_SOCKET,
 				       .error = EMFILE}; /* the kernel closed what did not fit our table */
@@ -193,11 +192,10 @@ static struct report make_in_child(struct psd_namespaces *namespaces, unsigned c
 {
 	int channel[2];
 	struct report report;
-	pid_t child;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
 		return (struct report){.step = STEP_SOCKET, .error = errno};
-	child = fork();
+	const pid_t child = fork();
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(channel[0]);
@@ -261,11 +259,10 @@ static enum psd_status forbidden(struct report report, struct psd_error *err)
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count, struct psd_error *err)
 {
 	struct psd_namespaces made = {.nets = calloc(count, sizeof(*made.nets))};
-	struct report report;
 
 	if (!made.nets)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	report = make_in_child(&made, count, false);
+	struct report report = make_in_child(&made, count, false);
 	if (report.step == STEP_NET && report.error == EPERM)
 		report = make_in_child(&made, count, true);
 	if (report.error) {

@@ -59,11 +59,10 @@ enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier 
 					       struct psd_error *err)
 {
 	struct psd_process_group_barrier *opened = psd_process_group_share(sizeof(*opened));
-	int error;
 
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	error = init_barrier(&opened->all, n_members);
+	const int error = init_barrier(&opened->all, n_members);
 	if (error) {
 		psd_process_group_barrier_close(opened);
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a barrier for %u processes: %s",
@@ -111,7 +110,6 @@ void psd_process_group_stop(struct psd_process_group *group)
 static _Noreturn void run_member(struct psd_process_group *group, unsigned member, psd_process_group_work_fn *work,
 				 void *context, pid_t parent)
 {
-	enum psd_status status;
 	sigset_t no_signals;
 
 	sigemptyset(&no_signals);
@@ -121,7 +119,7 @@ static _Noreturn void run_member(struct psd_process_group *group, unsigned membe
 	(void)signal(SIGHUP, SIG_IGN); /* the parent decides whether a hangup ends the group */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(1);
-	status = work(context, member, &group->errors[member]);
+	const enum psd_status status = work(context, member, &group->errors[member]);
 	_exit(status ? 1 : 0);
 }
 

@@ -81,7 +81,6 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 				     struct psd_data_files *files, struct psd_error *err)
 {
 	struct psd_data *fresh = calloc(1, sizeof(*fresh));
-	enum psd_status status;
 
 	assert(options->shape.channels && options->shape.height && options->shape.width && options->classes);
 	assert(options->labels && (!options->vocabulary || options->shape.channels == 1));
@@ -91,7 +90,8 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 	}
 	*fresh = (struct psd_data){.reader = readers[options->source.kind], .options = *options, .files = *files};
 	*files = (struct psd_data_files){.n_files = 0};
-	status = psd_mapping_guard(fresh->files.files, fresh->files.n_files, open_reader, fresh, err);
+	const enum psd_status status =
+		psd_mapping_guard(fresh->files.files, fresh->files.n_files, open_reader, fresh, err);
 	if (status) {
 		psd_data_close(fresh);
 		return status;

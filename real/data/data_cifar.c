@@ -110,14 +110,13 @@ static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part
 {
 	const struct cifar *cifar = data->state;
 	const struct psd_mapping *file = data->files.files;
-	const uint8_t *record;
 
 	(void)epoch;
 	if (part == PSD_DATA_TEST)
 		file += data->files.n_files - 1;
 	for (; sample >= n_records(file); file++)
 		sample -= n_records(file);
-	record = file->bytes + sample * RECORD_BYTES;
+	const uint8_t *record = file->bytes + sample * RECORD_BYTES;
 	labels[0] = record[0];
 	if (labels[0] >= N_CLASSES) /* the file has changed since it was opened */
 		return refuse_label(file, sample * RECORD_BYTES, err);

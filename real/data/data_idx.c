@@ -46,13 +46,10 @@ static enum psd_status check_length(const struct psd_mapping *file, uint64_t exp
 
 static enum psd_status check_images(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
 {
-	uint64_t image_bytes;
-	struct psd_shape shape;
-
 	PSD_TRY(check_header(file, IMAGES_MAGIC, IMAGES_HEADER_BYTES, err));
-	shape = (struct psd_shape){1, psd_big_u32(file->bytes + 8), psd_big_u32(file->bytes + 12)};
+	struct psd_shape shape = {1, psd_big_u32(file->bytes + 8), psd_big_u32(file->bytes + 12)};
 	PSD_TRY(psd_data_check_shape(data, file, shape, err));
-	image_bytes =
+	const uint64_t image_bytes =
 		(uint64_t)shape.height * shape.width; /* the network's shape, so the product below cannot overflow */
 	return check_length(file, IMAGES_HEADER_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
 }

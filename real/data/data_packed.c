@@ -86,11 +86,9 @@ static void close_packed(struct psd_data *data)
 static struct cut choose_cut(const struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 			     uint32_t spare_rows, uint32_t spare_columns)
 {
-	uint64_t bits;
-
 	if (part == PSD_DATA_TEST)
 		return (struct cut){.top = spare_rows / 2, .left = spare_columns / 2};
-	bits = psd_random_key(data->options.seed, PSD_RANDOM_CROP, epoch, sample);
+	const uint64_t bits = psd_random_key(data->options.seed, PSD_RANDOM_CROP, epoch, sample);
 	return (struct cut){
 		.top = psd_random_below(bits, spare_rows + 1),
 		.left = psd_random_below(psd_random_mix(bits), spare_columns + 1),
@@ -119,11 +117,10 @@ static enum psd_status read_packed(struct psd_data *data, enum psd_data_part par
 	const struct psd_pack *pack = &packed->packs[part];
 	const struct psd_shape shape = data->options.shape;
 	struct psd_pack_record record;
-	struct psd_jpeg_source source;
 	uint32_t height, width;
 
 	PSD_TRY(psd_pack_find(pack, sample, &record, err));
-	source = (struct psd_jpeg_source){pack->file, record.offset, record.n_bytes};
+	struct psd_jpeg_source source = {pack->file, record.offset, record.n_bytes};
 	PSD_TRY(psd_jpeg_size(packed->jpeg, source, &height, &width, err));
 	if (height != pack->height || width != pack->width)
 		return psd_mapping_refuse(pack->file, record.offset, err,

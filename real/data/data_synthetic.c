@@ -46,14 +46,13 @@ static int32_t bell(uint64_t bits)
 static void fill_noise(struct noise *noise, double deviation)
 {
 	uint64_t squares = 0;
-	double unit;
 
 	for (uint64_t i = 0; i < N_NOISE; i += 2) {
 		const int64_t value = bell(psd_random_mix(i));
 
 		squares += 2 * (uint64_t)(value * value);
 	}
-	unit = deviation / sqrt((double)squares / N_NOISE);
+	const double unit = deviation / sqrt((double)squares / N_NOISE);
 	for (uint64_t i = 0; i < N_NOISE; i++)
 		noise->values[i] = (float)((i % 2 ? -unit : unit) * bell(psd_random_mix(i - i % 2)));
 }

@@ -72,15 +72,14 @@ uint64_t psd_feed_bytes(const struct psd_feed_options *options)
 
 static enum psd_status open_readers(struct psd_feed *feed, struct psd_error *err)
 {
-	enum psd_status status = psd_data_open(&feed->readers[0].data, &feed->options.data, err);
-
-	for (unsigned r = 0; r < feed->options.n_readers && !status; r++) {
+	PSD_TRY(psd_data_open(&feed->readers[0].data, &feed->options.data, err));
+	for (unsigned r = 0; r < feed->options.n_readers; r++) {
 		feed->readers[r].feed = feed;
 		feed->readers[r].number = r;
-		status = psd_lane_open(&feed->readers[r].lane, -1, NULL, err);
-		feed->readers[r].has_lane = !status;
+		PSD_TRY(psd_lane_open(&feed->readers[r].lane, -1, NULL, err));
+		feed->readers[r].has_lane = true;
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
@@ -116,7 +115,6 @@ static enum psd_status check_labels(const struct psd_feed_options *options, stru
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options, struct psd_error *err)
 {
 	struct psd_feed *opened = calloc(1, sizeof(*opened));
-	enum psd_status status;
 
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
@@ -125,7 +123,7 @@ enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_opti
 		opened->options.micro_batches = 1;
 	if (options->n_readers > options->batch)
 		opened->options.n_readers = options->batch;
-	status = check_labels(&opened->options, err);
+	enum psd_status status = check_labels(&opened->options, err);
 	if (!status)
 		status = open_parts(opened, err);
 	if (status)
@@ -181,16 +179,14 @@ static void start_readers(struct psd_feed *feed, enum psd_data_part part, uint64
 /* Waits until all readers have finished, and returns the status of the first one that failed. */
 static enum psd_status finish_readers(struct psd_feed *feed, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	for (unsigned r = 0; r < feed->options.n_readers; r++)
 		psd_lane_wait(&feed->readers[r].lane);
-	for (unsigned r = 0; r < feed->options.n_readers && !status; r++) {
-		status = feed->readers[r].status;
-		if (status)
+	for (unsigned r = 0; r < feed->options.n_readers; r++)
+		if (feed->readers[r].status) {
 			*err = feed->readers[r].err;
-	}
-	return status;
+			return feed->readers[r].status;
+		}
+	return PSD_OK;
 }
 
 /* Micro-batches of an iteration are parts of one larger batch. */
@@ -274,12 +270,11 @@ enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_
 {
 	/* overwrites the batch trained on last, not the one read ahead */
 	const struct buffer *buffer = &feed->buffers[(feed->reading + 1) % 2];
-	enum psd_status status;
 
 	finish_reading(feed);
 	feed->test_cpu_sec -= all_cpu_sec(feed);
 	start_readers(feed, PSD_DATA_TEST, first, buffer);
-	status = finish_readers(feed, err);
+	const enum psd_status status = finish_readers(feed, err);
 	feed->test_cpu_sec += all_cpu_sec(feed);
 	if (!status)
 		*samples = (struct psd_samples){buffer->images, buffer->labels};

@@ -56,11 +56,9 @@ static void read_zeros(int number, siginfo_t *facts, void *context)
 enum psd_status psd_mapping_guard(struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
 				  void *context, struct psd_error *err)
 {
-	enum psd_status status;
-
 	guard.files = files;
 	guard.n_files = n_files;
-	status = read(context, err);
+	const enum psd_status status = read(context, err);
 	guard.n_files = 0;
 	for (unsigned f = 0; f < n_files; f++)
 		if (owner_of(&files[f])->is_shortened)
@@ -75,13 +73,12 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 {
 	const struct psd_place at = {.path = mapping->path};
 	struct stat facts;
-	void *bytes;
 
 	if (fstat(descriptor, &facts))
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
 	if (facts.st_size == 0) /* an empty file cannot be mapped; readers refuse its length later */
 		return PSD_OK;
-	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+	void *bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 	if (bytes == MAP_FAILED)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be mapped: %s", strerror(errno));
 	(void)sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = read_zeros, .sa_flags = SA_SIGINFO}, NULL);
@@ -95,12 +92,11 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 				 struct psd_error *err)
 {
 	struct psd_mapping fresh = {.path = psd_mapping_path(folder, name)};
-	enum psd_status status;
 	int descriptor;
 
 	if (!fresh.path)
 		return psd_out_of_memory(err);
-	status = psd_file_open(&descriptor, fresh.path, PSD_FILE_REGULAR, err);
+	enum psd_status status = psd_file_open(&descriptor, fresh.path, PSD_FILE_REGULAR, err);
 	if (!status) {
 		status = map(&fresh, descriptor, err);
 		close(descriptor);

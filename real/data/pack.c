@@ -249,14 +249,12 @@ static enum psd_status scale_square(uint8_t *out, uint32_t side, const uint8_t *
 
 static enum psd_status take_pixels(struct packer *packer, const struct psd_mapping *file, uint64_t n_pixels)
 {
-	uint8_t *pixels;
-
 	if (n_pixels > max_pixels)
 		return psd_mapping_refuse(file, 0, packer->err, "the image has %llu pixels, must have at most %llu",
 					  (unsigned long long)n_pixels, (unsigned long long)max_pixels);
 	if (n_pixels <= packer->n_pixels_room)
 		return PSD_OK;
-	pixels = realloc(packer->pixels, (size_t)(3 * n_pixels));
+	uint8_t *pixels = realloc(packer->pixels, (size_t)(3 * n_pixels));
 	if (!pixels)
 		return psd_out_of_memory(packer->err);
 	packer->pixels = pixels;
@@ -281,7 +279,6 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 	const uint32_t side = packer->pack.width;
 	uint64_t n_bytes = file->n_bytes;
 	uint32_t height, width;
-	enum psd_status status = PSD_OK;
 
 	if (file->n_bytes == 0)
 		return psd_mapping_refuse(file, 0, packer->err, "the file is empty");
@@ -292,16 +289,15 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 		record->jpeg = file->bytes;
 		add_sums(packer, packer->pixels);
 	} else {
-		status = scale_square(packer->square, side, packer->pixels, height, width, packer->err);
-		if (!status)
-			status = psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes,
-						 packer->err);
+		PSD_TRY(scale_square(packer->square, side, packer->pixels, height, width, packer->err));
+		PSD_TRY(psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes,
+					packer->err));
 		add_sums(packer, packer->square);
 	}
-	if (!status && n_bytes > UINT32_MAX)
+	if (n_bytes > UINT32_MAX)
 		return psd_mapping_refuse(file, 0, packer->err, "the file is longer than 4 GiB");
 	record->n_bytes = (uint32_t)n_bytes;
-	return status;
+	return PSD_OK;
 }
 
 /* ---- writing ---- */
@@ -333,10 +329,9 @@ static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *
 {
 	struct psd_pack_record record = {.offset = *offset, .label = packer->images[i].label};
 	struct psd_mapping file;
-	enum psd_status status;
 
 	PSD_TRY(psd_mapping_open(&file, NULL, packer->images[i].path, packer->err));
-	status =
+	const enum psd_status status =
 		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
 		psd_pack_write_entry(packer->front + PSD_PACK_HEADER_BYTES + i * PSD_PACK_ENTRY_BYTES, &record);
@@ -358,16 +353,14 @@ static enum psd_status write_all(struct packer *packer)
 {
 	const uint64_t front_bytes = PSD_PACK_HEADER_BYTES + packer->n_images * PSD_PACK_ENTRY_BYTES;
 	uint64_t offset = front_bytes;
-	enum psd_status status = write_bytes(packer, packer->front, front_bytes);
 
-	for (uint64_t i = 0; !status && i < packer->n_images; i++) {
-		status = write_image(packer, i, &offset);
-		if (!status && packer->options->progress &&
+	PSD_TRY(write_bytes(packer, packer->front, front_bytes));
+	for (uint64_t i = 0; i < packer->n_images; i++) {
+		PSD_TRY(write_image(packer, i, &offset));
+		if (packer->options->progress &&
 		    !packer->options->progress(packer->options->context, i + 1, packer->n_images))
-			status = psd_error_set(packer->err, PSD_ERUN, PSD_NOWHERE, "packing was stopped");
+			return psd_error_set(packer->err, PSD_ERUN, PSD_NOWHERE, "packing was stopped");
 	}
-	if (status)
-		return status;
 	set_mean(packer);
 	psd_pack_write_header(packer->front, &packer->pack, offset);
 	if (fseeko(packer->out, 0, SEEK_SET)) /* flushes, so it can fail */
@@ -394,11 +387,9 @@ static enum psd_status check_place(const char *folder, const char *path, struct 
 
 static enum psd_status write_file(struct packer *packer, const char *path)
 {
-	enum psd_status status;
-
 	PSD_TRY(psd_output_open(&packer->out, path, packer->err));
 	packer->path = path;
-	status = write_all(packer);
+	const enum psd_status status = write_all(packer);
 	if (!status)
 		return psd_outputs_commit(packer->err);
 	psd_outputs_discard();
@@ -434,13 +425,12 @@ enum psd_status psd_pack_directory(const char *folder, const char *path, const s
 		.options = options,
 		.err = err,
 	};
-	enum psd_status status;
 
 	if (side < MIN_SIDE || side > PSD_PACK_MAX_SIDE)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "side of packed images is %u pixels, must be %d to %d", side, MIN_SIDE,
 				     PSD_PACK_MAX_SIDE);
-	status = list_folder(&packer, folder);
+	enum psd_status status = list_folder(&packer, folder);
 	if (!status)
 		status = psd_output_check(path, err);
 	if (!status)

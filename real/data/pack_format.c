@@ -109,10 +109,9 @@ static enum psd_status check_index(const struct psd_pack *pack, struct psd_error
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file, struct psd_error *err)
 {
 	const uint8_t *header = file->bytes;
-	struct psd_pack fresh;
 
 	PSD_TRY(check_identity(file, err));
-	fresh = (struct psd_pack){
+	struct psd_pack fresh = {
 		.file = file,
 		.classes = psd_little_u32(header + 12),
 		.n_samples = psd_little_u64(header + 16),

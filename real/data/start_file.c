@@ -79,10 +79,9 @@ static enum psd_status write_all(struct start_file *file, const char *model_path
 {
 	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie in PyTorch's order */
 	struct psd_tensor_writer *writer;
-	enum psd_status status;
 
 	PSD_TRY(psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err));
-	status = write_values(file, writer, model_path, err);
+	enum psd_status status = write_values(file, writer, model_path, err);
 	if (!status)
 		status = psd_tensor_writer_finish(writer, err);
 	psd_tensor_writer_close(writer);
@@ -114,10 +113,9 @@ enum psd_status psd_start_file_write(const char *model_path, const struct psd_mo
 				     struct psd_start_counts *counts, struct psd_error *err)
 {
 	struct start_file file = {.n = 0};
-	enum psd_status status;
 
 	PSD_TRY(psd_onnx_open(&file.model, model_path, choices, err));
-	status = use(&file, model_path, path, counts, err);
+	const enum psd_status status = use(&file, model_path, path, counts, err);
 	free(file.tensors);
 	free(file.found);
 	psd_onnx_close(file.model);

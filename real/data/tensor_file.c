@@ -173,10 +173,9 @@ static enum psd_status read_header(struct psd_tensor_file *file, const char *pat
 				   uint64_t n_data_bytes, struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status;
 
 	PSD_TRY(psd_document_parse_json(&document, path, text, (size_t)length, err));
-	status = read_tree(file, psd_document_root(document), n_data_bytes, err);
+	const enum psd_status status = read_tree(file, psd_document_root(document), n_data_bytes, err);
 	psd_document_free(document);
 	return status;
 }
@@ -235,7 +234,6 @@ enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struc
 					    struct psd_error *err)
 {
 	struct psd_tensor_file *fresh = calloc(1, sizeof(*fresh));
-	enum psd_status status;
 
 	if (!fresh) {
 		psd_mapping_close(mapping);
@@ -243,7 +241,7 @@ enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struc
 	}
 	fresh->mapping = *mapping;
 	*mapping = (struct psd_mapping){.path = NULL};
-	status = psd_mapping_guard(&fresh->mapping, 1, read_front, fresh, err);
+	const enum psd_status status = psd_mapping_guard(&fresh->mapping, 1, read_front, fresh, err);
 	if (status)
 		psd_tensor_file_close(fresh);
 	else

@@ -123,7 +123,6 @@ static enum psd_status make_front(struct psd_tensor_writer *writer, const struct
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
 	struct psd_text header = {.bytes = NULL}, *front = &writer->front;
-	enum psd_status status;
 
 	psd_text_add(&header, "{");
 	add_notes(&header, writer, notes, n_notes);
@@ -134,10 +133,10 @@ static enum psd_status make_front(struct psd_tensor_writer *writer, const struct
 	for (unsigned i = 0; i < LENGTH_BYTES; i++)
 		psd_text_add_bytes(front, &(char){(char)((uint64_t)header.length >> 8 * i & 0xff)}, 1);
 	psd_text_add_bytes(front, header.bytes, header.length);
-	status = header.is_out_of_memory || front->is_out_of_memory
-			 ? psd_out_of_memory(err)
-			 : psd_tensor_file_check_header(writer->path, header.bytes, header.length, writer->n_data_bytes,
-							err);
+	const enum psd_status status = header.is_out_of_memory || front->is_out_of_memory
+					       ? psd_out_of_memory(err)
+					       : psd_tensor_file_check_header(writer->path, header.bytes, header.length,
+									      writer->n_data_bytes, err);
 	psd_text_release(&header);
 	return status;
 }
@@ -240,20 +239,17 @@ static bool write_at(int descriptor, uint64_t offset, const void *bytes, uint64_
 static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 			     const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
-	enum psd_status status = lay_out(writer, tensors, err);
-
-	if (!status)
-		status = make_front(writer, tensors, notes, n_notes, err);
-	if (!status)
-		status = open_part(writer, err);
-	if (!status && !write_at(writer->descriptor, 0, writer->front.bytes, writer->front.length))
-		status = cannot_write(writer, PSD_ERUN, err);
+	PSD_TRY(lay_out(writer, tensors, err));
+	PSD_TRY(make_front(writer, tensors, notes, n_notes, err));
+	PSD_TRY(open_part(writer, err));
+	if (!write_at(writer->descriptor, 0, writer->front.bytes, writer->front.length))
+		return cannot_write(writer, PSD_ERUN, err);
 	writer->sum = psd_xxh64_begin();
 	for (unsigned i = 0; i < writer->n_parts; i++) {
 		writer->parts[i].offset += writer->front.length;
 		writer->parts[i].checksum = psd_xxh64_end(&writer->sum);
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const char *path,
@@ -325,13 +321,12 @@ static bool sync_folder(const char *path)
 {
 	char *folder = psd_mapping_path(NULL, path), *slash = folder ? strrchr(folder, '/') : NULL;
 	bool is_synced = true;
-	int descriptor;
 
 	if (!folder)
 		return false;
 	if (slash)
 		slash[slash == folder] = '\0';
-	descriptor = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int descriptor = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor >= 0) {
 		is_synced = !fsync(descriptor) || errno == EINVAL;
 		close(descriptor);

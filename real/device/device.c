@@ -33,7 +33,6 @@ static const struct psd_device_kind *find_best(void)
 enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
 				  struct psd_place at, struct psd_error *err)
 {
-	const struct psd_device_kind *found;
 	struct psd_error why;
 
 	if (choice != PSD_CHOOSE_AUTO && !rows[choice].kind)
@@ -41,7 +40,7 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 				     "'device' is '%s', this program was built without it: build with '%s' or "
 				     "choose 'cpu'",
 				     rows[choice].name, rows[choice].built_by);
-	found = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
+	const struct psd_device_kind *found = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
 	if (found->count(&why) == 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot train on '%s': %s", found->name, why.text);
 	*kind = found;

@@ -28,10 +28,9 @@ static enum psd_status add_file(struct psd_text *text, const char *path, struct 
 {
 	struct psd_mapping file;
 	struct contents contents = {.file = &file};
-	enum psd_status status;
 
 	PSD_TRY(psd_mapping_open(&file, NULL, path, err));
-	status = psd_mapping_guard(&file, 1, hash_contents, &contents, err);
+	const enum psd_status status = psd_mapping_guard(&file, 1, hash_contents, &contents, err);
 	psd_text_add(text, "contents %016" PRIx64, contents.hash);
 	psd_mapping_close(&file);
 	return status;
@@ -43,10 +42,9 @@ static enum psd_status add_data(struct psd_text *text, const struct psd_case *ma
 	const struct psd_data_options options = psd_data_options_of(&made->costed->graph, train);
 	struct psd_data *data;
 	uint64_t hash;
-	enum psd_status status;
 
 	PSD_TRY(psd_data_open(&data, &options, err));
-	status = psd_data_hash(data, &hash, err);
+	const enum psd_status status = psd_data_hash(data, &hash, err);
 	if (!status)
 		psd_text_add(text, "%" PRIu64 " samples, contents %016" PRIx64,
 			     psd_data_samples(data, PSD_DATA_TRAINING), hash);

@@ -228,12 +228,10 @@ struct search {
 static DIR *open_iteration(int parent_fd, uint32_t iterations)
 {
 	char name[NAME_MAX_BYTES];
-	DIR *entries;
-	int fd;
 
 	snprintf(name, sizeof(name), ITERATION_NAME, iterations);
-	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	entries = fd < 0 ? NULL : fdopendir(fd);
+	const int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
 	if (!entries && fd >= 0)
 		close(fd);
 	return entries;
@@ -351,12 +349,10 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 				     struct psd_error *err)
 {
 	struct search search = {.host = host, .below_iterations = below_iterations};
-	bool is_searched;
-	int error_number;
 
 	PSD_TRY(check_folder(checkpoints, err));
-	is_searched = visit_iterations(checkpoints->folder, look_into, &search);
-	error_number = errno;
+	const bool is_searched = visit_iterations(checkpoints->folder, look_into, &search);
+	const int error_number = errno;
 	free(search.listing.hosts);
 	if (!is_searched)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},

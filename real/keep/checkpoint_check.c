@@ -23,10 +23,9 @@ static enum psd_status check_host(const struct psd_checkpoints *checkpoints, str
 {
 	const struct psd_checkpoint_path path = psd_checkpoint_path(checkpoints, host, iterations);
 	struct psd_tensor_file *file;
-	enum psd_status status;
 
 	PSD_TRY(psd_tensor_file_open(&file, path.text, err));
-	status = check_file(*first, file, host, iterations, path.text, err);
+	const enum psd_status status = check_file(*first, file, host, iterations, path.text, err);
 	if (*first)
 		psd_tensor_file_close(file);
 	else

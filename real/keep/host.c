@@ -41,38 +41,36 @@ uint64_t psd_host_samples(const struct psd_host *host, uint64_t iteration)
 static enum psd_status copy_parameters(struct psd_host *host, enum psd_stream stream, struct psd_error *err)
 {
 	const bool is_out = stream == PSD_STREAM_COPY_OUT;
-	enum psd_status status = PSD_OK;
 
 	if (host->on_device == &host->memory)
 		return PSD_OK;
-	for (unsigned t = 0; t < host->graph->n_tensors && !status; t++) {
+	for (unsigned t = 0; t < host->graph->n_tensors; t++) {
 		const struct psd_held here = psd_memory_held(&host->memory, t);
 		const struct psd_held there = psd_memory_held(&host->apart, t);
 
 		if (here.piece.elements > 0)
-			status = host->kind->copy(host->device, stream, is_out ? here.values : there.values,
-						  is_out ? there.values : here.values,
-						  here.piece.elements * sizeof(float), err);
+			PSD_TRY(host->kind->copy(host->device, stream, is_out ? here.values : there.values,
+						 is_out ? there.values : here.values,
+						 here.piece.elements * sizeof(float), err));
 	}
-	if (!status && host->kind->is_asynchronous)
-		status = host->kind->wait(host->device, stream, host->kind->mark(host->device, stream), err);
-	return status;
+	if (host->kind->is_asynchronous)
+		PSD_TRY(host->kind->wait(host->device, stream, host->kind->mark(host->device, stream), err));
+	return PSD_OK;
 }
 
 /* Copies the exact parameters of a root to its device. */
 static enum psd_status copy_masters(struct psd_host *host, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < host->plan->n_items && !status; i++) {
+	for (unsigned i = 0; i < host->plan->n_items; i++) {
 		const struct psd_plan_item *item = &host->plan->items[i];
-		float *to = psd_memory_master(host->on_device, i), *from = psd_memory_master(&host->memory, i);
+		float *to = psd_memory_kept(host->on_device, PSD_BUFFER_MASTER, i, 0),
+		      *from = psd_memory_kept(&host->memory, PSD_BUFFER_MASTER, i, 0);
 
 		if (to && to != from && item->root == host->self)
-			status = host->kind->copy(host->device, PSD_STREAM_COPY_IN, to, from,
-						  item->subject.elements * sizeof(*to), err);
+			PSD_TRY(host->kind->copy(host->device, PSD_STREAM_COPY_IN, to, from,
+						 item->subject.elements * sizeof(*to), err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_host_fetch_parameters(struct psd_host *host, struct psd_error *err)
@@ -82,11 +80,9 @@ enum psd_status psd_host_fetch_parameters(struct psd_host *host, struct psd_erro
 
 enum psd_status psd_host_bring_parameters(struct psd_host *host, struct psd_error *err)
 {
-	enum psd_status status;
-
 	psd_memory_fill_own(&host->memory);
-	status = copy_masters(host, err);
-	return status ? status : copy_parameters(host, PSD_STREAM_COPY_IN, err); /* waits */
+	PSD_TRY(copy_masters(host, err));
+	return copy_parameters(host, PSD_STREAM_COPY_IN, err); /* waits */
 }
 
 enum psd_status psd_host_open_memory(struct psd_host *host, struct psd_error *err)
@@ -99,14 +95,12 @@ enum psd_status psd_host_open_memory(struct psd_host *host, struct psd_error *er
 		.kind = host->kind,
 		.device = host->device,
 	};
-	enum psd_status status = psd_memory_init(&host->memory, host->program, &options, err);
 
 	host->on_device = has_own ? &host->apart : &host->memory;
+	PSD_TRY(psd_memory_init(&host->memory, host->program, &options, err));
 	options.place = PSD_MEMORY_DEVICE;
-	if (!status && has_own)
-		status = psd_memory_init(&host->apart, host->program, &options, err);
-	if (status)
-		return status;
+	if (has_own)
+		PSD_TRY(psd_memory_init(&host->apart, host->program, &options, err));
 	psd_memory_fill_parameters(&host->memory, host->options->train->seed);
 	return psd_host_bring_parameters(host, err);
 }

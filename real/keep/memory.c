@@ -445,11 +445,22 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 	return kept->base + iteration % n_iterations(memory, buffer) * kept->apart;
 }
 
-/* Values of the buffer from `first` on. */
-static void *values_from(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
-			 uint64_t element)
+float *psd_memory_kept(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration)
 {
-	return (char *)psd_memory_buffer(memory, buffer, item, iteration) + element * value_bytes(memory, buffer);
+	return memory->items[item].buffers[buffer].base ? psd_memory_buffer(memory, buffer, item, iteration) : NULL;
+}
+
+float *psd_memory_part(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, unsigned slice)
+{
+	float *base = memory->items[item].buffers[buffer].base;
+
+	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
+}
+
+void *psd_memory_values(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			uint64_t first)
+{
+	return (char *)psd_memory_buffer(memory, buffer, item, iteration) + first * value_bytes(memory, buffer);
 }
 
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
@@ -457,20 +468,14 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 {
 	const uint64_t part = received_part(memory, item, worker);
 
-	return values_from(memory, PSD_BUFFER_RECEIVED, item, iteration,
-			   each_part_offset(memory, item, slice) +
-				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
-}
-
-void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
-			uint64_t first)
-{
-	return values_from(memory, buffer, item, iteration, first);
+	return psd_memory_values(memory, PSD_BUFFER_RECEIVED, item, iteration,
+				 each_part_offset(memory, item, slice) +
+					 part * spaced(psd_memory_own_part(memory, item, slice).elements));
 }
 
 void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
 {
-	return psd_memory_blocks(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
+	return psd_memory_values(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
 				 worker * psd_memory_own_blocks(memory, item).elements);
 }
 
@@ -480,47 +485,20 @@ void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned
 	const struct psd_plan_item *subject = &memory->plan->items[item];
 	const unsigned before = worker - memory->host - 1; /* a leader is the first of its node */
 
-	return values_from(memory, PSD_BUFFER_MEMBERS, item, iteration,
-			   before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
+	return psd_memory_values(memory, PSD_BUFFER_MEMBERS, item, iteration,
+				 before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
 }
 
 struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item)
 {
-	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
-
-	return (struct psd_moments){buffers[PSD_BUFFER_HISTORY].base, buffers[PSD_BUFFER_SQUARES].base};
+	return (struct psd_moments){psd_memory_kept(memory, PSD_BUFFER_HISTORY, item, 0),
+				    psd_memory_kept(memory, PSD_BUFFER_SQUARES, item, 0)};
 }
 
 struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
-	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
-	const struct psd_moments whole = {buffers[PSD_BUFFER_PART_HISTORY].base, buffers[PSD_BUFFER_PART_SQUARES].base};
-
-	return psd_moments_from(whole, part_offset(memory, item, slice));
-}
-
-float *psd_memory_outer(const struct psd_memory *memory, unsigned item)
-{
-	return memory->items[item].buffers[PSD_BUFFER_OUTER].base;
-}
-
-float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice)
-{
-	float *base = memory->items[item].buffers[PSD_BUFFER_PART_OUTER].base;
-
-	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
-}
-
-float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration)
-{
-	return memory->items[item].buffers[PSD_BUFFER_SUM].base
-		       ? psd_memory_buffer(memory, PSD_BUFFER_SUM, item, iteration)
-		       : NULL;
-}
-
-float *psd_memory_own(const struct psd_memory *memory, unsigned item)
-{
-	return memory->items[item].buffers[PSD_BUFFER_OWN].base;
+	return (struct psd_moments){psd_memory_part(memory, PSD_BUFFER_PART_HISTORY, item, slice),
+				    psd_memory_part(memory, PSD_BUFFER_PART_SQUARES, item, slice)};
 }
 
 struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor)
@@ -536,7 +514,8 @@ struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor
 			const struct psd_piece piece = psd_plan_piece(plan, item, updated, n);
 
 			if (psd_plan_tensor(plan, item, n) == tensor)
-				return (struct psd_held){piece, psd_memory_own(memory, i) + before, true};
+				return (struct psd_held){piece, psd_memory_kept(memory, PSD_BUFFER_OWN, i, 0) + before,
+							 true};
 			before += piece.elements;
 		}
 	}
@@ -551,7 +530,7 @@ static struct iovec find_run(const struct psd_memory *memory, enum psd_buffer bu
 	const uint64_t each = of->subject.batch * (is_bottom ? of->subject.rows : of->subject.columns);
 	const uint64_t first = is_bottom ? spaced(top_elements(memory, of)) : 0;
 
-	return (struct iovec){values_from(memory, buffer, item, iteration, first + workers.first * each),
+	return (struct iovec){psd_memory_values(memory, buffer, item, iteration, first + workers.first * each),
 			      workers.elements * each * value_bytes(memory, buffer)};
 }
 
@@ -593,18 +572,6 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
 	return (struct psd_factors){segments[0].iov_base, segments[1].iov_base};
 }
 
-float *psd_memory_master(const struct psd_memory *memory, unsigned item)
-{
-	return memory->items[item].buffers[PSD_BUFFER_MASTER].base;
-}
-
-float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice)
-{
-	float *base = memory->items[item].buffers[PSD_BUFFER_PART].base;
-
-	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
-}
-
 /* True for a copy of parameters that is the parameters themselves. */
 static bool is_no_copy(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item)
 {
@@ -619,9 +586,9 @@ static unsigned find_part(const struct psd_memory *memory, unsigned item, unsign
 
 	if (is_no_copy(memory, PSD_BUFFER_PART, item))
 		return psd_memory_segments(memory, memory->parameters, item, range, segments);
-	segments[0] =
-		(struct iovec){values_from(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
-			       range.elements * value_bytes(memory, PSD_BUFFER_PART)};
+	segments[0] = (struct iovec){
+		psd_memory_values(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
+		range.elements * value_bytes(memory, PSD_BUFFER_PART)};
 	return 1;
 }
 
@@ -633,7 +600,7 @@ static unsigned find_elements(const struct psd_memory *memory, enum psd_buffer b
 		return psd_memory_segments(memory, psd_memory_gradients(memory, iteration), item, range, segments);
 	if (buffer == PSD_BUFFER_PARAMETER || is_no_copy(memory, buffer, item))
 		return psd_memory_segments(memory, memory->parameters, item, range, segments);
-	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, range.first),
+	segments[0] = (struct iovec){psd_memory_values(memory, buffer, item, iteration, range.first),
 				     range.elements * value_bytes(memory, buffer)};
 	return 1;
 }
@@ -654,19 +621,15 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		return find_all_factors(memory, buffer, item, iteration, range, segments);
 	if (row->content == PSD_CONTENT_FACTORS)
 		return find_factors(memory, buffer, item, iteration, sender, segments);
-	if (row->is_of_updates) {
-		const uint64_t before =
-			of_item.first - psd_plan_updated(memory->plan, &memory->plan->items[item], memory->host).first;
-
-		segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, before),
-					     range.elements * value_bytes(memory, buffer)};
-		return 1;
-	}
-	if (row->content == PSD_CONTENT_ELEMENTS && row->times == PSD_TIMES_ONCE)
+	if (!row->is_of_updates && row->content == PSD_CONTENT_ELEMENTS && row->times == PSD_TIMES_ONCE)
 		return row->owner == PSD_OWNER_SHARDS
 			       ? find_part(memory, item, op->slice, of_item, segments)
 			       : find_elements(memory, buffer, item, iteration, of_item, segments);
-	if (row->times == PSD_TIMES_MEMBERS)
+	if (row->is_of_updates)
+		first = psd_memory_values(
+			memory, buffer, item, iteration,
+			of_item.first - psd_plan_updated(memory->plan, &memory->plan->items[item], memory->host).first);
+	else if (row->times == PSD_TIMES_MEMBERS)
 		first = psd_memory_member(memory, item, op->slice, iteration, sender);
 	else if (psd_buffer_is_sum(buffer))
 		first = psd_memory_received(memory, item, op->slice, iteration,
@@ -674,7 +637,7 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	else if (row->times == PSD_TIMES_SENDERS)
 		first = psd_memory_packed_part(memory, item, iteration, sender);
 	else
-		first = psd_memory_blocks(memory, buffer, item, iteration, range.first);
+		first = psd_memory_values(memory, buffer, item, iteration, range.first);
 	segments[0] = (struct iovec){first, range.elements * value_bytes(memory, buffer)};
 	return 1;
 }

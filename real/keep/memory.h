@@ -110,6 +110,14 @@ struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer);
 /* Returns the area of an item's (bucket's) buffer for this iteration. The item's method must use the buffer. */
 float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
+/* The same; NULL: the memory has no such buffer for the item. Without PSD_BUFFER_SUM the gradient itself has the sums;
+ * without a copy of parameters (PSD_BUFFER_OWN, PSD_BUFFER_MASTER) those with which the host computes are updated. */
+float *psd_memory_kept(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
+/* The same for the part that this shard has of one of the item's slices; NULL also if this host is no shard. */
+float *psd_memory_part(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, unsigned slice);
+/* Returns the address of value number `first` of the area: an element, or a compressed block. */
+void *psd_memory_values(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			uint64_t first);
 /* Returns the memory in which a shard receives a worker's gradient for the shard's part of this slice. The values have
  * the sender's encoding. They are floats if received values are added while they arrive. */
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
@@ -117,34 +125,14 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 /* Returns the memory in which a shard receives a worker's compressed gradient for the shard's part of the item
  * (bucket). */
 void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker);
-/* Returns the address of compressed block number `first` (from 0) in a buffer that has all blocks of the item
- * (bucket). */
-void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
-			uint64_t first);
 /* Returns the memory in which this host receives another worker's gradient of a slice. This host must be the leader of
  * its node, which sums for the node. worker: a worker of the same node. */
 void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			unsigned worker);
-/* Returns the copy in fp32 of an item's (bucket's) parameters that the item's root updates. The tensors follow each
- * other without gaps. NULL: the root has no such copy, and updates the parameters with which it computes. */
-float *psd_memory_master(const struct psd_memory *memory, unsigned item);
-/* Returns the copy in fp32 of a slice's parameters that a shard updates: only those in the shard's part. NULL: the
- * shard has no such copy, and updates the parameters with which it computes. */
-float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Return the optimiser state: psd_memory_moments() for a whole item (bucket), psd_memory_part_moments() for the part
  * that this shard has of one of the item's slices. */
 struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item);
 struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* Return the momentum of local SGD's outer optimiser, in the same way; NULL: there is none. */
-float *psd_memory_outer(const struct psd_memory *memory, unsigned item);
-float *psd_memory_part_outer(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* Returns the sums of an item's (bucket's) gradients that this host's device updates, without gaps between tensors.
- * NULL: the gradient itself has them. */
-float *psd_memory_sum(const struct psd_memory *memory, unsigned item, uint32_t iteration);
-/* Returns the parameters of an item (bucket) that this host's device updates, without gaps between tensors, if the host
- * has whole ones only while layers use them (PSD_BUFFER_OWN). NULL: the parameters with which it computes are
- * updated. */
-float *psd_memory_own(const struct psd_memory *memory, unsigned item);
 /* Elements of a tensor's parameters that a host keeps between two iterations. */
 struct psd_held {
 	struct psd_piece piece;
@@ -161,8 +149,7 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
  * for a layer: weights are uniform within +-sqrt(3 / inputs) (Caffe's "xavier", Glorot and Bengio 2010), biases uniform
  * within +-sqrt(1 / inputs) (PyTorch's default), scales of normalisations 1, and shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
-/* Copies the parameters to the copies in fp32 that shards and roots update, see psd_memory_part() and
- * psd_memory_master(). */
+/* Copies the parameters to the copies in fp32 that shards (PSD_BUFFER_PART) and roots (PSD_BUFFER_MASTER) update. */
 void psd_memory_fill_own(const struct psd_memory *memory);
 
 #endif

@@ -39,12 +39,12 @@ static void copy_parameters(const struct psd_memory *memory, unsigned item, stru
 static void fill_item(const struct psd_memory *memory, unsigned item)
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
-	float *master = psd_memory_master(memory, item);
+	float *master = psd_memory_kept(memory, PSD_BUFFER_MASTER, item, 0);
 
 	if (master && memory->host == subject->root)
 		copy_parameters(memory, item, (struct psd_range){0, subject->subject.elements}, master);
 	for (unsigned s = 0; s < subject->n_slices; s++) {
-		float *part = psd_memory_part(memory, item, s);
+		float *part = psd_memory_part(memory, PSD_BUFFER_PART, item, s);
 
 		if (part)
 			copy_parameters(memory, item, psd_memory_own_part(memory, item, s), part);

@@ -57,17 +57,15 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 	struct psd_tensor_file *file;
 	struct psd_old_checkpoint_notes notes;
 	bool has_checksums;
-	enum psd_status status = psd_tensor_file_open(&file, path, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_tensor_file_open(&file, path, err));
 	notes = psd_old_checkpoint_read_notes(file);
 	*about = (struct psd_old_checkpoint_about){
 		.is_alike = (!notes.program || !strcmp(notes.program, program)) &&
 			    (!notes.shard_map || !strcmp(notes.shard_map, shard_map)),
 		.has_samples = notes.samples,
 	};
-	status = psd_tensor_file_verify(file, &has_checksums, err);
+	enum psd_status status = psd_tensor_file_verify(file, &has_checksums, err);
 	if (!status && notes.samples)
 		status = read_samples(&about->samples, notes.samples, iterations, path, err);
 	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
@@ -190,27 +188,22 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 {
 	const struct psd_checkpoint_path path = psd_old_checkpoint_path(old, host);
 	struct psd_old_checkpoint_notes notes, first;
-	enum psd_status status = psd_tensor_file_open(&old->files[host], path.text, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_tensor_file_open(&old->files[host], path.text, err));
 	notes = psd_old_checkpoint_read_notes(old->files[host]);
 	first = psd_old_checkpoint_read_notes(old->files[0]);
-	status = psd_old_checkpoint_check_name(&notes, (struct psd_checkpoint_host){host, old->n_hosts},
-					       old->iterations, path.text, err);
-	if (!status)
-		status = check_version(old, &notes, path.text, err);
-	if (!status)
-		status = check_model(&notes, graph, path.text, err);
-	if (!status)
-		status = psd_old_checkpoint_check_run(&first, &notes, path.text, err);
-	if (!status && host == 0)
-		status = psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err);
-	if (!status && psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)
-		status = psd_error_set(err, PSD_EINVAL, place_of(path.text),
-				       "the shard map ('spread') is for %u hosts, must be for %u",
-				       psd_layout_hosts(&old->shard_map.layout), old->n_hosts);
-	return status;
+	PSD_TRY(psd_old_checkpoint_check_name(&notes, (struct psd_checkpoint_host){host, old->n_hosts}, old->iterations,
+					      path.text, err));
+	PSD_TRY(check_version(old, &notes, path.text, err));
+	PSD_TRY(check_model(&notes, graph, path.text, err));
+	PSD_TRY(psd_old_checkpoint_check_run(&first, &notes, path.text, err));
+	if (host == 0)
+		PSD_TRY(psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err));
+	if (psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)
+		return psd_error_set(err, PSD_EINVAL, place_of(path.text),
+				     "the shard map ('spread') is for %u hosts, must be for %u",
+				     psd_layout_hosts(&old->shard_map.layout), old->n_hosts);
+	return PSD_OK;
 }
 
 enum psd_status psd_old_checkpoint_open(struct psd_old_checkpoint *old, const struct psd_checkpoints *checkpoints,
@@ -309,16 +302,14 @@ enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum
 enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (uint64_t done = 0; done < range.elements && !status;) {
+	for (uint64_t done = 0; done < range.elements;) {
 		const struct psd_shard_map_run run =
 			psd_shard_map_find(&old->shard_map, buffer, tensor, range.first + done);
 		const uint64_t left = range.elements - done, n = run.elements < left ? run.elements : left;
 
-		status = psd_old_checkpoint_read_run(old, buffer, run.is_divided ? run.host : host, tensor,
-						     (struct psd_range){run.first, n}, to + done, err);
+		PSD_TRY(psd_old_checkpoint_read_run(old, buffer, run.is_divided ? run.host : host, tensor,
+						    (struct psd_range){run.first, n}, to + done, err));
 		done += n;
 	}
-	return status;
+	return PSD_OK;
 }

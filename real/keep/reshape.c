@@ -110,14 +110,12 @@ static float adaptive_ratio(const struct reshaping *of, unsigned power)
 static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer, unsigned first, unsigned stride,
 				   unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned w = first; w < of->old.shard_map.layout.workers && !status; w += stride) {
-		status = psd_old_checkpoint_read(&of->old, buffer, w, tensor, range, of->others, err);
-		for (uint64_t i = 0; i < range.elements && !status; i++)
+	for (unsigned w = first; w < of->old.shard_map.layout.workers; w += stride) {
+		PSD_TRY(psd_old_checkpoint_read(&of->old, buffer, w, tensor, range, of->others, err));
+		for (uint64_t i = 0; i < range.elements; i++)
 			to[i] += of->others[i];
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* With momentum before compression the history is only the last step. */
@@ -125,7 +123,6 @@ static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, 
 				   struct psd_range range, float *to, struct psd_error *err)
 {
 	struct psd_old_checkpoint *old = &of->old;
-	enum psd_status status;
 
 	if (psd_old_checkpoint_keeps(old, part, tensor))
 		return psd_old_checkpoint_read(old, part, 0, tensor, range, to, err);
@@ -135,7 +132,7 @@ static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, 
 	if (!old->shard_map.is_local)
 		return psd_old_checkpoint_read(old, whole, psd_old_checkpoint_root(old, tensor), tensor, range, to,
 					       err);
-	status = add_workers(of, whole, 0, 1, tensor, range, to, err);
+	const enum psd_status status = add_workers(of, whole, 0, 1, tensor, range, to, err);
 	multiply(to, range.elements, 1.0f / (float)old->shard_map.layout.workers);
 	return status;
 }
@@ -222,16 +219,13 @@ static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor,
 static enum psd_status read_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
 				     struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	clear(to, range.elements);
 	if (self_of(of) == 0 && !keeps(of, PSD_BUFFER_PART_RESIDUAL, tensor))
-		status = read_part_residual(of, tensor, range, to, err);
+		PSD_TRY(read_part_residual(of, tensor, range, to, err));
 	multiply(to, range.elements, 1.0f / held_ratio(of));
-	if (!status)
-		status = read_worker_held(of, PSD_BUFFER_RESIDUAL, tensor, range, to, err);
+	PSD_TRY(read_worker_held(of, PSD_BUFFER_RESIDUAL, tensor, range, to, err));
 	multiply(to, range.elements, held_ratio(of));
-	return status;
+	return PSD_OK;
 }
 
 /* ---- filling the state ---- */
@@ -240,58 +234,52 @@ static enum psd_status read_residual(struct reshaping *of, unsigned tensor, stru
 static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_part *part, unsigned tensor,
 				   read_fn *read, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
 	struct psd_shard_map_run run;
 
-	for (uint64_t e = 0; e < of->host->graph->tensors[tensor].elements && !status; e += run.elements) {
+	for (uint64_t e = 0; e < of->host->graph->tensors[tensor].elements; e += run.elements) {
 		run = psd_shard_map_find(&of->own, part->buffer, tensor, e);
 		if (run.is_divided && run.host != (run.apart > 0 ? self_of(of) % run.apart : self_of(of)))
 			continue;
 		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
-		status = read(of, tensor, (struct psd_range){e, run.elements}, of->values, err);
-		if (!status)
-			status = psd_state_put(&of->state, part, run.first * sizeof(float), of->values,
-					       run.elements * sizeof(float), err);
+		PSD_TRY(read(of, tensor, (struct psd_range){e, run.elements}, of->values, err));
+		PSD_TRY(psd_state_put(&of->state, part, run.first * sizeof(float), of->values,
+				      run.elements * sizeof(float), err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status fill_parameters(struct reshaping *of, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned t = 0; t < of->host->graph->n_tensors && !status; t++) {
+	for (unsigned t = 0; t < of->host->graph->n_tensors; t++) {
 		const uint64_t elements = of->host->graph->tensors[t].elements;
 
-		for (uint64_t e = 0; e < elements && !status; e += ROOM_ELEMENTS) {
+		for (uint64_t e = 0; e < elements; e += ROOM_ELEMENTS) {
 			const uint64_t n = elements - e < ROOM_ELEMENTS ? elements - e : ROOM_ELEMENTS;
 
-			status = read_parameter(of, t, (struct psd_range){e, n}, of->values, err);
-			if (!status)
-				status = psd_state_put(&of->state, &of->state.parts[t], e * sizeof(float), of->values,
-						       n * sizeof(float), err);
+			PSD_TRY(read_parameter(of, t, (struct psd_range){e, n}, of->values, err));
+			PSD_TRY(psd_state_put(&of->state, &of->state.parts[t], e * sizeof(float), of->values,
+					      n * sizeof(float), err));
 		}
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
 {
 	const unsigned host = self_of(of) % of->old.shard_map.layout.workers;
 	const struct psd_checkpoint_path path = psd_old_checkpoint_path(&of->old, host);
-	enum psd_status status = PSD_OK;
 
-	for (unsigned p = of->host->graph->n_tensors; p < of->state.n_plain && !status; p++) {
+	for (unsigned p = of->host->graph->n_tensors; p < of->state.n_plain; p++) {
 		const struct psd_state_part *part = &of->state.parts[p];
 		bool is_found = false;
 
-		status = psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err);
-		if (!status && !is_found)
-			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
-					       "the checkpoint has no '%.100s', which this run resumes from",
-					       part->tensor.name);
+		PSD_TRY(psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err));
+		if (!is_found)
+			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
+					     "the checkpoint has no '%.100s', which this run resumes from",
+					     part->tensor.name);
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Rows of a right low-rank factor are contiguous. */
@@ -302,20 +290,18 @@ static enum psd_status fill_right(struct reshaping *of, const struct psd_state_p
 	const uint64_t is = psd_low_rank_right(about, of->own.rank), first = of->own.places[tensor].first_right;
 	const uint64_t was = of->old.shard_map.rank ? psd_low_rank_right(about, of->old.shard_map.rank) : 0;
 	const uint64_t elements = is < was ? is : was;
-	enum psd_status status = PSD_OK;
 
 	if (!psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_RIGHT, tensor))
 		return PSD_OK;
-	for (uint64_t e = 0; e < elements && !status; e += ROOM_ELEMENTS) {
+	for (uint64_t e = 0; e < elements; e += ROOM_ELEMENTS) {
 		const uint64_t n = elements - e < ROOM_ELEMENTS ? elements - e : ROOM_ELEMENTS;
 		const struct psd_range range = {of->old.shard_map.places[tensor].first_right + e, n};
 
-		status = psd_old_checkpoint_read_run(&of->old, PSD_BUFFER_RIGHT, 0, tensor, range, of->values, err);
-		if (!status)
-			status = psd_state_put(&of->state, part, (first + e) * sizeof(float), of->values,
-					       n * sizeof(float), err);
+		PSD_TRY(psd_old_checkpoint_read_run(&of->old, PSD_BUFFER_RIGHT, 0, tensor, range, of->values, err));
+		PSD_TRY(psd_state_put(&of->state, part, (first + e) * sizeof(float), of->values, n * sizeof(float),
+				      err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Reader of a buffer; NULL: not read from a checkpoint. Copies of parameters follow those. */
@@ -373,13 +359,12 @@ static enum psd_status fill_part(struct reshaping *of, const struct psd_state_pa
 {
 	const struct psd_shard_map_item *item = &of->own.items[part->item];
 	read_fn *read = reader_of(part->buffer);
-	enum psd_status status = PSD_OK;
 
-	for (unsigned n = 0; n < item->n_tensors && !status && part->buffer == PSD_BUFFER_RIGHT; n++)
-		status = fill_right(of, part, item->tensors[n], err);
-	for (unsigned n = 0; n < item->n_tensors && !status && read; n++)
-		status = fill_tensor(of, part, item->tensors[n], read, err);
-	return status;
+	for (unsigned n = 0; n < item->n_tensors && part->buffer == PSD_BUFFER_RIGHT; n++)
+		PSD_TRY(fill_right(of, part, item->tensors[n], err));
+	for (unsigned n = 0; n < item->n_tensors && read; n++)
+		PSD_TRY(fill_tensor(of, part, item->tensors[n], read, err));
+	return PSD_OK;
 }
 
 /* All workers have the same. */
@@ -393,19 +378,17 @@ static enum psd_status fill_late(struct reshaping *of, const struct psd_state_pa
 
 static enum psd_status fill(struct reshaping *of, struct psd_error *err)
 {
-	enum psd_status status = fill_parameters(of, err);
-
-	if (!status)
-		status = fill_states(of, err);
-	for (unsigned p = of->state.n_plain; p < of->state.n_parts && !status; p++)
+	PSD_TRY(fill_parameters(of, err));
+	PSD_TRY(fill_states(of, err));
+	for (unsigned p = of->state.n_plain; p < of->state.n_parts; p++)
 		if (of->state.parts[p].is_late)
-			status = fill_late(of, &of->state.parts[p], err);
+			PSD_TRY(fill_late(of, &of->state.parts[p], err));
 		else if (of->state.parts[p].is_of_item && uses(of, &of->state.parts[p]))
-			status = fill_part(of, &of->state.parts[p], err);
-	for (unsigned k = 0; k < of->host->n_keepers && !status; k++)
+			PSD_TRY(fill_part(of, &of->state.parts[p], err));
+	for (unsigned k = 0; k < of->host->n_keepers; k++)
 		if (of->host->keepers[k].begin)
 			of->host->keepers[k].begin(of->host->keepers[k].context);
-	return status;
+	return PSD_OK;
 }
 
 /* ---- parts that start anew ---- */
@@ -507,12 +490,11 @@ static enum psd_status check_optimiser(const struct reshaping *of, struct psd_er
 /* Hosts share the files. */
 static enum psd_status verify(const struct reshaping *of, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
 	bool has_checksums;
 
-	for (unsigned h = self_of(of); h < of->old.n_hosts && !status; h += of->host->n_hosts)
-		status = psd_tensor_file_verify(of->old.files[h], &has_checksums, err);
-	return status;
+	for (unsigned h = self_of(of); h < of->old.n_hosts; h += of->host->n_hosts)
+		PSD_TRY(psd_tensor_file_verify(of->old.files[h], &has_checksums, err));
+	return PSD_OK;
 }
 
 static enum psd_status reshape(struct reshaping *of, struct psd_error *err)
@@ -544,11 +526,9 @@ enum psd_status psd_host_reshape(struct psd_host *host, struct psd_error *err)
 {
 	const struct psd_worker_options *options = host->options;
 	struct reshaping of = {.host = host};
-	enum psd_status status = psd_state_open(&of.state, host, options->first_iteration, err);
 
-	if (status)
-		return status;
-	status = psd_shard_map_make(&of.own, host->plan, err);
+	PSD_TRY(psd_state_open(&of.state, host, options->first_iteration, err));
+	enum psd_status status = psd_shard_map_make(&of.own, host->plan, err);
 	if (!status)
 		status = psd_old_checkpoint_open(&of.old, options->checkpoints, options->from_hosts,
 						 options->first_iteration, host->graph, err);

@@ -59,15 +59,14 @@ static enum psd_status write_parts(const struct psd_state *state, bool is_checkp
 				   struct psd_error *err)
 {
 	const unsigned n_parts = is_checkpoint ? state->n_parts : state->n_plain;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned p = 0; p < n_parts && !status; p++) {
+	for (unsigned p = 0; p < n_parts; p++) {
 		if (!is_written(&state->parts[p], is_checkpoint))
 			continue;
-		status = psd_state_write(state, &state->parts[p], writer, err);
+		PSD_TRY(psd_state_write(state, &state->parts[p], writer, err));
 		psd_host_moved_save(state->host);
 	}
-	return status ? status : psd_tensor_writer_finish(writer, err);
+	return psd_tensor_writer_finish(writer, err);
 }
 
 /* Writes a checkpoint, or the plain parts. */
@@ -77,7 +76,6 @@ static enum psd_status write_file(const struct psd_state *state, bool is_checkpo
 	const unsigned n_parts = is_checkpoint ? state->n_parts : state->n_plain;
 	struct psd_file_tensor *tensors = calloc(n_parts + 1u, sizeof(*tensors));
 	struct psd_tensor_writer *writer = NULL;
-	enum psd_status status;
 	unsigned n = 0;
 
 	if (!tensors)
@@ -85,7 +83,7 @@ static enum psd_status write_file(const struct psd_state *state, bool is_checkpo
 	for (unsigned p = 0; p < n_parts; p++)
 		if (is_written(&state->parts[p], is_checkpoint))
 			tensors[n++] = state->parts[p].tensor;
-	status = psd_tensor_writer_open(&writer, path.text, tensors, n, notes, n_notes, err);
+	enum psd_status status = psd_tensor_writer_open(&writer, path.text, tensors, n, notes, n_notes, err);
 	if (!status)
 		status = write_parts(state, is_checkpoint, writer, err);
 	psd_tensor_writer_close(writer);
@@ -110,10 +108,8 @@ static void release_metadata(struct metadata *metadata)
 static enum psd_status describe_shard_map(struct psd_text *text, const struct psd_host *host, struct psd_error *err)
 {
 	struct psd_shard_map shard_map;
-	const enum psd_status status = psd_shard_map_make(&shard_map, host->plan, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_shard_map_make(&shard_map, host->plan, err));
 	psd_shard_map_add(text, &shard_map);
 	psd_shard_map_release(&shard_map);
 	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
@@ -133,8 +129,6 @@ static enum psd_status describe_split(struct psd_text *text, const struct psd_ca
 static enum psd_status describe(struct metadata *metadata, const struct psd_host *host, uint32_t iterations,
 				struct psd_error *err)
 {
-	enum psd_status status;
-
 	*metadata = (struct metadata){.shard_map.bytes = NULL};
 	snprintf(metadata->iterations, NUMBER_TEXT_MAX, "%" PRIu32, iterations);
 	snprintf(metadata->samples, NUMBER_TEXT_MAX, "%" PRIu64, psd_host_samples(host, iterations));
@@ -142,7 +136,7 @@ static enum psd_status describe(struct metadata *metadata, const struct psd_host
 	snprintf(metadata->terms, HASH_TEXT_MAX, "%016" PRIx64, hash_terms(host));
 	snprintf(metadata->model, HASH_TEXT_MAX, "%016" PRIx64, psd_terms_hash_model(host->graph));
 	snprintf(metadata->host, HOST_TEXT_MAX, "%u of %u", host->self, host->n_hosts);
-	status = describe_program(&metadata->program, host, err);
+	enum psd_status status = describe_program(&metadata->program, host, err);
 	if (!status)
 		status = describe_shard_map(&metadata->shard_map, host, err);
 	if (!status)
@@ -169,31 +163,27 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 					      {"spread", metadata->shard_map.bytes},
 					      {"split", metadata->split.bytes}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
-	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
+	PSD_TRY(psd_checkpoint_begin(checkpoints, iterations, err));
 	/* parameters first: a run whose last checkpoint is complete is not repeated, so they must be there */
-	if (!status && host->self == 0)
-		status = write_file(state, false, psd_checkpoint_parameters_path(checkpoints), notes, N_PLAIN_NOTES,
-				    err);
-	if (!status)
-		status = write_file(state, true, psd_checkpoint_path(checkpoints, host_of(host), iterations), notes,
-				    metadata->split.bytes ? N_NOTES : N_NOTES - 1, err);
-	if (!status)
-		psd_checkpoint_prune(checkpoints, host_of(host), iterations,
-				     host->layout->has_separate_servers ? PSD_CHECKPOINTS_KEPT_WITH_SERVERS
-									: PSD_CHECKPOINTS_KEPT);
-	return status;
+	if (host->self == 0)
+		PSD_TRY(write_file(state, false, psd_checkpoint_parameters_path(checkpoints), notes, N_PLAIN_NOTES,
+				   err));
+	PSD_TRY(write_file(state, true, psd_checkpoint_path(checkpoints, host_of(host), iterations), notes,
+			   metadata->split.bytes ? N_NOTES : N_NOTES - 1, err));
+	psd_checkpoint_prune(checkpoints, host_of(host), iterations,
+			     host->layout->has_separate_servers ? PSD_CHECKPOINTS_KEPT_WITH_SERVERS
+								: PSD_CHECKPOINTS_KEPT);
+	return PSD_OK;
 }
 
 enum psd_status psd_host_save(struct psd_host *host, uint32_t iteration, struct psd_error *err)
 {
 	struct metadata metadata;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, host, iteration, err);
 
-	if (status)
-		return status;
-	status = psd_host_check_state(&state, state.n_parts, iteration, err);
+	PSD_TRY(psd_state_open(&state, host, iteration, err));
+	enum psd_status status = psd_host_check_state(&state, state.n_parts, iteration, err);
 	if (!status)
 		status = describe(&metadata, host, iteration, err);
 	if (!status) {
@@ -238,11 +228,10 @@ static enum psd_status check_notes(struct psd_host *host, const struct psd_tenso
 {
 	const struct psd_old_checkpoint_notes notes = psd_old_checkpoint_read_notes(file);
 	struct psd_text program;
-	enum psd_status status = describe_program(&program, host, err);
 
-	if (status)
-		return status;
-	status = psd_old_checkpoint_check_name(&notes, host_of(host), host->options->first_iteration, path, err);
+	PSD_TRY(describe_program(&program, host, err));
+	enum psd_status status =
+		psd_old_checkpoint_check_name(&notes, host_of(host), host->options->first_iteration, path, err);
 	if (!status && strcmp(notes.program, program.bytes) != 0)
 		status = psd_error_set(
 			err, PSD_EINVAL, (struct psd_place){.path = path},
@@ -257,24 +246,22 @@ static enum psd_status check_notes(struct psd_host *host, const struct psd_tenso
 static enum psd_status read_parts(const struct psd_state *state, struct psd_tensor_file *file, const char *path,
 				  struct psd_error *err)
 {
-	enum psd_status status = check_notes(state->host, file, path, err);
-
-	if (!status)
-		status = verify(state->host, file, path, err);
-	for (unsigned p = 0; p < state->n_parts && !status; p++) {
+	PSD_TRY(check_notes(state->host, file, path, err));
+	PSD_TRY(verify(state->host, file, path, err));
+	for (unsigned p = 0; p < state->n_parts; p++) {
 		bool is_found = false;
 
 		if (state->parts[p].is_divided)
 			continue;
-		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
+		PSD_TRY(psd_state_read(state, &state->parts[p], file, path, &is_found, err));
 		psd_host_moved(state->host);
-		if (!status && !is_found)
-			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-					       "the checkpoint has no '%.100s', which this run resumes from",
-					       state->parts[p].tensor.name);
+		if (!is_found)
+			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+					     "the checkpoint has no '%.100s', which this run resumes from",
+					     state->parts[p].tensor.name);
 	}
-	if (status || state->host->options->train->diverged == PSD_DIVERGED_CONTINUES)
-		return status;
+	if (state->host->options->train->diverged == PSD_DIVERGED_CONTINUES)
+		return PSD_OK;
 	return psd_host_check_read(state, state->n_parts, path, err);
 }
 
@@ -284,11 +271,9 @@ enum psd_status psd_host_restore(struct psd_host *host, struct psd_error *err)
 		psd_checkpoint_path(host->options->checkpoints, host_of(host), host->options->first_iteration);
 	struct psd_tensor_file *file = NULL;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, host, host->options->first_iteration, err);
 
-	if (status)
-		return status;
-	status = psd_tensor_file_open(&file, path.text, err);
+	PSD_TRY(psd_state_open(&state, host, host->options->first_iteration, err));
+	enum psd_status status = psd_tensor_file_open(&file, path.text, err);
 	if (!status)
 		status = read_parts(&state, file, path.text, err);
 	for (unsigned k = 0; k < host->n_keepers && !status; k++)
@@ -318,11 +303,10 @@ static enum psd_status read_start(const struct psd_state *state, struct psd_tens
 				  struct psd_error *err)
 {
 	struct psd_text names = {.bytes = NULL};
-	enum psd_status status;
 	unsigned n_missing = 0;
 	bool has_checksums;
 
-	status = psd_tensor_file_verify(file, &has_checksums, err);
+	enum psd_status status = psd_tensor_file_verify(file, &has_checksums, err);
 	for (unsigned p = 0; p < state->n_plain && !status; p++) {
 		bool is_found = true;
 
@@ -347,11 +331,9 @@ enum psd_status psd_host_read_start(struct psd_host *host, struct psd_error *err
 	const char *path = host->options->train->start_path;
 	struct psd_tensor_file *file = NULL;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, host, 0, err);
 
-	if (status)
-		return status;
-	status = psd_tensor_file_open(&file, path, err);
+	PSD_TRY(psd_state_open(&state, host, 0, err));
+	enum psd_status status = psd_tensor_file_open(&file, path, err);
 	if (!status)
 		status = read_start(&state, file, path, err);
 	psd_tensor_file_close(file);

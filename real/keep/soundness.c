@@ -134,10 +134,8 @@ enum psd_status psd_host_check_state(const struct psd_state *state, unsigned n_p
 	struct psd_host *host = state->host;
 	struct psd_state_look look;
 	struct psd_text text = {.bytes = NULL};
-	const enum psd_status status = psd_state_look_at(state, n_parts, &look, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_state_look_at(state, n_parts, &look, err));
 	if (compares(host, iterations) && look.is_whole) {
 		host->look_iterations = iterations;
 		host->look = (struct psd_wire_parameters){1, look.sum, look.weighted, host->arithmetic};
@@ -169,14 +167,11 @@ enum psd_status psd_host_check_read(const struct psd_state *state, unsigned n_pa
 enum psd_status psd_host_look(struct psd_host *host, uint32_t iterations, struct psd_error *err)
 {
 	struct psd_state state;
-	enum psd_status status;
 
 	if (!compares(host, iterations))
 		return PSD_OK;
-	status = psd_state_open(&state, host, iterations, err);
-	if (status)
-		return status;
-	status = psd_host_check_state(&state, state.n_plain, iterations, err);
+	PSD_TRY(psd_state_open(&state, host, iterations, err));
+	enum psd_status status = psd_host_check_state(&state, state.n_plain, iterations, err);
 	psd_state_close(&state);
 	return status;
 }

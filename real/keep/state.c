@@ -188,10 +188,7 @@ void psd_state_add_vector(struct psd_state *state, const char *name, enum psd_te
 enum psd_status psd_state_open(struct psd_state *state, struct psd_host *host, uint32_t iteration,
 			       struct psd_error *err)
 {
-	enum psd_status status = take_staging(host, err);
-
-	if (status)
-		return status;
+	PSD_TRY(take_staging(host, err));
 	*state = (struct psd_state){.host = host};
 	add_plain(state);
 	add_buffers(state);
@@ -228,11 +225,11 @@ static enum psd_status copy(struct psd_host *host, enum psd_stream stream, void 
 			    struct psd_error *err)
 {
 	const struct psd_device_kind *kind = host->kind;
-	enum psd_status status = kind->copy(host->device, stream, to, from, n_bytes, err);
 
-	if (!status && kind->is_asynchronous)
-		status = kind->wait(host->device, stream, kind->mark(host->device, stream), err);
-	return status;
+	PSD_TRY(kind->copy(host->device, stream, to, from, n_bytes, err));
+	if (kind->is_asynchronous)
+		PSD_TRY(kind->wait(host->device, stream, kind->mark(host->device, stream), err));
+	return PSD_OK;
 }
 
 static unsigned state_number(const struct psd_host *host, const struct psd_state_part *part)
@@ -269,20 +266,18 @@ enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_
 {
 	struct psd_host *host = state->host;
 	const uint64_t n_bytes = held_bytes(part);
-	enum psd_status status = PSD_OK;
 
 	if (part->state)
 		return visit_state(host, part, take, context, err);
 	if (!part->there)
 		return take(context, part->here, n_bytes, err);
-	for (uint64_t first = 0; first < n_bytes && !status; first += STAGING_BYTES) {
+	for (uint64_t first = 0; first < n_bytes; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
-		status = copy(host, PSD_STREAM_COPY_OUT, host->staging, (const char *)part->there + first, n, err);
-		if (!status)
-			status = take(context, host->staging, n, err);
+		PSD_TRY(copy(host, PSD_STREAM_COPY_OUT, host->staging, (const char *)part->there + first, n, err));
+		PSD_TRY(take(context, host->staging, n, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status write_values(void *context, const void *values, uint64_t n_bytes, struct psd_error *err)
@@ -319,20 +314,18 @@ static enum psd_status read_part(struct psd_host *host, const struct psd_state_p
 				 const struct psd_file_tensor *tensor, struct psd_error *err)
 {
 	const uint64_t n_bytes = held_bytes(part), begin = first_byte_of(part);
-	enum psd_status status = PSD_OK;
 
 	if (part->state)
 		return read_state(host, part, file, tensor, err);
 	if (part->here)
-		status = psd_tensor_file_read(file, tensor, begin, n_bytes, part->here, err);
-	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
+		PSD_TRY(psd_tensor_file_read(file, tensor, begin, n_bytes, part->here, err));
+	for (uint64_t first = 0; part->there && first < n_bytes; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
-		status = psd_tensor_file_read(file, tensor, begin + first, n, host->staging, err);
-		if (!status)
-			status = copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first, host->staging, n, err);
+		PSD_TRY(psd_tensor_file_read(file, tensor, begin + first, n, host->staging, err));
+		PSD_TRY(copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first, host->staging, n, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static bool is_alike(const struct psd_file_tensor *one, const struct psd_file_tensor *other)
@@ -383,7 +376,6 @@ enum psd_status psd_state_put(const struct psd_state *state, const struct psd_st
 	const uint64_t begin = first_byte_of(part), end = begin + held_bytes(part);
 	const uint64_t from = first_byte > begin ? first_byte : begin;
 	const uint64_t until = first_byte + n_bytes < end ? first_byte + n_bytes : end;
-	enum psd_status status = PSD_OK;
 
 	if (from >= until)
 		return PSD_OK;
@@ -392,14 +384,14 @@ enum psd_status psd_state_put(const struct psd_state *state, const struct psd_st
 	first_byte = from - begin;
 	if (part->here)
 		memcpy((char *)part->here + first_byte, values, n_bytes);
-	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
+	for (uint64_t first = 0; part->there && first < n_bytes; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
 		memcpy(host->staging, (const char *)values + first, n);
-		status =
-			copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first_byte + first, host->staging, n, err);
+		PSD_TRY(copy(host, PSD_STREAM_COPY_IN, (char *)part->there + first_byte + first, host->staging, n,
+			     err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- digest, and values that are no numbers ---- */
@@ -440,10 +432,9 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 				  struct psd_error *err)
 {
 	const bool may_skip = state->host->plan->wire->is_scaled;
-	enum psd_status status = PSD_OK;
 
 	*look = (struct psd_state_look){.is_whole = true};
-	for (unsigned p = 0; p < n_parts && !status; p++) {
+	for (unsigned p = 0; p < n_parts; p++) {
 		const struct psd_state_part *part = &state->parts[p];
 		struct looking looking = {
 			.type = part->tensor.type,
@@ -455,7 +446,7 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 
 		look->is_whole = look->is_whole && !part->is_divided;
 		if (looking.looks || looking.sums)
-			status = psd_state_visit(state, part, look_at_values, &looking, err);
+			PSD_TRY(psd_state_visit(state, part, look_at_values, &looking, err));
 		if (looking.sums) {
 			look->sum += psd_xxh64_end(&looking.sum);
 			look->weighted += (p + UINT64_C(1)) * psd_xxh64_end(&looking.sum);
@@ -466,5 +457,5 @@ enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_part
 			look->element = looking.element;
 		}
 	}
-	return status;
+	return PSD_OK;
 }

@@ -47,7 +47,7 @@ enum psd_status psd_whole_open(struct psd_host *host, struct psd_error *err)
 		const struct psd_range sent = psd_whole_sent(host, i, host->self);
 
 		if (sent.elements > 0)
-			memcpy(psd_whole_at(host, i, sent), psd_memory_own(&host->memory, i),
+			memcpy(psd_whole_at(host, i, sent), psd_memory_kept(&host->memory, PSD_BUFFER_OWN, i, 0),
 			       sent.elements * sizeof(float));
 	}
 	return PSD_OK;
@@ -98,20 +98,19 @@ static enum psd_status use_tensor(struct psd_host *host, unsigned tensor, const 
 enum psd_status psd_whole_use(struct psd_host *host, struct psd_layers layers, struct psd_error *err)
 {
 	const struct psd_plan *plan = host->plan;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = psd_plan_buckets(plan); i-- > 0 && !status;) {
+	for (unsigned i = psd_plan_buckets(plan); i-- > 0;) {
 		const struct psd_plan_item *item = &plan->items[i];
 		const float *values = psd_whole_at(host, i, (struct psd_range){0, 0});
 
 		if (item->layer < layers.first || item->layer >= layers.end)
 			continue;
-		for (unsigned n = 0; n < item->n_tensors && !status; n++) {
+		for (unsigned n = 0; n < item->n_tensors; n++) {
 			const unsigned t = psd_plan_tensor(plan, item, n);
 
-			status = use_tensor(host, t, values, err);
+			PSD_TRY(use_tensor(host, t, values, err));
 			values += plan->graph->tensors[t].elements;
 		}
 	}
-	return status;
+	return PSD_OK;
 }

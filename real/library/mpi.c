@@ -147,14 +147,13 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 				    struct psd_error *err)
 {
 	struct psd_library *opened;
-	enum psd_status status;
 
 	PSD_TRY(check(options->n_ranks, err));
 	PSD_TRY(initialise(err));
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
-	status = join(opened, options, err);
+	const enum psd_status status = join(opened, options, err);
 	if (status)
 		free(opened);
 	else
@@ -191,7 +190,6 @@ static enum psd_status sum(struct psd_library *library, const struct iovec segme
 			   void *scratch, struct psd_error *err)
 {
 	char *end_of = scratch;
-	enum psd_status status;
 
 	if (n_segments == 1)
 		return sum_in_place(library, segments[0].iov_base, segments[0].iov_len / sizeof(float), err);
@@ -199,12 +197,12 @@ static enum psd_status sum(struct psd_library *library, const struct iovec segme
 		memcpy(end_of, segments[p].iov_base, segments[p].iov_len);
 		end_of += segments[p].iov_len;
 	}
-	status = sum_in_place(library, scratch, (uint64_t)(end_of - (char *)scratch) / sizeof(float), err);
-	for (unsigned p = n_segments; p-- > 0 && !status;) {
+	PSD_TRY(sum_in_place(library, scratch, (uint64_t)(end_of - (char *)scratch) / sizeof(float), err));
+	for (unsigned p = n_segments; p-- > 0;) {
 		end_of -= segments[p].iov_len;
 		memcpy(segments[p].iov_base, end_of, segments[p].iov_len);
 	}
-	return status;
+	return PSD_OK;
 }
 
 #else

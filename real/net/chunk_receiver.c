@@ -60,11 +60,10 @@ static ssize_t receive(struct psd_chunk_receiver *receiver, struct psd_carrier *
 		       unsigned n_segments, bool are_last, size_t *n_bytes)
 {
 	const size_t room_bytes = psd_segments_bytes(segments, n_segments);
-	ssize_t n_read;
 
 	if (are_last)
 		segments[n_segments++] = (struct iovec){receiver->ahead, sizeof(receiver->ahead)};
-	n_read = carrier->transport->receive(carrier, segments, n_segments);
+	const ssize_t n_read = carrier->transport->receive(carrier, segments, n_segments);
 	*n_bytes = n_read <= 0 ? 0 : (size_t)n_read < room_bytes ? (size_t)n_read : room_bytes;
 	receiver->n_ahead_bytes = n_read <= 0 ? 0 : (size_t)n_read - *n_bytes;
 	return n_read;
@@ -105,16 +104,15 @@ ssize_t psd_chunk_receiver_read(struct psd_chunk_receiver *receiver, struct psd_
 				uint8_t *scratch)
 {
 	struct iovec segments[PSD_SEGMENTS_MAX + 1];
-	unsigned n_segments;
 	size_t n_bytes;
-	ssize_t n_read;
 
 	if (receiver->destination.added)
 		return read_and_add(receiver, carrier, limit_bytes, scratch);
-	n_segments = psd_segments_cut(receiver->destination.segments + receiver->at,
-				      receiver->destination.n_segments - receiver->at, 0, limit_bytes, segments);
-	n_read = receive(receiver, carrier, segments, n_segments,
-			 psd_chunk_receiver_missing_bytes(receiver) <= limit_bytes, &n_bytes);
+	const unsigned n_segments =
+		psd_segments_cut(receiver->destination.segments + receiver->at,
+				 receiver->destination.n_segments - receiver->at, 0, limit_bytes, segments);
+	const ssize_t n_read = receive(receiver, carrier, segments, n_segments,
+				       psd_chunk_receiver_missing_bytes(receiver) <= limit_bytes, &n_bytes);
 	if (n_read > 0)
 		psd_segments_advance(receiver->destination.segments, receiver->destination.n_segments, &receiver->at,
 				     n_bytes);

@@ -116,20 +116,17 @@ ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrie
 			      unsigned *n_left)
 {
 	struct iovec segments[PSD_FRAMED_CHUNKS_MAX * (1 + PSD_SEGMENTS_MAX)];
-	unsigned n_segments;
-	uint64_t new_bytes;
-	ssize_t sent;
 
 	*n_begun = *n_left = 0;
 	if (psd_chunk_sender_has_small(sender) && psd_chunk_sender_is_between_chunks(sender))
 		return send_small(sender, carrier);
-	n_segments = rest_of(&sender->framed, segments);
+	unsigned n_segments = rest_of(&sender->framed, segments);
 	for (unsigned i = 0; i < n_behind; i++)
 		n_segments += rest_of(&behind[i], segments + n_segments);
-	sent = carrier->transport->send(carrier, segments, n_segments);
+	const ssize_t sent = carrier->transport->send(carrier, segments, n_segments);
 	if (sent <= 0)
 		return sent;
-	new_bytes = (uint64_t)sent - count_sent(sender, (uint64_t)sent, n_left);
+	uint64_t new_bytes = (uint64_t)sent - count_sent(sender, (uint64_t)sent, n_left);
 	while (new_bytes > 0) {
 		psd_chunk_sender_start(sender, &behind[(*n_begun)++]);
 		new_bytes -= count_sent(sender, new_bytes, n_left);

@@ -14,24 +14,20 @@ static enum psd_status compare_clock(const char *peer, int fd, struct psd_secret
 				     double *rtt_sec, struct psd_error *err)
 {
 	struct psd_wire_clock message = {.rtt_sec = INFINITY, .is_last = 1};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned round = 0; round < CLOCK_ROUNDS && !status; round++) {
+	for (unsigned round = 0; round < CLOCK_ROUNDS; round++) {
 		const struct psd_wire_clock question = {.sec = psd_socket_now_sec()};
 		union psd_wire_payload answer;
 		double now_sec;
 
-		status = psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &question, err);
-		if (!status)
-			status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &answer, until_sec, err);
+		PSD_TRY(psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &question, err));
+		PSD_TRY(psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &answer, until_sec, err));
 		now_sec = psd_socket_now_sec();
-		if (status || now_sec - question.sec >= message.rtt_sec)
+		if (now_sec - question.sec >= message.rtt_sec)
 			continue;
 		message.rtt_sec = now_sec - question.sec;
 		message.sec = answer.clock.sec - (question.sec + now_sec) / 2;
 	}
-	if (status)
-		return status;
 	if (fabs(message.sec) <= message.rtt_sec / 2)
 		message.sec = 0.0;
 	if (message.rtt_sec < *rtt_sec)

@@ -43,23 +43,22 @@ static enum psd_status gather(const struct psd_mesh_options *mesh, const int fds
 			      struct psd_wire_rates *rates, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
-	enum psd_status status = PSD_OK;
 
 	if (mesh->self > 0) {
-		status = send_rates(mesh, 0, fds[0], rates, err);
-		return status ? status : read_rates(mesh, 0, fds[0], until_sec, rates, err);
+		PSD_TRY(send_rates(mesh, 0, fds[0], rates, err));
+		return read_rates(mesh, 0, fds[0], until_sec, rates, err);
 	}
-	for (unsigned h = 1; h < n_hosts && !status; h++) {
+	for (unsigned h = 1; h < n_hosts; h++) {
 		struct psd_wire_rates received = *rates;
 
-		status = read_rates(mesh, h, fds[(size_t)h * n_fds], until_sec, &received, err);
+		PSD_TRY(read_rates(mesh, h, fds[(size_t)h * n_fds], until_sec, &received, err));
 		rates->number = received.number < rates->number ? received.number : rates->number;
 		for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
 			rates->bps[i] += received.bps[i];
 	}
-	for (unsigned h = 1; h < n_hosts && !status; h++)
-		status = send_rates(mesh, h, fds[(size_t)h * n_fds], rates, err);
-	return status;
+	for (unsigned h = 1; h < n_hosts; h++)
+		PSD_TRY(send_rates(mesh, h, fds[(size_t)h * n_fds], rates, err));
+	return PSD_OK;
 }
 
 enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, const int fds[], bool wants_several,
@@ -87,13 +86,12 @@ struct trial {
 static bool send_some(struct trial *trial)
 {
 	const size_t at = (size_t)(trial->sent_bytes % BLOCK_BYTES);
-	ssize_t n_sent;
 
 	if (at == 0) {
 		trial->is_last_out = psd_socket_now_sec() >= trial->end_sec;
 		trial->blocks[0] = trial->is_last_out;
 	}
-	n_sent = send(trial->out_fd, trial->blocks + at, BLOCK_BYTES - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+	const ssize_t n_sent = send(trial->out_fd, trial->blocks + at, BLOCK_BYTES - at, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n_sent < 0)
 		return errno == EAGAIN || errno == EINTR;
 	trial->sent_bytes += (uint64_t)n_sent;
@@ -177,7 +175,6 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 	const unsigned next = (mesh->self + hop) % n_hosts, before = (mesh->self + n_hosts - hop) % n_hosts;
 	uint8_t *blocks = calloc(number, 2 * (size_t)BLOCK_BYTES);
 	struct trial trials[PSD_CONNECTIONS_MOST];
-	int error;
 
 	if (!blocks)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for trying connections");
@@ -189,7 +186,7 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 			.until_sec = until_sec,
 			.blocks = blocks + 2 * (size_t)BLOCK_BYTES * i,
 		};
-	error = run_trials(trials, number, bps);
+	const int error = run_trials(trials, number, bps);
 	free(blocks);
 	return error ? psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "cannot try %u connections between two hosts: %s",
 				     number, strerror(error))

@@ -116,25 +116,22 @@ struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *co
 static enum psd_status open_io_threads(struct psd_connections *connections,
 				       const struct psd_connections_options *options, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	if (!options->has_threads)
 		return PSD_OK;
 	connections->io_threads = calloc(connections->n_connections, sizeof(*connections->io_threads));
 	if (!connections->io_threads)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for I/O threads");
-	for (unsigned i = 0; i < connections->n_connections && !status; i++)
-		status = psd_io_thread_open(&connections->io_threads[i], connections->n_peers,
-					    options->first_processor + i, connections->n_connections,
-					    connections->wake_fd, err);
-	return status;
+	for (unsigned i = 0; i < connections->n_connections; i++)
+		PSD_TRY(psd_io_thread_open(&connections->io_threads[i], connections->n_peers,
+					   options->first_processor + i, connections->n_connections,
+					   connections->wake_fd, err));
+	return PSD_OK;
 }
 
 enum psd_status psd_connections_open(struct psd_connections **connections,
 				     const struct psd_connections_options *options, struct psd_error *err)
 {
 	struct psd_connections *opened = calloc(1, sizeof(*opened));
-	enum psd_status status;
 	int error;
 
 	if (opened)
@@ -165,7 +162,7 @@ enum psd_status psd_connections_open(struct psd_connections **connections,
 		psd_connections_close(opened);
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch connections: %s", strerror(error));
 	}
-	status = open_io_threads(opened, options, err);
+	const enum psd_status status = open_io_threads(opened, options, err);
 	if (status)
 		psd_connections_close(opened);
 	else

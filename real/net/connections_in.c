@@ -81,14 +81,14 @@ static enum psd_acceptance find_destination(struct psd_connections *connections,
 	const struct psd_wire_head *head = &connection->in.head;
 	const bool is_single = head->kind != PSD_WIRE_DATA || psd_wire_chunks(head->length_bytes) == 1;
 	const struct psd_arriving *arriving = is_single ? NULL : find_arriving(connections, connection->peer, head);
-	enum psd_acceptance acceptance;
 
 	if (arriving) {
 		*whole = arriving->destination;
 		return PSD_ACCEPT_NOW;
 	}
 	*whole = (struct psd_destination){.n_segments = 0};
-	acceptance = connections->owner.expect(connections->owner.context, connection->peer, head, whole, err);
+	const enum psd_acceptance acceptance =
+		connections->owner.expect(connections->owner.context, connection->peer, head, whole, err);
 	assert(acceptance != PSD_ACCEPT_NOW || psd_segments_bytes(whole->segments, whole->n_segments) ==
 						       psd_destination_widening(whole) * head->length_bytes);
 	if (acceptance == PSD_ACCEPT_NOW && !is_single && !add_arriving(connections, connection->peer, head, whole)) {
@@ -127,14 +127,13 @@ static enum psd_status open_chunk(struct psd_connections *connections, struct ps
 {
 	const struct psd_wire_head *head = &connection->in.head;
 	struct psd_destination whole, destination;
-	unsigned widening;
 
 	switch (find_destination(connections, connection, &whole, err)) {
 	case PSD_ACCEPT_NEVER: return err->status;
 	case PSD_ACCEPT_LATER: connection->in.is_held = true; return PSD_OK;
 	case PSD_ACCEPT_NOW: break;
 	}
-	widening = psd_destination_widening(&whole);
+	const unsigned widening = psd_destination_widening(&whole);
 	destination = whole;
 	destination.n_segments = psd_segments_cut(
 		whole.segments, whole.n_segments, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
@@ -175,13 +174,11 @@ static ssize_t read_payload(struct psd_connections *connections, struct psd_conn
 
 static void set_low_water(const struct psd_connections *connections, struct psd_connection *connection)
 {
-	uint64_t missing_bytes;
-	bool has;
-
 	if (connection->carrier.fd < 0 || connection->reading.state == PSD_IO_JOB_LENT)
 		return;
-	missing_bytes = connection->in.has_destination ? psd_chunk_receiver_missing_bytes(&connection->in) : 0;
-	has = missing_bytes + connection->coming_bytes >= connections->low_water_bytes;
+	const uint64_t missing_bytes =
+		connection->in.has_destination ? psd_chunk_receiver_missing_bytes(&connection->in) : 0;
+	const bool has = missing_bytes + connection->coming_bytes >= connections->low_water_bytes;
 
 	if (has == connection->has_low_water)
 		return;
@@ -227,13 +224,11 @@ static enum psd_status resume_connection(struct psd_connections *connections, st
 
 enum psd_status psd_connections_resume(struct psd_connections *connections, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	do { /* a message accepted at once may make room for one that is held */
 		connections->has_delivered = false;
-		for (unsigned i = 0; i < connections->n_all && !status; i++)
+		for (unsigned i = 0; i < connections->n_all; i++)
 			if (connections->all[i].carrier.fd >= 0 && connections->all[i].in.is_held)
-				status = resume_connection(connections, &connections->all[i], err);
-	} while (!status && connections->has_delivered);
-	return status;
+				PSD_TRY(resume_connection(connections, &connections->all[i], err));
+	} while (connections->has_delivered);
+	return PSD_OK;
 }

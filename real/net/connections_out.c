@@ -67,11 +67,10 @@ static struct psd_framed_chunk make_chunk(const struct psd_connections *connecti
 {
 	struct psd_wire_head head = to->head;
 	struct iovec cut[PSD_SEGMENTS_MAX];
-	unsigned n_cut;
 
 	head.chunk = (uint32_t)chunk;
-	n_cut = psd_segments_cut(to->segments, to->n_segments, chunk * PSD_WIRE_CHUNK_BYTES,
-				 psd_wire_chunk_bytes(head.length_bytes, chunk), cut);
+	const unsigned n_cut = psd_segments_cut(to->segments, to->n_segments, chunk * PSD_WIRE_CHUNK_BYTES,
+						psd_wire_chunk_bytes(head.length_bytes, chunk), cut);
 	return psd_framed_chunk_make(&head, to->tag, chunk == 0 ? connections->tag_bytes : 0, cut, n_cut);
 }
 
@@ -133,8 +132,6 @@ static enum psd_status flush_connection(struct psd_connections *connections, str
 {
 	struct psd_framed_chunk behind[PSD_FRAMED_CHUNKS_MAX - 1];
 	unsigned n_behind, n_begun, n_left;
-	bool is_tensor;
-	ssize_t sent;
 
 	*has_more = false;
 	if (connection->carrier.fd < 0 || connection->sending.state == PSD_IO_JOB_LENT)
@@ -143,10 +140,11 @@ static enum psd_status flush_connection(struct psd_connections *connections, str
 		give_chunk(connections, connection);
 	if (psd_chunk_sender_is_idle(&connection->out) || connection->sending.state == PSD_IO_JOB_LENT)
 		return PSD_OK;
-	is_tensor = connection->out.is_active;
+	const bool is_tensor = connection->out.is_active;
 	n_behind = make_behind(connections, connection, behind);
 	connection->carrier.has_more = is_tensor && sends_again(connections, connection, n_behind);
-	sent = psd_chunk_sender_send(&connection->out, &connection->carrier, behind, n_behind, &n_begun, &n_left);
+	const ssize_t sent =
+		psd_chunk_sender_send(&connection->out, &connection->carrier, behind, n_behind, &n_begun, &n_left);
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {

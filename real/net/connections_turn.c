@@ -55,21 +55,18 @@ static enum psd_status take_job(struct psd_connections *connections, struct psd_
 
 static enum psd_status take_jobs(struct psd_connections *connections, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	for (unsigned i = 0; connections->io_threads && i < connections->n_connections; i++) {
 		struct psd_io_job *job = NULL;
 
-		while (!status && (job = psd_io_thread_take_back(connections->io_threads[i])))
-			status = take_job(connections, &connections->all[job->number], job, err);
+		while ((job = psd_io_thread_take_back(connections->io_threads[i])))
+			PSD_TRY(take_job(connections, &connections->all[job->number], job, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status take_event(struct psd_connections *connections, const struct epoll_event *event,
 				  struct psd_error *err)
 {
-	struct psd_connection *connection;
 	uint64_t count;
 
 	if (event->data.u32 == PSD_CONNECTIONS_WAKE) {
@@ -81,7 +78,7 @@ static enum psd_status take_event(struct psd_connections *connections, const str
 		take_timer(connections);
 		return PSD_OK;
 	}
-	connection = &connections->all[event->data.u32];
+	struct psd_connection *connection = &connections->all[event->data.u32];
 	if (connection->carrier.fd < 0)
 		return PSD_OK;
 	connection->carrier.transport->hear(&connection->carrier);
@@ -119,12 +116,10 @@ static bool ask_ready(struct psd_connections *connections)
 /* Sending needs no check: a flush tries every connection. */
 static enum psd_status read_ready(struct psd_connections *connections, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < connections->n_all && !status; i++)
+	for (unsigned i = 0; i < connections->n_all; i++)
 		if (connections->all[i].is_ready && psd_connection_reads(&connections->all[i]))
-			status = psd_connections_read(connections, &connections->all[i], err);
-	return status;
+			PSD_TRY(psd_connections_read(connections, &connections->all[i], err));
+	return PSD_OK;
 }
 
 /* Counts progress of I/O threads before a chunk is complete, which takes long on a slow link. */

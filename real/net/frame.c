@@ -49,24 +49,19 @@ enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secr
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 	struct psd_wire_head head;
 	struct psd_error cause;
-	enum psd_status status;
 
 	assert(kind != PSD_WIRE_DATA); /* its length has no limit */
-	status = psd_frame_read_all(peer, fd, secret, bytes, PSD_WIRE_HEAD_BYTES, until_sec, err);
-
-	if (!status && psd_wire_decode(bytes, &head, &cause))
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
-	if (!status && head.kind != kind && head.kind != PSD_WIRE_FAILED)
-		status = psd_error_set(
+	PSD_TRY(psd_frame_read_all(peer, fd, secret, bytes, PSD_WIRE_HEAD_BYTES, until_sec, err));
+	if (psd_wire_decode(bytes, &head, &cause))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
+	if (head.kind != kind && head.kind != PSD_WIRE_FAILED)
+		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,
 			"%s sent an unexpected message (kind %u) while hosts were joining: start all hosts again", peer,
 			(unsigned)head.kind);
-	if (!status)
-		status = psd_frame_read_all(peer, fd, secret, bytes, (size_t)head.length_bytes, until_sec, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_frame_read_all(peer, fd, secret, bytes, (size_t)head.length_bytes, until_sec, err));
 	*payload = psd_wire_decode_payload(head.kind, bytes);
 	if (head.kind == PSD_WIRE_FAILED)
-		status = psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s", payload->failed.words);
-	return status;
+		return psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s", payload->failed.words);
+	return PSD_OK;
 }

@@ -54,14 +54,13 @@ static enum psd_status take_head(struct psd_greeting *greeting, struct psd_error
 
 static enum psd_status take_frame(struct psd_greeting *greeting, struct psd_error *err)
 {
-	struct psd_wire_hello hello;
-
 	if (greeting->head.kind == PSD_WIRE_FAILED) {
 		greeting->failed =
 			psd_wire_decode_payload(PSD_WIRE_FAILED, greeting->frame + PSD_WIRE_HEAD_BYTES).failed;
 		return PSD_OK;
 	}
-	hello = psd_wire_decode_payload(PSD_WIRE_HELLO, greeting->frame + PSD_WIRE_HEAD_BYTES).hello;
+	struct psd_wire_hello hello =
+		psd_wire_decode_payload(PSD_WIRE_HELLO, greeting->frame + PSD_WIRE_HEAD_BYTES).hello;
 	if (hello.terms_bytes > PSD_GREETING_TERMS_MAX)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent terms of %" PRIu64 " bytes, at most %d are read",
 				     hello.terms_bytes, PSD_GREETING_TERMS_MAX);

@@ -93,12 +93,10 @@ static bool make_room(struct psd_joining *joining, int error)
 
 static struct psd_handshake *add_handshake(struct psd_joining *joining, int fd)
 {
-	struct psd_handshake *handshake;
-
 	if (joining->n_handshakes == joining->most_handshakes)
 		/* this host has opened fewer */
 		(void)drop_oldest_stranger(joining, "is silent, and too many others connect");
-	handshake = &joining->handshakes[joining->n_handshakes++];
+	struct psd_handshake *handshake = &joining->handshakes[joining->n_handshakes++];
 	*handshake = (struct psd_handshake){.fd = fd};
 	return handshake;
 }
@@ -134,20 +132,16 @@ static enum psd_status begin_handshake(struct psd_joining *joining, unsigned hos
 {
 	struct psd_joining_host *state = &joining->states[host];
 	const struct psd_mesh_host *place = &joining->options->hosts[host];
-	enum psd_status status = PSD_OK;
-	struct psd_handshake *handshake;
 	int fd = -1, error;
 
 	if (!state->found)
-		status = psd_socket_look_up(place->address, place->port, &state->found, err);
-	if (status)
-		return status;
+		PSD_TRY(psd_socket_look_up(place->address, place->port, &state->found, err));
 	state->next = state->next ? state->next : state->found;
 	error = psd_socket_connect(state->next, &socket_options, &fd);
 	if (make_room(joining, error))
 		error = EAGAIN;
 	state->next = state->next->ai_next;
-	handshake = add_handshake(joining, fd);
+	struct psd_handshake *handshake = add_handshake(joining, fd);
 	handshake->is_ours = handshake->is_connecting = state->is_talking = true;
 	handshake->host = host;
 	handshake->connection = joining->failure ? 0 : psd_joining_next_connection(joining, host);
@@ -158,13 +152,11 @@ static enum psd_status begin_handshake(struct psd_joining *joining, unsigned hos
 
 enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned h = 0; h < joining->options->self && !status; h++)
+	for (unsigned h = 0; h < joining->options->self; h++)
 		if (!psd_joining_is_settled(joining, h) && !joining->states[h].is_talking &&
 		    psd_socket_now_sec() >= joining->states[h].again_sec)
-			status = begin_handshake(joining, h, err);
-	return status;
+			PSD_TRY(begin_handshake(joining, h, err));
+	return PSD_OK;
 }
 
 enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_error *err)
@@ -328,15 +320,12 @@ static enum psd_status take_stranger(struct psd_joining *joining, struct psd_han
 	const struct psd_wire_hello hello = handshake->greeting.hello;
 	char text[160], name[PSD_MESH_NAME_MAX];
 	bool is_of_this;
-	enum psd_status status;
 
 	if (handshake->greeting.head.kind == PSD_WIRE_FAILED)
 		return take_failed(joining, handshake, err);
 	if (find_strangeness(joining, &hello, text))
 		return refuse(joining, handshake, text);
-	status = compare_attempts(joining, &hello, psd_joining_name(joining, hello.host, name), &is_of_this, err);
-	if (status)
-		return status;
+	PSD_TRY(compare_attempts(joining, &hello, psd_joining_name(joining, hello.host, name), &is_of_this, err));
 	if (is_of_this)
 		return take_host(joining, handshake, err);
 	if (hello.connection == 0)
@@ -358,7 +347,6 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_hands
 {
 	const struct psd_wire_hello *hello = &handshake->greeting.hello;
 	bool is_of_this;
-	enum psd_status status;
 
 	if (handshake->greeting.head.kind == PSD_WIRE_FAILED && will_come_again(joining, &handshake->greeting.head))
 		return lose(joining, handshake, 0, err);
@@ -378,9 +366,7 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_hands
 				     ", must be host %u of %u, connection %u",
 				     handshake->name, hello->host, hello->n_hosts, hello->connection, handshake->host,
 				     joining->n_hosts, handshake->connection);
-	status = compare_attempts(joining, hello, handshake->name, &is_of_this, err);
-	if (status)
-		return status;
+	PSD_TRY(compare_attempts(joining, hello, handshake->name, &is_of_this, err));
 	if (!is_of_this)
 		return lose(joining, handshake, 0, err);
 	if (handshake->connection == 0 &&

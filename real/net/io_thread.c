@@ -117,14 +117,13 @@ static void advance(struct psd_io_thread *io_thread, struct slot *slot, struct p
 /* Takes new and recalled jobs. Returns false when the thread is to end. */
 static bool take_command(struct psd_io_thread *io_thread)
 {
-	struct psd_io_job *given;
 	bool has_recalled, is_ending;
 	uint64_t count;
 	const ssize_t n_read = read(io_thread->command_fd, &count, sizeof(count));
 
 	(void)n_read;
 	pthread_mutex_lock(&io_thread->mutex);
-	given = io_thread->given;
+	struct psd_io_job *given = io_thread->given;
 	io_thread->given = NULL;
 	has_recalled = io_thread->has_recalled;
 	io_thread->has_recalled = false;
@@ -201,7 +200,6 @@ enum psd_status psd_io_thread_open(struct psd_io_thread **io_thread, unsigned n_
 				   unsigned n_io_threads, int wake_fd, struct psd_error *err)
 {
 	struct psd_io_thread *opened = calloc(1, sizeof(*opened));
-	int error;
 
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an I/O thread");
@@ -211,7 +209,7 @@ enum psd_status psd_io_thread_open(struct psd_io_thread **io_thread, unsigned n_
 	opened->n_io_threads = n_io_threads;
 	pthread_mutex_init(&opened->mutex, NULL);
 	pthread_cond_init(&opened->changed, NULL);
-	error = fill(opened, n_slots) ? pthread_create(&opened->thread, NULL, carry, opened) : errno;
+	const int error = fill(opened, n_slots) ? pthread_create(&opened->thread, NULL, carry, opened) : errno;
 	opened->has_thread = !error;
 	if (error) {
 		psd_io_thread_close(opened);
@@ -258,10 +256,8 @@ void psd_io_thread_lend(struct psd_io_thread *io_thread, struct psd_io_job *job)
 
 struct psd_io_job *psd_io_thread_take_back(struct psd_io_thread *io_thread)
 {
-	struct psd_io_job *job;
-
 	pthread_mutex_lock(&io_thread->mutex);
-	job = io_thread->over;
+	struct psd_io_job *job = io_thread->over;
 	if (job)
 		io_thread->over = job->next;
 	pthread_mutex_unlock(&io_thread->mutex);

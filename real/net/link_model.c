@@ -33,10 +33,8 @@ void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_
 
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec)
 {
-	uint64_t granted_bytes;
-
 	advance(bucket, now_sec);
-	granted_bytes = (uint64_t)fmax(bucket->tokens_bytes + ROUNDING_BYTES, 0);
+	uint64_t granted_bytes = (uint64_t)fmax(bucket->tokens_bytes + ROUNDING_BYTES, 0);
 	if (granted_bytes > wanted_bytes)
 		granted_bytes = wanted_bytes;
 	bucket->tokens_bytes -= (double)granted_bytes;

@@ -136,12 +136,10 @@ static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 
 static enum psd_status settle_all(struct psd_joining *joining, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	while (!status && !are_all_settled(joining))
-		status = psd_socket_now_sec() < joining->until_sec ? turn(joining, err)
-								   : psd_joining_give_up(joining, err);
-	return status;
+	while (!are_all_settled(joining))
+		PSD_TRY(psd_socket_now_sec() < joining->until_sec ? turn(joining, err)
+								  : psd_joining_give_up(joining, err));
+	return PSD_OK;
 }
 
 /* True if hosts join again after this status. It may come while clocks are compared, too: hosts that are all connected
@@ -199,13 +197,12 @@ static enum psd_status check_files(struct psd_joining *joining, struct psd_error
 {
 	const unsigned n_needed = joining->n_hosts * joining->options->n_connections;
 	unsigned n_opened = 0;
-	int error;
 
 	if (joining->n_hosts == 1)
 		return PSD_OK;
 	while (n_opened < n_needed && (joining->fds[n_opened] = dup(joining->listener)) >= 0)
 		n_opened++;
-	error = errno;
+	const int error = errno;
 	for (unsigned i = 0; i < n_opened; i++) {
 		close(joining->fds[i]);
 		joining->fds[i] = -1;
@@ -288,16 +285,14 @@ void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_host
 	};
 	int *fds = calloc(n_hosts, sizeof(*fds));
 	struct psd_error line, ignored;
-	struct psd_joining joining;
-	enum psd_status status;
 
 	if (!fds)
 		return;
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "host %u at %s:%u: %s", self, hosts[self].address, hosts[self].port,
 		      words);
-	joining = make_joining(&options, fds);
+	struct psd_joining joining = make_joining(&options, fds);
 	joining.failure = line.text;
-	status = open_joining(&joining, &ignored);
+	enum psd_status status = open_joining(&joining, &ignored);
 	if (status != PSD_ENOMEM) /* without a listener only lower hosts hear it */
 		status = settle_all(&joining, &ignored);
 	(void)status; /* absent hosts are not told */

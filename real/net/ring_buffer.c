@@ -59,13 +59,12 @@ ssize_t psd_ring_buffer_write(struct psd_ring_buffer_end *writer, const struct i
 {
 	struct psd_ring_buffer *ring = writer->ring;
 	const uint64_t n_inside = writer->n_moved - atomic_load_explicit(&ring->n_read, memory_order_acquire);
-	size_t n_bytes;
 
 	if (n_inside > PSD_RING_BUFFER_BYTES)
 		return fail(EPROTO);
 	if (n_inside == PSD_RING_BUFFER_BYTES)
 		return fail(EAGAIN);
-	n_bytes = copy_pieces(writer, segments, n_segments, PSD_RING_BUFFER_BYTES - n_inside, true);
+	const size_t n_bytes = copy_pieces(writer, segments, n_segments, PSD_RING_BUFFER_BYTES - n_inside, true);
 	writer->n_moved += n_bytes;
 	atomic_store(&ring->n_written, writer->n_moved);
 	if (atomic_load(&ring->does_reader_sleep) && atomic_exchange(&ring->does_reader_sleep, 0))
@@ -78,13 +77,12 @@ ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct io
 {
 	struct psd_ring_buffer *ring = reader->ring;
 	const uint64_t n_inside = atomic_load_explicit(&ring->n_written, memory_order_acquire) - reader->n_moved;
-	size_t n_bytes;
 
 	if (n_inside > PSD_RING_BUFFER_BYTES)
 		return fail(EPROTO);
 	if (n_inside == 0)
 		return fail(EAGAIN);
-	n_bytes = copy_pieces(reader, segments, n_segments, n_inside, false);
+	const size_t n_bytes = copy_pieces(reader, segments, n_segments, n_inside, false);
 	reader->n_moved += n_bytes;
 	atomic_store(&ring->n_read, reader->n_moved);
 	/* Bytes written meanwhile leave less space: a writer may wake too early, never too late. */
@@ -97,10 +95,9 @@ ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct io
 bool psd_ring_buffer_may_write(struct psd_ring_buffer_end *writer)
 {
 	struct psd_ring_buffer *ring = writer->ring;
-	uint64_t n_inside;
 
 	atomic_store(&ring->does_writer_sleep, 1);
-	n_inside = writer->n_moved - atomic_load(&ring->n_read);
+	const uint64_t n_inside = writer->n_moved - atomic_load(&ring->n_read);
 	if (n_inside <= PSD_RING_BUFFER_BYTES && n_inside > PSD_RING_BUFFER_BYTES - WAKE_WRITER_BYTES)
 		return false;
 	atomic_store(&ring->does_writer_sleep, 0);

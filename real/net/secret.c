@@ -124,11 +124,10 @@ static enum psd_status read_file(struct psd_secret *secret, const char *path, bo
 	const struct psd_place at = {.path = path};
 	struct stat file = {.st_mode = 0};
 	int fd;
-	enum psd_status status = psd_file_open(&fd, path, PSD_FILE_STREAM, err);
 
-	if (status)
-		return status;
-	status = psd_file_take(fd, false, secret->bytes, sizeof(secret->bytes), &secret->n_bytes, path, err);
+	PSD_TRY(psd_file_open(&fd, path, PSD_FILE_STREAM, err));
+	enum psd_status status =
+		psd_file_take(fd, false, secret->bytes, sizeof(secret->bytes), &secret->n_bytes, path, err);
 	if (!status && fstat(fd, &file) < 0)
 		status = psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
 	close(fd);
@@ -311,7 +310,6 @@ static bool is_proved(const SSL *ssl)
 int psd_secret_prove(struct psd_secret *secret, int fd)
 {
 	struct session *session = secret ? find_session(secret, fd) : NULL;
-	int result;
 
 	if (!secret)
 		return 0;
@@ -319,7 +317,7 @@ int psd_secret_prove(struct psd_secret *secret, int fd)
 		return EBADF;
 	ERR_clear_error();
 	errno = 0;
-	result = SSL_do_handshake(session->ssl);
+	const int result = SSL_do_handshake(session->ssl);
 	if (result <= 0) {
 		const int error = error_of(session->ssl, fd, result);
 
@@ -333,7 +331,6 @@ int psd_secret_prove(struct psd_secret *secret, int fd)
 static ssize_t receive(struct psd_secret *secret, int fd, void *bytes, size_t n_bytes, bool peeks)
 {
 	struct session *session = secret ? find_session(secret, fd) : NULL;
-	int result;
 
 	if (!secret)
 		return recv(fd, bytes, n_bytes, MSG_DONTWAIT | (peeks ? MSG_PEEK : 0));
@@ -343,7 +340,8 @@ static ssize_t receive(struct psd_secret *secret, int fd, void *bytes, size_t n_
 	}
 	ERR_clear_error();
 	errno = 0;
-	result = peeks ? SSL_peek(session->ssl, bytes, (int)n_bytes) : SSL_read(session->ssl, bytes, (int)n_bytes);
+	const int result =
+		peeks ? SSL_peek(session->ssl, bytes, (int)n_bytes) : SSL_read(session->ssl, bytes, (int)n_bytes);
 	if (result > 0 && is_proved(session->ssl))
 		return result;
 	errno = result > 0 ? EACCES : error_of(session->ssl, fd, result);

@@ -49,18 +49,16 @@ static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_buc
 	const double now_sec = shaped->shaper->clock_sec(),
 		     ready_sec = psd_bucket_ready_sec(bucket, most_bytes, now_sec);
 	struct iovec cut[MOST_PIECES];
-	uint64_t granted_bytes;
-	ssize_t n_moved;
-	int error;
 
 	*again_sec = ready_sec > now_sec ? ready_sec : 0.0;
 	if (*again_sec > 0.0) {
 		errno = EAGAIN;
 		return -1;
 	}
-	granted_bytes = psd_bucket_take(bucket, most_bytes, now_sec);
-	n_moved = move(&shaped->inner, cut, psd_segments_cut(segments, n_segments, 0, granted_bytes, cut));
-	error = errno;
+	const uint64_t granted_bytes = psd_bucket_take(bucket, most_bytes, now_sec);
+	const ssize_t n_moved =
+		move(&shaped->inner, cut, psd_segments_cut(segments, n_segments, 0, granted_bytes, cut));
+	const int error = errno;
 	psd_bucket_give_back(bucket, granted_bytes - (n_moved > 0 ? (uint64_t)n_moved : 0));
 	errno = error;
 	return n_moved;

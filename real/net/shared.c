@@ -120,11 +120,10 @@ static int open_socket(void)
 static int open_local_socket(struct key *key)
 {
 	struct sockaddr_un address;
-	int fd;
 
 	if (getrandom(key, sizeof(*key), 0) != (ssize_t)sizeof(*key))
 		return -1;
-	fd = open_socket();
+	const int fd = open_socket();
 	return fd < 0 || bind(fd, (struct sockaddr *)&address, write_address(key, &address)) < 0 ? drop(fd) : fd;
 }
 
@@ -146,10 +145,9 @@ static bool pass(int memory_fd, const struct key *key)
 				       .msg_control = &passed,
 				       .msg_controllen = sizeof(passed)};
 	const int fd = open_socket();
-	bool is_passed;
 
 	memcpy(CMSG_DATA(&passed.head), &memory_fd, sizeof(memory_fd));
-	is_passed = fd >= 0 && sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(key->secret);
+	const bool is_passed = fd >= 0 && sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(key->secret);
 	(void)drop(fd);
 	return is_passed;
 }
@@ -271,11 +269,10 @@ static enum psd_status meet_higher(const struct meeting *meeting, struct psd_err
 	const int local_fd = open_local_socket(&key);
 	struct shared *shared = NULL;
 	bool is_given = false;
-	enum psd_status status;
 
 	if (local_fd < 0)
 		remark(meeting);
-	status = say(meeting, local_fd >= 0, &key, err);
+	enum psd_status status = say(meeting, local_fd >= 0, &key, err);
 	if (!status)
 		status = listen_to(meeting, &is_given, &ignored, err);
 	if (!status && is_given) {
@@ -343,13 +340,12 @@ static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segme
 {
 	struct shared *shared = carrier->own;
 	bool wakes = false;
-	ssize_t n_sent;
 
 	if (shared->is_over) {
 		errno = EPIPE;
 		return -1;
 	}
-	n_sent = psd_ring_buffer_write(&shared->out, segments, n_segments, &wakes);
+	const ssize_t n_sent = psd_ring_buffer_write(&shared->out, segments, n_segments, &wakes);
 	if (wakes)
 		wake(carrier);
 	return n_sent;

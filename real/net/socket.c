@@ -82,10 +82,9 @@ static enum psd_status find(const char *host, uint16_t port, bool is_passive, st
 				       .ai_socktype = SOCK_STREAM,
 				       .ai_flags = AI_NUMERICSERV | (is_passive ? AI_PASSIVE : 0)};
 	char service[8];
-	int failure;
 
 	snprintf(service, sizeof(service), "%u", port);
-	failure = getaddrinfo(host, service, &hints, found);
+	const int failure = getaddrinfo(host, service, &hints, found);
 	if (failure == EAI_MEMORY)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (failure)
@@ -102,11 +101,10 @@ enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct addri
 static int open_for(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
 {
 	const int opened = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int error;
 
 	if (opened < 0)
 		return errno;
-	error = set_options(opened, options);
+	const int error = set_options(opened, options);
 	if (error)
 		close(opened);
 	else

@@ -141,10 +141,9 @@ static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, 
 static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct tls *tls = carrier->own;
-	ssize_t n_sent;
 
 	pthread_mutex_lock(&tls->mutex);
-	n_sent = send_records(tls, carrier, segments, n_segments);
+	const ssize_t n_sent = send_records(tls, carrier, segments, n_segments);
 	pthread_mutex_unlock(&tls->mutex);
 	return n_sent;
 }
@@ -200,12 +199,10 @@ static ssize_t receive_records(struct tls *tls, const struct iovec segments[], u
 static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct tls *tls = carrier->own;
-	ssize_t n_read;
-	int error;
 
 	pthread_mutex_lock(&tls->mutex);
-	n_read = receive_records(tls, segments, n_segments);
-	error = errno;
+	const ssize_t n_read = receive_records(tls, segments, n_segments);
+	const int error = errno;
 	(void)flush(tls, carrier->fd, false); /* a new key of the peer may require one of ours */
 	pthread_mutex_unlock(&tls->mutex);
 	errno = error;
@@ -217,10 +214,9 @@ static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec se
 static bool holds(const struct psd_carrier *carrier)
 {
 	struct tls *tls = carrier->own;
-	bool is_waiting;
 
 	pthread_mutex_lock(&tls->mutex);
-	is_waiting = waiting_bytes(tls) > 0;
+	const bool is_waiting = waiting_bytes(tls) > 0;
 	pthread_mutex_unlock(&tls->mutex);
 	return is_waiting;
 }
@@ -234,11 +230,10 @@ static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends
 static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 {
 	struct tls *tls = carrier->own;
-	bool has_more;
 
 	(void)sends;
 	pthread_mutex_lock(&tls->mutex);
-	has_more = tls->error_number || (!tls->is_drained && SSL_has_pending(tls->ssl));
+	const bool has_more = tls->error_number || (!tls->is_drained && SSL_has_pending(tls->ssl));
 	pthread_mutex_unlock(&tls->mutex);
 	return reads && has_more;
 }

@@ -23,20 +23,25 @@ static uint64_t get(const uint8_t **at, unsigned n_bytes)
 	return value;
 }
 
-/* A field of a payload: a number of 4 or 8 bytes (a double by its bits), padding, or longer bytes as they are. */
+/* Values of a payload, one after the other: numbers of 4 or 8 bytes (doubles by their bits), padding, or longer bytes
+ * as they are. */
 struct field {
-	unsigned offset, n_bytes; /* n_bytes 0: behind the last one */
+	unsigned offset, n_bytes; /* place of the first value, bytes of each; 0 bytes: behind the last field */
+	unsigned n;
 	bool is_padding;
 };
 
-#define FIELD(kind, member, n_bytes)                                                                                   \
+#define FIELDS(kind, member, n_bytes, n)                                                                               \
 	{                                                                                                              \
-		offsetof(struct psd_wire_##kind, member), n_bytes, false                                               \
+		offsetof(struct psd_wire_##kind, member), n_bytes, n, false                                            \
 	}
+#define FIELD(kind, member, n_bytes) FIELDS(kind, member, n_bytes, 1)
 #define PADDING                                                                                                        \
 	{                                                                                                              \
-		0, 4, true                                                                                             \
+		0, 4, 1, true                                                                                          \
 	}
+#define PARAMETERS(kind)                                                                                               \
+	FIELD(kind, parameters.sum, 8), FIELD(kind, parameters.weighted, 8), FIELD(kind, parameters.arithmetic, 8)
 
 static const struct field hello[] = {FIELD(hello, host, 4),
 				     FIELD(hello, n_hosts, 4),
@@ -48,56 +53,30 @@ static const struct field hello[] = {FIELD(hello, host, 4),
 				     {0}};
 static const struct field clock[] = {
 	FIELD(clock, sec, 8), FIELD(clock, rtt_sec, 8), FIELD(clock, is_last, 4), PADDING, {0}};
-static const struct field report[] = {FIELD(report, loss, 8),
-				      FIELD(report, correct, 4),
-				      FIELD(report, parameters.is_known, 4),
-				      FIELD(report, digest, 8),
-				      FIELD(report, parameters.sum, 8),
-				      FIELD(report, parameters.weighted, 8),
-				      FIELD(report, parameters.arithmetic, 8),
-				      {0}};
-static const struct field rates[] = {FIELD(rates, number, 4), PADDING, FIELD(rates, bps[0], 8), FIELD(rates, bps[1], 8),
-				     FIELD(rates, bps[2], 8), {0}};
-#define READS(age) FIELD(bye, reads[age], 8)
+static const struct field report[] = {
+	FIELD(report, loss, 8),	  FIELD(report, correct, 4), FIELD(report, parameters.is_known, 4),
+	FIELD(report, digest, 8), PARAMETERS(report),	     {0}};
+static const struct field rates[] = {FIELD(rates, number, 4), PADDING, FIELDS(rates, bps, 8, PSD_WIRE_TRIALS), {0}};
 static const struct field bye[] = {FIELD(bye, sent_bytes, 8),
 				   FIELD(bye, received_bytes, 8),
 				   FIELD(bye, parameters.is_known, 4),
 				   PADDING,
-				   FIELD(bye, parameters.sum, 8),
-				   FIELD(bye, parameters.weighted, 8),
-				   FIELD(bye, parameters.arithmetic, 8),
+				   PARAMETERS(bye),
 				   FIELD(bye, iteration_sec, 8),
 				   FIELD(bye, compute_sec, 8),
-				   READS(0),
-				   READS(1),
-				   READS(2),
-				   READS(3),
-				   READS(4),
-				   READS(5),
-				   READS(6),
-				   READS(7),
-				   READS(8),
-				   READS(9),
-				   READS(10),
-				   READS(11),
-				   READS(12),
-				   READS(13),
-				   READS(14),
-				   READS(15),
-				   READS(16),
+				   FIELDS(bye, reads, 8, PSD_WIRE_AGES),
 				   FIELD(bye, ages.n_updates, 8),
 				   FIELD(bye, ages.sum, 8),
 				   FIELD(bye, ages.most, 4),
 				   FIELD(bye, ages.most_ahead, 4),
 				   {0}};
-#undef READS
 static const struct field failed[] = {FIELD(failed, host, 4),
 				      FIELD(failed, n_hosts, 4),
 				      FIELD(failed, hosts_hash, 8),
 				      FIELD(failed, words, PSD_WIRE_WORDS_MAX),
 				      {0}};
-static const struct field transport[] = {{0, PSD_WIRE_TRANSPORT_BYTES, false}, {0}};
-static const struct field invitation[] = {{0, PSD_WIRE_INVITATION_BYTES, false}, {0}};
+static const struct field transport[] = {{0, PSD_WIRE_TRANSPORT_BYTES, 1, false}, {0}};
+static const struct field invitation[] = {{0, PSD_WIRE_INVITATION_BYTES, 1, false}, {0}};
 static const struct field none[] = {{0}};
 
 static const struct field *fields_of(enum psd_wire_kind kind)
@@ -148,7 +127,7 @@ size_t psd_wire_payload_bytes(enum psd_wire_kind kind)
 	size_t n_bytes = 0;
 
 	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++)
-		n_bytes += field->n_bytes;
+		n_bytes += (size_t)field->n * field->n_bytes;
 	return n_bytes;
 }
 
@@ -219,31 +198,31 @@ static void store(char *to, unsigned n_bytes, uint64_t long_number)
 
 void psd_wire_encode_payload(enum psd_wire_kind kind, const void *payload, uint8_t bytes[])
 {
-	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++) {
-		const char *from = (const char *)payload + field->offset;
+	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++)
+		for (unsigned i = 0; i < field->n; i++, bytes += field->n_bytes) {
+			const char *from = (const char *)payload + field->offset + i * field->n_bytes;
 
-		if (field->n_bytes > sizeof(uint64_t))
-			memcpy(bytes, from, field->n_bytes);
-		else
-			put(bytes, field->is_padding ? 0 : load(from, field->n_bytes), field->n_bytes);
-		bytes += field->n_bytes;
-	}
+			if (field->n_bytes > sizeof(uint64_t))
+				memcpy(bytes, from, field->n_bytes);
+			else
+				put(bytes, field->is_padding ? 0 : load(from, field->n_bytes), field->n_bytes);
+		}
 }
 
 union psd_wire_payload psd_wire_decode_payload(enum psd_wire_kind kind, const uint8_t bytes[])
 {
 	union psd_wire_payload payload = {.raw = {0}};
 
-	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++) {
-		const uint8_t *at = bytes;
-		char *to = (char *)&payload + field->offset;
+	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++)
+		for (unsigned i = 0; i < field->n; i++, bytes += field->n_bytes) {
+			const uint8_t *at = bytes;
+			char *to = (char *)&payload + field->offset + i * field->n_bytes;
 
-		if (field->n_bytes > sizeof(uint64_t))
-			memcpy(to, bytes, field->n_bytes);
-		else if (!field->is_padding)
-			store(to, field->n_bytes, get(&at, field->n_bytes));
-		bytes += field->n_bytes;
-	}
+			if (field->n_bytes > sizeof(uint64_t))
+				memcpy(to, bytes, field->n_bytes);
+			else if (!field->is_padding)
+				store(to, field->n_bytes, get(&at, field->n_bytes));
+		}
 	if (kind == PSD_WIRE_FAILED)
 		payload.failed.words[PSD_WIRE_WORDS_MAX - 1] = '\0';
 	return payload;

@@ -74,11 +74,10 @@ static enum psd_status estimate_late(const struct psd_case *made, double late_se
 	struct psd_system system = *made->system;
 	struct psd_outcome outcome;
 	struct psd_case late;
-	enum psd_status status;
 
 	system.host.latency_sec += late_sec;
 	PSD_TRY(psd_case_make(&late, made->costed, &system, made->point, err));
-	status = psd_estimate(&late.program, length, &outcome, err);
+	const enum psd_status status = psd_estimate(&late.program, length, &outcome, err);
 	psd_case_release(&late);
 	if (!status)
 		*iteration_sec = outcome.iteration_sec;

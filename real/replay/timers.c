@@ -34,13 +34,12 @@ bool psd_timers_take(struct psd_timers *timers, struct psd_timer *timer)
 {
 	const struct psd_timer *first = psd_timers_first(timers);
 	const double now_sec = psd_timers_now(timers);
-	double *late_sec;
 
 	if (!first || first->due_sec > now_sec)
 		return false;
 	*timer = *first;
 	timers->each[timer->resource].is_set = false;
-	late_sec = &timers->late_sec[timer->task.iteration];
+	double *late_sec = &timers->late_sec[timer->task.iteration];
 	*late_sec = fmax(*late_sec, now_sec - timer->due_sec);
 	return true;
 }

@@ -64,15 +64,13 @@ enum psd_status psd_run_log_check(const char *path, struct psd_error *err)
 	const struct psd_place at = {.path = path};
 	struct stat about;
 	char first[sizeof(HEAD)];
-	size_t n_bytes;
-	FILE *file;
 
 	if (stat(path, &about) || !S_ISREG(about.st_mode))
 		return PSD_OK;
-	file = fopen(path, "re");
+	FILE *file = fopen(path, "re");
 	if (!file)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
-	n_bytes = fread(first, 1, sizeof(HEAD) - 1, file);
+	const size_t n_bytes = fread(first, 1, sizeof(HEAD) - 1, file);
 	fclose(file);
 	first[n_bytes] = '\0';
 	if (!memcmp(first, HEAD, n_bytes))
@@ -87,7 +85,6 @@ enum psd_status psd_run_log_check(const char *path, struct psd_error *err)
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err)
 {
 	struct psd_run_log opened = {.path = path};
-	enum psd_status status;
 
 	*log = opened;
 	if (!path)
@@ -95,7 +92,7 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	opened.loss = mmap(NULL, sizeof(*opened.loss), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (opened.loss == MAP_FAILED)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	status = psd_output_open(&opened.file, path, err);
+	const enum psd_status status = psd_output_open(&opened.file, path, err);
 	if (!status) {
 		write_lines(opened.file);
 		write_head(&opened);
@@ -128,13 +125,12 @@ static const char *find_iteration(const char *line)
 static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iteration, uint32_t *iteration)
 {
 	const char *cell = find_iteration(line);
-	unsigned long long number;
 	char *end;
 
 	if (!cell || !isdigit((unsigned char)*cell) || !find_cell(cell, LAST_CELL) || find_cell(cell, LAST_CELL + 1) ||
 	    !strchr(line, '\n'))
 		return false;
-	number = strtoull(cell, &end, 10);
+	const unsigned long long number = strtoull(cell, &end, 10);
 	if (number >= first_iteration || *end != ',')
 		return false;
 	*iteration = (uint32_t)number;
@@ -222,12 +218,11 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iterat
 				  struct psd_error *err)
 {
 	struct stat about;
-	FILE *older;
 
 	if (!log->file || (log->is_shown ? fstat(fileno(log->file), &about) : stat(log->path, &about)) ||
 	    !S_ISREG(about.st_mode))
 		return PSD_OK;
-	older = open_older(log);
+	FILE *older = open_older(log);
 	if (!older)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
 				     strerror(errno));
@@ -253,11 +248,10 @@ void psd_run_log_begin(struct psd_run_log *log)
 static bool add_line(const struct psd_run_log *log, struct psd_text *line)
 {
 	const off_t begin_bytes = lseek(fileno(log->file), 0, SEEK_END);
-	int reason;
 
 	if (psd_console_write(log->file, line))
 		return true;
-	reason = errno;
+	const int reason = errno;
 	if (begin_bytes >= 0)
 		(void)!ftruncate(fileno(log->file), begin_bytes);
 	errno = reason;
@@ -313,12 +307,11 @@ void psd_run_log_drop(const struct psd_run_log *log)
 enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err)
 {
 	const struct psd_run_log closed = *log;
-	enum psd_status status;
 
 	*log = (struct psd_run_log){.file = NULL};
 	if (!closed.loss)
 		return PSD_OK;
-	status = closed.loss->error_number ? tell_loss(&closed, err) : PSD_OK;
+	const enum psd_status status = closed.loss->error_number ? tell_loss(&closed, err) : PSD_OK;
 	munmap(closed.loss, sizeof(*closed.loss));
 	if (closed.file && (closed.is_shown || status)) /* a lost log leaves the older file */
 		psd_output_discard(closed.file);

@@ -88,15 +88,12 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 						  .steps = {worker->quality.steps[0], worker->quality.steps[1]},
 						  .ends_equal = !worker->host.options->replay,
 						  .equal = worker->equal_iteration};
-	enum psd_status status = psd_duties_make(&worker->duties, worker->host.program, worker->host.self,
-						 psd_worker_arrivals, worker, err);
 
-	if (!status)
-		status = psd_interpreter_init(&worker->interpreter, worker->host.program, 1, duties, iterations, &seam,
-					      err);
-	if (!status)
-		worker->work.period = psd_interpreter_period(&worker->interpreter, 0);
-	return status;
+	PSD_TRY(psd_duties_make(&worker->duties, worker->host.program, worker->host.self, psd_worker_arrivals, worker,
+				err));
+	PSD_TRY(psd_interpreter_init(&worker->interpreter, worker->host.program, 1, duties, iterations, &seam, err));
+	worker->work.period = psd_interpreter_period(&worker->interpreter, 0);
+	return PSD_OK;
 }
 
 /* A server without any part of an item: it has nothing to sum. */
@@ -123,20 +120,16 @@ static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_e
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
 {
-	enum psd_status status = allocate(worker, err);
-
+	PSD_TRY(allocate(worker, err));
 	psd_worker_beat(worker, PSD_PULSE_STARTING);
-	if (!status)
-		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
-	if (!status)
-		status = open_interpreter(worker, err);
-	if (!status && worker->host.options->checkpoints && is_idle(worker))
-		status = refuse_idle(worker, err);
+	PSD_TRY(worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err));
+	PSD_TRY(open_interpreter(worker, err));
+	if (worker->host.options->checkpoints && is_idle(worker))
+		return refuse_idle(worker, err);
 	psd_worker_beat(worker, PSD_PULSE_JOINING);
-	if (!status)
-		status = psd_worker_join(worker, err);
+	PSD_TRY(psd_worker_join(worker, err));
 	psd_worker_beat(worker, PSD_PULSE_STARTING);
-	return status || !worker->host.options->checkpoints ? status : psd_host_begin_saving(&worker->host, err);
+	return worker->host.options->checkpoints ? psd_host_begin_saving(&worker->host, err) : PSD_OK;
 }
 
 /* Waits for their current jobs. */
@@ -202,7 +195,6 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 				 struct psd_error *err)
 {
 	struct psd_worker *worker = calloc(1, sizeof(*worker));
-	enum psd_status status;
 
 	if (!worker)
 		return psd_worker_out_of_memory(err);
@@ -218,7 +210,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.wake_fd = -1,
 		.err = err,
 	};
-	status = open_worker(worker, err);
+	enum psd_status status = open_worker(worker, err);
 	if (!status)
 		status = psd_worker_begin(worker, err);
 	if (status)
@@ -247,14 +239,10 @@ static bool has_iterations(const struct psd_worker *worker)
 /* Says that this host is done and waits for all others: a host that leaves early has failed. */
 static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	if (has_iterations(worker))
-		status = psd_interpreter_check(&worker->interpreter, err);
-	if (!status && has_iterations(worker))
-		status = psd_worker_measure(worker, &worker->result, err);
-	if (status)
-		return status;
+	if (has_iterations(worker)) {
+		PSD_TRY(psd_interpreter_check(&worker->interpreter, err));
+		PSD_TRY(psd_worker_measure(worker, &worker->result, err));
+	}
 	worker->phase = PSD_PHASE_PARTING;
 	psd_worker_send_done(worker);
 	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
@@ -306,10 +294,8 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_worker_result *result = &worker->result;
 	const bool is_observed = worker->host.options->finished && !worker->replay;
-	enum psd_status status = compare_last(worker, err);
 
-	if (status)
-		return status;
+	PSD_TRY(compare_last(worker, err));
 	psd_worker_beat(worker, PSD_PULSE_ENDING);
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
@@ -318,13 +304,11 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	result->untested_samples = psd_worker_untested(worker);
 	remark_detour(worker);
 	if (is_observed)
-		status = psd_host_fetch_parameters(&worker->host, err);
-	if (status)
-		return status;
+		PSD_TRY(psd_host_fetch_parameters(&worker->host, err));
 	if (is_observed)
 		worker->host.options->finished(worker->host.options->context, worker->host.self, &worker->host.memory);
 	worker->phase = PSD_PHASE_OVER;
-	return status;
+	return PSD_OK;
 }
 
 /* Worker 0 says BYE once it knows all losses: one of them may end the run for all. */
@@ -352,10 +336,9 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 	const bool waits = session->phase == PSD_PHASE_GOING	 ? !is_complete(session)
 			   : session->phase == PSD_PHASE_PARTING ? !psd_worker_are_all_done(session)
 								 : !have_all_left(session);
-	enum psd_status status;
 
 	session->err = err;
-	status = waits ? psd_worker_turn(session, within_sec, err) : PSD_OK;
+	enum psd_status status = waits ? psd_worker_turn(session, within_sec, err) : PSD_OK;
 	if (!status && session->phase == PSD_PHASE_GOING && is_complete(session))
 		status = begin_to_part(session, err);
 	if (!status && session->phase == PSD_PHASE_PARTING && psd_worker_are_all_done(session))

@@ -115,14 +115,12 @@ enum psd_status psd_spans_write(const struct psd_spans *spans, struct psd_trace_
 				uint32_t *last_iteration, struct psd_error *err)
 {
 	struct trace trace = {.files = files, .zero_sec = by_clock ? 0.0 : INFINITY, .last_iteration = UINT32_MAX};
-	enum psd_status status = psd_trace_files_begin(files, traced, executor, false, err);
 
-	if (!status && !by_clock)
-		status = psd_spans_tell(spans, &traced->program, find_first, &trace, err);
-	if (!status)
-		status = psd_spans_tell(spans, &traced->program, write_span, &trace, err);
-	if (!status)
-		status = psd_trace_files_end(files, err);
+	PSD_TRY(psd_trace_files_begin(files, traced, executor, false, err));
+	if (!by_clock)
+		PSD_TRY(psd_spans_tell(spans, &traced->program, find_first, &trace, err));
+	PSD_TRY(psd_spans_tell(spans, &traced->program, write_span, &trace, err));
+	PSD_TRY(psd_trace_files_end(files, err));
 	*last_iteration = trace.last_iteration;
-	return status;
+	return PSD_OK;
 }

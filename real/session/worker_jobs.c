@@ -82,7 +82,6 @@ static bool is_slowed(const struct psd_worker *worker, enum psd_resource lane)
 static void slow_down(struct psd_worker *worker, struct psd_job *job)
 {
 	const double from_sec = psd_worker_now(worker);
-	double waited_sec;
 
 	worker->owed_sec += (slowed_ratio(worker) - 1.0) * job->busy_sec;
 	if (worker->owed_sec > 0.0) {
@@ -91,7 +90,7 @@ static void slow_down(struct psd_worker *worker, struct psd_job *job)
 
 		(void)nanosleep(&wait, NULL); /* a signal shortens it, and the rest stays owed */
 	}
-	waited_sec = psd_worker_now(worker) - from_sec;
+	const double waited_sec = psd_worker_now(worker) - from_sec;
 	worker->owed_sec = fmax(worker->owed_sec - waited_sec, -MOST_LATE_SEC);
 	job->sec += waited_sec;
 	job->busy_sec += waited_sec;
@@ -126,13 +125,11 @@ static void finish_job(void *context)
 {
 	struct psd_job *job = context;
 	struct psd_worker *worker = job->worker;
-	enum psd_resource lane;
-	struct psd_jobs *jobs;
 
 	if (!job->is_marked)
 		return;
-	lane = psd_worker_lane(worker, job->task.op);
-	jobs = &worker->jobs[lane];
+	const enum psd_resource lane = psd_worker_lane(worker, job->task.op);
+	struct psd_jobs *jobs = &worker->jobs[lane];
 	job->status = worker->host.kind->wait(worker->host.device, stream_of(lane), job->mark, &job->err);
 	const double over_sec = psd_worker_now(worker);
 	job->busy_sec =

@@ -69,11 +69,8 @@ static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mes
 {
 	const double until_sec = psd_socket_now_sec() + worker->host.options->connect_sec;
 	struct psd_wire_rates tried;
-	const enum psd_status status =
-		psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err));
 	for (unsigned h = 0; h < worker->host.n_hosts; h++) {
 		close_all(all + h * PSD_CONNECTIONS_MOST + worker->n_connections,
 			  PSD_CONNECTIONS_MOST - worker->n_connections);
@@ -117,12 +114,11 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 {
 	struct psd_mesh_options more = *one;
 	bool is_tried = false;
-	enum psd_status status;
 
 	more.n_connections = PSD_CONNECTIONS_MOST - 1;
 	more.is_addition = true;
 	more.listener = one->listener < 0 ? -1 : fcntl(one->listener, F_DUPFD_CLOEXEC, 0);
-	status = psd_mesh_open(one, fds, &worker->clock, err);
+	enum psd_status status = psd_mesh_open(one, fds, &worker->clock, err);
 	if (!status) {
 		status = psd_connection_count_agree(one, fds, wants_several(worker),
 						    psd_socket_now_sec() + worker->host.options->connect_sec, &is_tried,
@@ -196,15 +192,15 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_conne
 		.latency_sec = latencies_sec,
 		.had_latency_sec = worker->clock.rtt_sec / 2,
 	};
-	enum psd_status status;
 
 	for (unsigned p = 0; is_near && latencies_sec && p < worker->host.n_hosts; p++) {
 		is_near[p] = psd_worker_is_near(worker, p);
 		latencies_sec[p] = latency_sec(worker, p);
 	}
 	limit_waiting(worker, carriers, most_bps);
-	status = is_near && latencies_sec ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
-					  : psd_worker_out_of_memory(err);
+	const enum psd_status status =
+		is_near && latencies_sec ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
+					 : psd_worker_out_of_memory(err);
 	free(is_near);
 	free(latencies_sec);
 	return status;
@@ -249,10 +245,10 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 	const double until_sec = psd_socket_now_sec() + worker->host.options->connect_sec;
 	const struct psd_transport_join join = {mesh, fds, until_sec};
 	struct psd_carrier *carriers;
-	enum psd_status status;
 
-	status = worker->host.options->train->streams > 0 ? psd_mesh_open(mesh, fds, &worker->clock, err)
-							  : open_best(worker, mesh, fds, err);
+	enum psd_status status = worker->host.options->train->streams > 0
+					 ? psd_mesh_open(mesh, fds, &worker->clock, err)
+					 : open_best(worker, mesh, fds, err);
 	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (status)
 		return status;
@@ -292,7 +288,6 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.context = worker->host.options->context,
 	};
 	int *fds = calloc((size_t)worker->host.n_hosts * most_connections, sizeof(*fds));
-	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->host.options->terms ? worker->host.options->terms : "");
 	psd_terms_add_start(&terms, worker->host.options->first_iteration, worker->host.saved_run_hash,
@@ -303,7 +298,8 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	psd_terms_add_stall(&terms, worker->host.options->stall_sec);
 	psd_terms_add_program(&terms, worker->host.graph, worker->host.program);
 	mesh.terms = terms.bytes;
-	status = !fds || terms.is_out_of_memory ? psd_worker_out_of_memory(err) : join_by(worker, &mesh, fds, err);
+	const enum psd_status status =
+		!fds || terms.is_out_of_memory ? psd_worker_out_of_memory(err) : join_by(worker, &mesh, fds, err);
 	psd_text_release(&terms);
 	free(fds);
 	return status;

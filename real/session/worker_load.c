@@ -37,13 +37,12 @@ static void measure_beside(struct psd_worker *worker, struct psd_worker_result *
 	const uint32_t n = worker->host.options->n_iterations, first = psd_worker_measured(worker).first;
 	const double until_sec = beside_sec(worker);
 	double *sec = worker->load.beside_sec;
-	struct psd_summary summary;
 
 	if (worker->load.n_watched < n)
 		return;
 	for (uint32_t i = first; i < n; i++)
 		sec[i] = fmax(0.0, (i + 1 < n ? sec[i + 1] : until_sec) - sec[i]);
-	summary = psd_fit_summary(sec + first, n - first);
+	struct psd_summary summary = psd_fit_summary(sec + first, n - first);
 	result->beside_cpu_sec =
 		summary.median + (psd_work_feed(&worker->work) ? psd_feed_cpu_sec(psd_work_feed(&worker->work)) /
 									 (n - worker->host.options->first_iteration)

@@ -172,7 +172,6 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 {
 	const uint32_t next_pause = psd_worker_next_pause(worker, worker->host.options->first_iteration);
 	bool has_moved = false;
-	enum psd_status status;
 
 	psd_worker_beat(worker, PSD_PULSE_TURNING);
 	worker->timers.start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
@@ -183,6 +182,6 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);
-	status = psd_connections_resume(worker->connections, err);
-	return status ? status : settle(worker, &has_moved, err);
+	PSD_TRY(psd_connections_resume(worker->connections, err));
+	return settle(worker, &has_moved, err);
 }

@@ -51,10 +51,14 @@ bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 	return true;
 }
 
-static void send_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-		       const uint8_t *payload)
+/* payload: struct of the head's kind; NULL: it has none. */
+static void send_small(struct psd_worker *worker, unsigned peer, struct psd_wire_head head, const void *payload)
 {
-	if (!psd_connections_send_small(worker->connections, peer, head, payload) && !worker->status)
+	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+
+	head.length_bytes = psd_wire_payload_bytes(head.kind);
+	psd_wire_encode_payload(head.kind, payload, bytes);
+	if (!psd_connections_send_small(worker->connections, peer, &head, bytes) && !worker->status)
 		worker->status = psd_error_set(worker->err, PSD_ENOMEM, PSD_NOWHERE,
 					       "out of memory for messages to host %u", peer);
 }
@@ -67,7 +71,7 @@ void psd_worker_announce(void *context, struct psd_task task)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_READY, .op = task.op, .iteration = task.iteration};
 
 	worker->peers[worker->host.self].ops[task.op].next_signal = task.iteration + 1;
-	send_small(worker, 0, &head, NULL);
+	send_small(worker, 0, head, NULL);
 }
 
 void psd_worker_choose(void *context, struct psd_task task)
@@ -77,20 +81,15 @@ void psd_worker_choose(void *context, struct psd_task task)
 
 	for (unsigned w = 1; w < worker->host.layout->workers; w++)
 		if (psd_op_runs_on(&worker->host.program->ops[task.op], worker->host.layout, w))
-			send_small(worker, w, &head, NULL);
+			send_small(worker, w, head, NULL);
 }
 
 void psd_worker_send_report(struct psd_worker *worker, uint32_t iteration, const struct psd_wire_report *report)
 {
-	const struct psd_wire_head head = {
-		.kind = PSD_WIRE_REPORT, .iteration = iteration, .length_bytes = PSD_WIRE_REPORT_BYTES};
-	uint8_t payload[PSD_WIRE_REPORT_BYTES];
-
-	psd_wire_encode_payload(PSD_WIRE_REPORT, report, payload);
-	send_small(worker, 0, &head, payload);
+	send_small(worker, 0, (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .iteration = iteration}, report);
 }
 
-static void send_small_to_all(struct psd_worker *worker, const struct psd_wire_head *head, const uint8_t *payload)
+static void send_small_to_all(struct psd_worker *worker, struct psd_wire_head head, const void *payload)
 {
 	for (unsigned p = 0; p < worker->host.n_hosts; p++)
 		if (p != worker->host.self)
@@ -101,7 +100,7 @@ void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, ui
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_STEPS, .iteration = window_number, .part = steps};
 
-	send_small_to_all(worker, &head, NULL);
+	send_small_to_all(worker, head, NULL);
 }
 
 void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy)
@@ -117,41 +116,31 @@ void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, boo
 	if (sec - worker->liveness.alive_sec < worker->host.options->stall_sec / HEARTBEATS)
 		return;
 	worker->liveness.alive_sec = sec;
-	send_small_to_all(worker, &head, NULL);
+	send_small_to_all(worker, head, NULL);
 }
 
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
 {
-	const struct psd_wire_head head = {
-		.kind = PSD_WIRE_FAILED, .part = (uint32_t)status, .length_bytes = PSD_WIRE_FAILED_BYTES};
+	const struct psd_wire_head head = {.kind = PSD_WIRE_FAILED, .part = (uint32_t)status};
 	struct psd_wire_failed failed = {.host = worker->host.self, .n_hosts = worker->host.n_hosts};
-	uint8_t payload[PSD_WIRE_FAILED_BYTES];
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_error line, ignored;
-	enum psd_status flushed;
 
 	psd_mesh_name(worker->host.layout, worker->host.options->hosts, worker->host.self, name);
 	psd_error_set(&line, status, PSD_NOWHERE, "%s%s%s", worker->is_blamed ? "" : name,
 		      worker->is_blamed ? "" : ": ", err->text);
 	snprintf(failed.words, sizeof(failed.words), "%.*s", PSD_WIRE_WORDS_MAX - 1, line.text);
-	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, payload);
-	send_small_to_all(worker, &head, payload);
-	flushed = psd_connections_flush(worker->connections, &ignored);
+	send_small_to_all(worker, head, &failed);
+	const enum psd_status flushed = psd_connections_flush(worker->connections, &ignored);
 	(void)flushed; /* bytes that are not sent at once no longer matter */
 }
 
 void psd_worker_send_done(struct psd_worker *worker)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_DONE};
-
-	send_small_to_all(worker, &head, NULL);
+	send_small_to_all(worker, (struct psd_wire_head){.kind = PSD_WIRE_DONE}, NULL);
 }
 
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};
-	uint8_t payload[PSD_WIRE_BYE_BYTES];
-
-	psd_wire_encode_payload(PSD_WIRE_BYE, bye, payload);
-	send_small_to_all(worker, &head, payload);
+	send_small_to_all(worker, (struct psd_wire_head){.kind = PSD_WIRE_BYE}, bye);
 }

@@ -26,24 +26,19 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		.is_without_graphs = !host->options->train->has_graphs,
 		.may_differ = !host->options->train->is_deterministic,
 	};
-	enum psd_status status = host->kind->open(&host->device, &options, err);
 
-	host->has_device = !status;
+	PSD_TRY(host->kind->open(&host->device, &options, err));
+	host->has_device = true;
 	psd_host_moved(host);
-	if (!status)
-		status = psd_host_open_memory(host, err);
+	PSD_TRY(psd_host_open_memory(host, err));
 	psd_host_moved(host);
-	if (!status)
-		status = psd_work_open(&worker->work, err);
-	if (!status)
-		status = psd_worker_open_quality(worker, err);
-	if (!status)
-		status = psd_worker_open_streams(worker, err);
+	PSD_TRY(psd_work_open(&worker->work, err));
+	PSD_TRY(psd_worker_open_quality(worker, err));
+	PSD_TRY(psd_worker_open_streams(worker, err));
 	psd_host_moved(host);
-	if (!status)
-		status = read_values(host, err);
-	if (status || !psd_layout_is_worker(host->layout, host->self))
-		return status;
+	PSD_TRY(read_values(host, err));
+	if (!psd_layout_is_worker(host->layout, host->self))
+		return PSD_OK;
 	host->arithmetic = psd_host_arithmetic(host);
 	return psd_host_look(host, host->options->first_iteration, err);
 }

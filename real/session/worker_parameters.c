@@ -37,7 +37,7 @@ static void send_next(struct psd_worker *worker)
 	if (self == 0 || item == worker->host.plan->n_items)
 		return;
 	const uint64_t bytes = psd_whole_sent(&worker->host, item, self).elements * sizeof(float);
-	const struct iovec segment = {psd_memory_own(&worker->host.memory, item), bytes};
+	const struct iovec segment = {psd_memory_kept(&worker->host.memory, PSD_BUFFER_OWN, item, 0), bytes};
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA,
 					   .op = operation(worker),
 					   .iteration = gathering->iteration,

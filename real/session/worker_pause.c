@@ -79,11 +79,10 @@ static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_checkpoints *checkpoints = worker->host.options->checkpoints;
-	uint64_t times;
 
 	if (!checkpoints)
 		return UINT64_MAX;
-	times = last_exchanged(worker, iteration) / checkpoints->every_iterations + UINT64_C(1);
+	const uint64_t times = last_exchanged(worker, iteration) / checkpoints->every_iterations + UINT64_C(1);
 	return once_exchanged(worker, times * checkpoints->every_iterations);
 }
 
@@ -112,20 +111,11 @@ static uint64_t next_gathering(const struct psd_worker *worker, uint32_t iterati
 	return earlier(next_test_of_run(worker, iteration), next_checkpoint(worker, iteration));
 }
 
-/* Right after `iteration`. */
-static bool is_test_due(const struct psd_worker *worker, uint32_t iteration)
+/* True if the next of these is right after `iteration`. */
+static bool is_due(const struct psd_worker *worker, uint32_t iteration,
+		   uint64_t (*next)(const struct psd_worker *worker, uint32_t iteration))
 {
-	return next_test(worker, iteration) == iteration + UINT64_C(1);
-}
-
-static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteration)
-{
-	return next_checkpoint(worker, iteration) == iteration + UINT64_C(1);
-}
-
-static bool is_look_due(const struct psd_worker *worker, uint32_t iteration)
-{
-	return next_look(worker, iteration) == iteration + UINT64_C(1);
+	return next(worker, iteration) == iteration + UINT64_C(1);
 }
 
 /* Asynchronous workers do not wait for others' gradients at a test: the device executes it before the first layer of
@@ -142,18 +132,13 @@ static uint64_t next_test_pause(const struct psd_worker *worker, uint32_t iterat
 
 	if (!tests_between_layers(worker))
 		return next_test(worker, iteration);
-	return is_test_due(worker, end - 1) ? end : UINT64_MAX;
+	return is_due(worker, end - 1, next_test) ? end : UINT64_MAX;
 }
 
 /* A checkpoint, or a look, which a checkpoint includes. */
 static bool is_state_due(const struct psd_worker *worker, uint32_t iteration)
 {
-	return is_checkpoint_due(worker, iteration) || is_look_due(worker, iteration);
-}
-
-static bool is_gathering_due(const struct psd_worker *worker, uint32_t iteration)
-{
-	return next_gathering(worker, iteration) == iteration + UINT64_C(1);
+	return is_due(worker, iteration, next_checkpoint) || is_due(worker, iteration, next_look);
 }
 
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
@@ -181,16 +166,15 @@ static enum psd_status pass_forward(struct psd_worker *worker, struct psd_error 
 {
 	struct psd_host *host = &worker->host;
 	struct psd_layers layers = {0, host->graph->n_layers};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned l = 0; l < host->graph->n_layers && !status; l = layers.end) {
+	for (unsigned l = 0; l < host->graph->n_layers; l = layers.end) {
 		if (host->whole.values) {
 			layers = psd_program_layers(host->graph, l);
 			PSD_TRY(psd_whole_use(host, layers, err));
 		}
-		status = psd_work_pass(&worker->work, (struct psd_pass){layers.first, layers.end, false}, err);
+		PSD_TRY(psd_work_pass(&worker->work, (struct psd_pass){layers.first, layers.end, false}, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Runs all test samples that fill batches. */
@@ -198,27 +182,23 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 {
 	const uint32_t n = worker->host.batch;
 	const uint64_t n_samples = psd_feed_samples(psd_work_feed(&worker->work), PSD_DATA_TEST);
-	enum psd_status status = PSD_OK;
 
-	for (uint64_t first = 0; first + n <= n_samples && !status; first += n) {
+	for (uint64_t first = 0; first + n <= n_samples; first += n) {
 		struct psd_batch batch = {.is_training = false};
 		struct psd_samples samples;
 
-		status = psd_feed_test(psd_work_feed(&worker->work), first, &samples, err);
-		if (status)
-			break;
+		PSD_TRY(psd_feed_test(psd_work_feed(&worker->work), first, &samples, err));
 		batch.images = samples.images;
 		batch.labels = samples.labels;
-		status = worker->host.kind->begin(worker->host.device, &batch, err);
-		if (!status)
-			status = pass_forward(worker, err);
-		if (!status && worker->host.kind->is_asynchronous)
-			status = wait_for_compute(worker, err);
+		PSD_TRY(worker->host.kind->begin(worker->host.device, &batch, err));
+		PSD_TRY(pass_forward(worker, err));
+		if (worker->host.kind->is_asynchronous)
+			PSD_TRY(wait_for_compute(worker, err));
 		job->test_correct += worker->host.kind->correct(worker->host.device);
 		job->test_labels += n * worker->host.graph->labels;
 		psd_host_moved_test(&worker->host);
 	}
-	return status;
+	return PSD_OK;
 }
 
 bool psd_worker_takes_test(const struct psd_worker *worker, struct psd_task task)
@@ -228,7 +208,7 @@ bool psd_worker_takes_test(const struct psd_worker *worker, struct psd_task task
 	return tests_between_layers(worker) && task.iteration > worker->host.options->first_iteration &&
 	       psd_ops[op->kind].is_forward && op->micro_batch == 0 &&
 	       psd_program_layers(worker->host.graph, op->layer).first == 0 &&
-	       is_test_due(worker, task.iteration - 1) && !is_state_due(worker, task.iteration - 1);
+	       is_due(worker, task.iteration - 1, next_test) && !is_state_due(worker, task.iteration - 1);
 }
 
 void psd_worker_test(struct psd_job *job)
@@ -250,7 +230,7 @@ static void pause_job(void *context)
 	job->start_sec = psd_worker_now(worker);
 	if (job->is_test)
 		psd_worker_test(job);
-	else if (is_checkpoint_due(worker, job->task.iteration - 1))
+	else if (is_due(worker, job->task.iteration - 1, next_checkpoint))
 		job->status = psd_host_save(&worker->host, job->task.iteration, &job->err);
 	else
 		job->status = psd_host_look(&worker->host, job->task.iteration, &job->err);
@@ -289,14 +269,14 @@ bool psd_worker_pause(struct psd_worker *worker)
 	    psd_worker_awaits_steps(worker, iteration))
 		return false;
 	psd_worker_take_steps(worker, iteration);
-	if (is_gathering_due(worker, iteration - 1) && !psd_worker_has_gathered(worker, iteration)) {
+	if (is_due(worker, iteration - 1, next_gathering) && !psd_worker_has_gathered(worker, iteration)) {
 		const bool begins = psd_worker_gather_parameters(worker, iteration);
 
 		worker->pauses.is_under_way = worker->pauses.is_under_way || begins;
 		return begins;
 	}
 	count_gathering(worker, iteration);
-	if (!is_test_due(worker, iteration - 1) && !is_state_due(worker, iteration - 1)) {
+	if (!is_due(worker, iteration - 1, next_test) && !is_state_due(worker, iteration - 1)) {
 		end_pause(worker, iteration);
 		return true;
 	}
@@ -305,7 +285,7 @@ bool psd_worker_pause(struct psd_worker *worker)
 				.task.iteration = iteration,
 				.queued_sec = psd_socket_now_sec(),
 				.is_pause = true,
-				.is_test = !worker->pauses.is_test_over && is_test_due(worker, iteration - 1)};
+				.is_test = !worker->pauses.is_test_over && is_due(worker, iteration - 1, next_test)};
 	jobs->n_queued++;
 	psd_lane_start(&jobs->lane, pause_job, job);
 	return true;
@@ -319,7 +299,7 @@ static void tell_if_complete(struct psd_worker *worker)
 	struct psd_pauses *pauses = &worker->pauses;
 	const struct psd_tested *tested = &pauses->tests[pauses->progress.iteration + UINT64_C(1)];
 
-	if (!pauses->has_progress || (!tested->is_over && is_test_due(worker, pauses->progress.iteration)))
+	if (!pauses->has_progress || (!tested->is_over && is_due(worker, pauses->progress.iteration, next_test)))
 		return;
 	pauses->has_progress = false;
 	pauses->progress.test_labels = tested->labels;

@@ -94,8 +94,6 @@ static void remark_steps(const struct psd_worker *worker, uint32_t steps, double
 void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss)
 {
 	struct psd_quality *quality = &worker->quality;
-	double mean;
-	uint32_t steps;
 
 	quality->n_losses_known = iteration + 1;
 	if (!psd_worker_follows_loss(worker))
@@ -105,8 +103,8 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	quality->n++;
 	if (iteration + UINT64_C(1) != decided_before(worker))
 		return;
-	mean = quality->sum / quality->n;
-	steps = choose_steps(worker, mean);
+	const double mean = quality->sum / quality->n;
+	const uint32_t steps = choose_steps(worker, mean);
 	quality->lowest_loss = fmin(quality->lowest_loss, mean);
 	quality->sum = 0.0;
 	quality->n = 0;

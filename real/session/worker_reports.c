@@ -81,14 +81,13 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 void psd_worker_report(struct psd_worker *worker, struct psd_task task, double loss, uint32_t correct)
 {
 	struct psd_losses *losses = &worker->losses;
-	struct psd_wire_report report;
 
 	losses->own_loss += loss;
 	losses->own_correct += correct;
 	if (worker->host.program->ops[task.op].micro_batch + 1 < worker->host.plan->micro_batches)
 		return;
-	report = (struct psd_wire_report){losses->own_loss, losses->own_correct, digest_before(worker, task.iteration),
-					  psd_host_digest(&worker->host, task.iteration)};
+	struct psd_wire_report report = {losses->own_loss, losses->own_correct, digest_before(worker, task.iteration),
+					 psd_host_digest(&worker->host, task.iteration)};
 	losses->own_loss = 0.0;
 	losses->own_correct = 0;
 	losses->n_own = task.iteration + 1;

@@ -193,7 +193,6 @@ static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resourc
 static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
 {
 	const struct psd_job *job = psd_worker_job(worker, resource);
-	const struct psd_op *op;
 	double sec;
 
 	if (!is_beyond_limit(worker, resource, &sec))
@@ -205,7 +204,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 		      job->is_test ? "a batch of the test" : "a checkpoint", sec, job->task.iteration);
 		return true;
 	}
-	op = &worker->host.program->ops[job->task.op];
+	const struct psd_op *op = &worker->host.program->ops[job->task.op];
 	blame(worker, worker->host.self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", it took %.3g s at most before",
 	      psd_ops[op->kind].name, worker->host.graph->layers[op->layer].name, sec, job->task.iteration,

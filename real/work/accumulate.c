@@ -23,7 +23,7 @@ static enum psd_status add_part(const struct psd_host *host, unsigned i, uint32_
 	const struct psd_plan_item *item = &host->plan->items[i];
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	float *const *gradients = psd_memory_gradients(host->on_device, iteration);
-	float *sum = psd_memory_sum(host->on_device, i, iteration);
+	float *sum = psd_memory_kept(host->on_device, PSD_BUFFER_SUM, i, iteration);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);

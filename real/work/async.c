@@ -129,7 +129,7 @@ static enum psd_status reduce(struct psd_work *work, struct psd_task task, struc
 	const struct psd_range part = psd_memory_own_part(memory, i, op->slice);
 	const bool is_own = op->payload.root == work->host->self;
 	const struct psd_update whole = update_of(work, op, task.iteration);
-	float *weight = psd_memory_part(memory, i, op->slice);
+	float *weight = psd_memory_part(memory, PSD_BUFFER_PART, i, op->slice);
 	float *received = psd_memory_received(memory, i, op->slice, task.iteration, op->payload.root);
 	struct psd_moments moments = psd_memory_part_moments(memory, i, op->slice);
 

@@ -80,8 +80,9 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	const struct psd_plan_item *item = &host->plan->items[op->item];
 	float *const *gradients = psd_memory_gradients(host->on_device, task.iteration - op->lag);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
-	const float *sum = psd_memory_sum(host->on_device, (unsigned)op->item, task.iteration - op->lag);
-	const float *own = psd_memory_own(host->on_device, (unsigned)op->item);
+	const float *sum =
+		psd_memory_kept(host->on_device, PSD_BUFFER_SUM, (unsigned)op->item, task.iteration - op->lag);
+	const float *own = psd_memory_kept(host->on_device, PSD_BUFFER_OWN, (unsigned)op->item, 0);
 	const unsigned each = host->plan->sums_per_tensor > 1 ? host->plan->sums_per_tensor : 1;
 	const bool counts = host->plan->sums_per_tensor == 0 ||
 			    psd_layout_is_first_with_part(host->layout, item->method->updates, host->self);

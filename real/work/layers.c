@@ -52,11 +52,10 @@ static enum psd_status open_feed(const struct psd_host *host, struct layers *lay
 		.n_iterations = host->options->n_iterations,
 		.first_sample = host->options->first_sample,
 	};
-	enum psd_status status = PSD_OK;
 
 	if (host->kind->fetch)
-		status = host->kind->take_host(host->device, psd_feed_bytes(&options), &options.memory, err);
-	return status ? status : psd_feed_open(&layers->feed, &options, err);
+		PSD_TRY(host->kind->take_host(host->device, psd_feed_bytes(&options), &options.memory, err));
+	return psd_feed_open(&layers->feed, &options, err);
 }
 
 /* The device does not compute gradients that are made from all workers' factors. */
@@ -122,12 +121,11 @@ static enum psd_status fetch(const struct psd_host *host, struct layers *layers,
 			     struct psd_samples samples, struct psd_error *err)
 {
 	const struct psd_batch batch = {.images = samples.images, .labels = samples.labels};
-	const enum psd_status status = host->kind->fetch(host->device, &batch, err);
 
-	if (!status)
-		layers->marks[number % 2] = host->kind->mark(host->device, PSD_STREAM_SAMPLES);
-	layers->is_ahead = !status;
-	return status;
+	PSD_TRY(host->kind->fetch(host->device, &batch, err));
+	layers->marks[number % 2] = host->kind->mark(host->device, PSD_STREAM_SAMPLES);
+	layers->is_ahead = true;
+	return PSD_OK;
 }
 
 /* Copies the next batch's samples as soon as they are read. */
@@ -197,15 +195,14 @@ static enum psd_status begin_batch(struct psd_work *work, struct psd_task task, 
 enum psd_status psd_work_pass(const struct psd_work *work, struct psd_pass pass, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
-	enum psd_status status = PSD_OK;
 
 	if (host->kind->pass)
 		return host->kind->pass(host->device, &pass, err);
-	for (unsigned l = pass.first; l < pass.end && !pass.is_backward && !status; l++)
-		status = host->kind->forward(host->device, l, err);
-	for (unsigned l = pass.end; l-- > pass.first && pass.is_backward && !status;)
-		status = host->kind->backward(host->device, l, err);
-	return status;
+	for (unsigned l = pass.first; l < pass.end && !pass.is_backward; l++)
+		PSD_TRY(host->kind->forward(host->device, l, err));
+	for (unsigned l = pass.end; l-- > pass.first && pass.is_backward;)
+		PSD_TRY(host->kind->backward(host->device, l, err));
+	return PSD_OK;
 }
 
 static enum psd_status forward(struct psd_work *work, struct psd_task task, struct psd_error *err)
@@ -223,9 +220,8 @@ static enum psd_status keep_factors(const struct psd_work *work, struct psd_task
 	const struct psd_host *host = work->host;
 	const struct psd_op *op = &host->program->ops[task.op];
 	const struct layers *layers = work->states.layers;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < host->plan->n_items && !status; i++) {
+	for (unsigned i = 0; i < host->plan->n_items; i++) {
 		const struct psd_plan_item *item = &host->plan->items[i];
 		const uint64_t first = item->subject.batch / host->plan->micro_batches * op->micro_batch;
 		struct psd_factors kept;
@@ -235,9 +231,9 @@ static enum psd_status keep_factors(const struct psd_work *work, struct psd_task
 		kept = psd_memory_factors(host->on_device, i, task.iteration, host->self);
 		kept.top_diff += first * item->subject.columns;
 		kept.bottom += first * item->subject.rows;
-		status = host->kind->keep_factors(host->device, op->layer, &kept, err);
+		PSD_TRY(host->kind->keep_factors(host->device, op->layer, &kept, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_work *work, struct psd_task task, struct psd_error *err)

@@ -151,7 +151,7 @@ static enum psd_status join(struct psd_work *work, struct psd_task task, struct 
 {
 	const struct psd_host *host = work->host;
 	const struct psd_op *op = &host->program->ops[task.op];
-	float *all_outer = psd_memory_outer(host->on_device, (unsigned)op->item);
+	float *all_outer = psd_memory_kept(host->on_device, PSD_BUFFER_OUTER, (unsigned)op->item, task.iteration);
 	uint64_t offset = 0;
 
 	for (unsigned n = 0; n < host->plan->items[op->item].n_tensors; n++) {

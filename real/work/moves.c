@@ -302,20 +302,18 @@ static enum psd_status copy_of(const struct psd_work *work, struct psd_task task
 		psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration, range, sender, here);
 	const unsigned n_there =
 		psd_memory_find(work->host->on_device, op->source.buffer, op, task.iteration, range, sender, there);
-	enum psd_status status = PSD_OK;
 
 	assert(n == n_there);
-	for (unsigned i = 0; i < n && !status; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		assert(here[i].iov_len == there[i].iov_len);
-		status = copy_values(work, op, here[i].iov_base, there[i].iov_base, here[i].iov_len, err);
+		PSD_TRY(copy_values(work, op, here[i].iov_base, there[i].iov_base, here[i].iov_len, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status copy(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
-	enum psd_status status = PSD_OK;
 
 	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source.buffer].is_encoded)
 		judge_arrival(work, task);
@@ -324,10 +322,10 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 	if (psd_buffers[op->source.buffer].content != PSD_CONTENT_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */
-	for (unsigned sender = 0; sender < work->host->layout->workers && !status; sender++)
+	for (unsigned sender = 0; sender < work->host->layout->workers; sender++)
 		if (has_of(work, task, sender) && (sender != work->host->self || work->host->plan->wire->is_lossy))
-			status = copy_of(work, task, sender, err);
-	return status;
+			PSD_TRY(copy_of(work, task, sender, err));
+	return PSD_OK;
 }
 
 const struct psd_family psd_family_moves = {

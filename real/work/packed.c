@@ -87,7 +87,7 @@ static void repack_block(const struct psd_host *host, struct psd_task task, stru
 		     block.number * plan->block.elements;
 
 	for (unsigned w = 0; w < host->layout->workers; w++) {
-		const char *packed = w == host->self ? psd_memory_blocks(&host->memory, PSD_BUFFER_PACKED, item,
+		const char *packed = w == host->self ? psd_memory_values(&host->memory, PSD_BUFFER_PACKED, item,
 									 task.iteration, first)
 						     : psd_memory_packed_part(&host->memory, item, task.iteration, w);
 
@@ -95,7 +95,7 @@ static void repack_block(const struct psd_host *host, struct psd_task task, stru
 	}
 	plan->compression->pack(
 		&plan->block, sum, block.elements,
-		psd_memory_blocks(&host->memory, PSD_BUFFER_PACKED_SUM, item, task.iteration, first + block.number));
+		psd_memory_values(&host->memory, PSD_BUFFER_PACKED_SUM, item, task.iteration, first + block.number));
 }
 
 /* The tensor's blocks within the part; the tensor begins with block `before` of the item. */

@@ -115,7 +115,7 @@ static const float *own_start(const struct psd_work *work, struct psd_task task)
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	const unsigned item = (unsigned)op->item;
 
-	if (work->host->on_device != memory || psd_memory_part(memory, item, op->slice) ||
+	if (work->host->on_device != memory || psd_memory_part(memory, PSD_BUFFER_PART, item, op->slice) ||
 	    !psd_layout_is_worker(work->host->layout, work->host->self))
 		return NULL;
 	return psd_memory_buffer(memory, PSD_BUFFER_START, item, task.iteration) +
@@ -129,7 +129,7 @@ static void join_piece(const struct psd_work *work, struct psd_task task, const 
 	const float *own = own_start(work, task), *start = own ? own + piece->first : piece->weight;
 	const struct psd_update update = psd_solver_outer_update(work->host->plan->outer);
 	const float mean_ratio = ratio / (float)work->host->layout->workers;
-	float *outer = psd_memory_part_outer(&work->host->memory, (unsigned)op->item, op->slice);
+	float *outer = psd_memory_part(&work->host->memory, PSD_BUFFER_PART_OUTER, (unsigned)op->item, op->slice);
 
 	if (!outer) {
 		psd_shard_join(piece->parts, piece->n_parts, update.rate * mean_ratio, start, piece->weight,
@@ -258,11 +258,10 @@ static enum psd_status sum_node(struct psd_work *work, struct psd_task task, str
 {
 	const unsigned n_here = psd_layout_n_led(work->host->layout, work->host->self) + 1;
 	struct psd_shard_part *parts = calloc(n_here, sizeof(*parts));
-	enum psd_status status;
 
 	if (!parts)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a node's sum");
-	status = sum_members(work, task, parts, n_here, err);
+	const enum psd_status status = sum_members(work, task, parts, n_here, err);
 	free(parts);
 	return status;
 }

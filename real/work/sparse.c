@@ -90,12 +90,11 @@ static enum psd_status make_chunks(struct psd_host *host, const struct psd_plan_
 static enum psd_status open(struct psd_work *work, struct psd_error *err)
 {
 	struct psd_host *host = work->host;
-	struct sparse *sparse;
 
 	if (!host->plan->sparse)
 		return PSD_OK;
 	PSD_TRY(psd_work_open_selection(work, err));
-	sparse = work->states.sparse;
+	struct sparse *sparse = work->states.sparse;
 	sparse->chunks = psd_host_take(host, host->plan->n_items, sizeof(*sparse->chunks), err);
 	if (!sparse->chunks)
 		return PSD_ENOMEM;

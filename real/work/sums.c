@@ -105,18 +105,17 @@ static enum psd_status exchange_invitation(const struct psd_work *work, const st
 	const struct sums *sums = work->states.sums;
 	const struct psd_group ranks = ranks_of(work->host, sums);
 	char name[PSD_MESH_NAME_MAX];
-	enum psd_status status;
 
 	if (work->host->self != ranks.first)
 		return psd_frame_read(psd_mesh_name(work->host->layout, mesh->hosts, ranks.first, name),
 				      fds[ranks.first * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION,
 				      invitation, until_sec, err);
-	status = sums->kind->invite(invitation->raw, err);
-	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
-		status = psd_frame_send(psd_mesh_name(work->host->layout, mesh->hosts, h, name),
-					fds[h * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION, invitation,
-					err);
-	return status;
+	PSD_TRY(sums->kind->invite(invitation->raw, err));
+	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n; h++)
+		PSD_TRY(psd_frame_send(psd_mesh_name(work->host->layout, mesh->hosts, h, name),
+				       fds[h * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION, invitation,
+				       err));
+	return PSD_OK;
 }
 
 enum psd_status psd_sums_choose(struct psd_work *work, const struct psd_mesh_options *mesh, const int fds[],
@@ -228,12 +227,12 @@ static enum psd_status call(const struct psd_work *work, struct psd_task task, b
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	const unsigned n_segments =
 		find_pieces(work, sums->kind->is_on_device ? host->on_device : &host->memory, task, segments);
-	enum psd_status status;
 
 	if (!moves_on(sums, IDLE, UNDER_WAY))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the session is closed");
-	status = is_spread ? sums->kind->spread(sums->library, segments, n_segments, err)
-			   : sums->kind->sum(sums->library, segments, n_segments, host->memory.staging, err);
+	const enum psd_status status =
+		is_spread ? sums->kind->spread(sums->library, segments, n_segments, err)
+			  : sums->kind->sum(sums->library, segments, n_segments, host->memory.staging, err);
 	while (!moves_on(sums, UNDER_WAY, IDLE))
 		(void)pause();
 	return status;
@@ -245,16 +244,15 @@ static enum psd_status copy(const struct psd_work *work, struct psd_task task, b
 	const struct psd_host *host = work->host;
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
 	const unsigned n_segments = find_pieces(work, &host->memory, task, here);
-	enum psd_status status = PSD_OK;
 
 	(void)find_pieces(work, host->on_device, task, there);
-	for (unsigned p = 0; p < n_segments && !status; p++) {
+	for (unsigned p = 0; p < n_segments; p++) {
 		const struct iovec *from = is_out ? &there[p] : &here[p], *to = is_out ? &here[p] : &there[p];
 
-		status = host->kind->copy(host->device, PSD_STREAM_SUMS, to->iov_base, from->iov_base, from->iov_len,
-					  err);
+		PSD_TRY(host->kind->copy(host->device, PSD_STREAM_SUMS, to->iov_base, from->iov_base, from->iov_len,
+					 err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* If the library sums inside nodes, executes only the part before psd's transfer between nodes, or the part after

@@ -40,9 +40,9 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 	const struct psd_update whole = update_of(host, item, made);
 	const struct psd_range updated = psd_plan_updated(host->plan, item, host->self);
 	struct psd_moments moments = psd_memory_moments(host->on_device, i);
-	float *own = psd_memory_own(host->on_device, i);
-	float *master = own ? own : psd_memory_master(host->on_device, i);
-	float *sum = psd_memory_sum(host->on_device, i, made);
+	float *own = psd_memory_kept(host->on_device, PSD_BUFFER_OWN, i, made);
+	float *master = own ? own : psd_memory_kept(host->on_device, PSD_BUFFER_MASTER, i, made);
+	float *sum = psd_memory_kept(host->on_device, PSD_BUFFER_SUM, i, made);
 
 	const double *squares;
 

@@ -134,7 +134,6 @@ enum psd_status psd_answers_write_text(FILE *out, const char *title, const struc
 				       struct psd_error *err)
 {
 	struct psd_text lines = {.bytes = NULL}, head = {.bytes = NULL};
-	enum psd_status status;
 
 	psd_text_add(&head, "%s", title ? title : "");
 	if (title)
@@ -145,7 +144,7 @@ enum psd_status psd_answers_write_text(FILE *out, const char *title, const struc
 		psd_text_add(&lines, "%s", is_new ? "\n" : "");
 		add_wrapped(&lines, &answers->all[i].sentence);
 	}
-	status = check(answers, err);
+	enum psd_status status = check(answers, err);
 	if (!status && (lines.is_out_of_memory || head.is_out_of_memory))
 		status = psd_out_of_memory(err);
 	if (!status)

@@ -61,10 +61,9 @@ static void add_short_notes(struct psd_answers *answers)
 static void add_notes(const struct psd_ask *ask, struct psd_answers *answers)
 {
 	struct psd_text *efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
-	struct psd_answer *made;
 
 	psd_text_add(efficiency, "Efficiency: samples/s divided by those of as many workers that only compute.");
-	made = psd_answers_add(answers, "notes", NULL);
+	struct psd_answer *made = psd_answers_add(answers, "notes", NULL);
 	if (ask->settings.is_estimate)
 		psd_text_add(&made->sentence, "All answers are estimates; without --estimate, simulations confirm "
 					      "them.");

@@ -306,7 +306,6 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 {
 	const bool over_rates = is_over_rates(duel);
 	struct turns turns;
-	struct psd_answer *answer;
 
 	find_turns(duel, numbers, n, &turns);
 	if ((turns.n == 0 && !over_rates) || duel->ask->status)
@@ -315,7 +314,7 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 
 	if (turns_more && turns.n < MOST_TURNS)
 		return;
-	answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
+	struct psd_answer *answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
 	psd_text_add(&answer->sentence, over_rates ? "With " : "At ");
 	if (over_rates)
 		psd_answer_add_nodes(&answer->sentence, duel->ask->most_nodes);

@@ -51,14 +51,12 @@ static void add_size(struct psd_text *text, const struct psd_answer_value *value
 static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigned system, double bandwidth_bps)
 {
 	struct psd_answer_value best = {.name = "bucket"}, worst = best;
-	struct psd_answer *answer;
-	struct psd_text *text;
 
 	find_sizes(ask, system, bandwidth_bps, &best, &worst);
 	if (best.samples_per_sec <= 0.0)
 		return;
-	answer = psd_answers_add(answers, "bucket", psd_ask_system_name(ask, system));
-	text = &answer->sentence;
+	struct psd_answer *answer = psd_answers_add(answers, "bucket", psd_ask_system_name(ask, system));
+	struct psd_text *text = &answer->sentence;
 	psd_text_add(text, "%s is fastest with buckets of ", answer->system);
 	add_size(text, &best);
 	psd_text_add(text, " on ");

@@ -133,14 +133,12 @@ static void add_hours(struct psd_ask *ask, struct psd_answers *answers, unsigned
 
 void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
 {
-	struct psd_answer *answer;
-
 	if (!has_hours(ask))
 		return;
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
 		for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 			add_hours(ask, answers, ask->first_system + s, ask->bandwidths_bps[b]);
-	answer = psd_answers_add(answers, "hours", NULL);
+	struct psd_answer *answer = psd_answers_add(answers, "hours", NULL);
 	psd_text_add(&answer->sentence, "Hours are those of %.15g samples in %.6g epoch%s. ",
 		     (double)ask->scenario->job.samples, ask->scenario->job.epochs,
 		     ask->scenario->job.epochs > 1.0 ? "s" : "");
@@ -210,8 +208,6 @@ static void add_bound(const struct psd_ask *ask, struct psd_text *text, enum wan
 static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum wanted wanted, double bandwidth_bps,
 			bool is_simulated[], struct cost *found)
 {
-	struct psd_answer *answer;
-	struct psd_text *text;
 	struct cost cost;
 	unsigned index;
 	bool is_found;
@@ -225,9 +221,10 @@ static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 	*found = cost;
 	if (!isfinite(cost.sec))
 		return false;
-	answer = psd_answers_add(answers, wanted == CHEAPEST ? "cheapest within the time" : "fastest within the budget",
-				 psd_ask_system_name(ask, cost.system));
-	text = &answer->sentence;
+	struct psd_answer *answer =
+		psd_answers_add(answers, wanted == CHEAPEST ? "cheapest within the time" : "fastest within the budget",
+				psd_ask_system_name(ask, cost.system));
+	struct psd_text *text = &answer->sentence;
 	if (is_found)
 		psd_text_add(text, "The %s cluster ", wanted == CHEAPEST ? "cheapest" : "fastest");
 	else if (ask->scenario->n_groups > 0)

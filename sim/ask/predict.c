@@ -109,7 +109,6 @@ static enum psd_status simulate(struct psd_ask *ask, const struct psd_ask_entry 
 {
 	struct psd_costed_model costed = *ask->settings.costed;
 	struct psd_scenario *fitting;
-	enum psd_status status;
 
 	if (ask->scenario->n_slowdowns == 0 && ask->scenario->n_backgrounds == 0)
 		return simulate_in(ask, ask->settings.costed, entry, outcome, err);
@@ -119,7 +118,7 @@ static enum psd_status simulate(struct psd_ask *ask, const struct psd_ask_entry 
 	*fitting = *ask->scenario;
 	keep_nodes(fitting, entry->nodes);
 	costed.scenario = fitting;
-	status = simulate_in(ask, &costed, entry, outcome, err);
+	const enum psd_status status = simulate_in(ask, &costed, entry, outcome, err);
 	free(fitting);
 	return status;
 }
@@ -139,7 +138,6 @@ static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *
 	struct psd_ask_ready *ready = &ask->ready[entry->system - ask->first_system];
 	const struct psd_system *system = &ask->scenario->systems[entry->system];
 	const struct psd_point point = point_of(ask, entry->nodes, entry->bandwidth_bps);
-	enum psd_status status;
 
 	*is_new = !ready->estimator || !psd_case_reaches(&ready->made, ask->settings.costed, system, point);
 	if (!*is_new) {
@@ -148,7 +146,7 @@ static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *
 	}
 	discard(ready);
 	PSD_TRY(psd_case_make(&ready->made, ask->settings.costed, system, point, err));
-	status = psd_estimator_new(&ready->estimator, &ready->made.program, err);
+	const enum psd_status status = psd_estimator_new(&ready->estimator, &ready->made.program, err);
 	if (status)
 		psd_case_release(&ready->made);
 	return status;
@@ -339,7 +337,6 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 					    .how = ask->settings.is_estimate ? PSD_ASK_ESTIMATE : how,
 					    .fuse_bytes = ask->fuse_bytes};
 	struct psd_error err;
-	enum psd_status status;
 
 	if (ask->status || !has_room(ask))
 		return &nothing;
@@ -350,7 +347,7 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 		psd_ask_predict_all(ask, &entry, 1);
 		return ask->status ? &nothing : &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
 	}
-	status = estimate_and_keep(ask, &entry, &err);
+	const enum psd_status status = estimate_and_keep(ask, &entry, &err);
 	if (!status)
 		return &slot_of(ask->entries, ask->n_slots, &entry)->outcome;
 	if (!ask->status) {

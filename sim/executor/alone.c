@@ -183,21 +183,19 @@ enum psd_status psd_sim_alone_prepare(struct psd_simulation *sim, const struct p
 				      struct psd_error *err)
 {
 	struct psd_alone *alone = &sim->alone;
-	double *ratios;
-	enum psd_status status;
 
 	if (!is_alone(sim))
 		return PSD_OK;
 	alone->is_on = true;
 	alone->kinds = calloc(sim->program->n_ops + 1, sizeof(*alone->kinds));
 	alone->kind_of_op = calloc(sim->program->n_ops + 1, sizeof(*alone->kind_of_op));
-	ratios = links_ratios(sim);
+	double *ratios = links_ratios(sim);
 	if (!alone->kinds || !alone->kind_of_op || !ratios) {
 		free(ratios);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for all-reduces");
 	}
 	find_kinds(sim);
-	status = solve_all(sim, platform, ratios, err);
+	enum psd_status status = solve_all(sim, platform, ratios, err);
 	free(ratios);
 	if (status == PSD_OK && sim->detail == PSD_DETAIL_CLASSES && !psd_jitter_is_drawn(sim->scenario))
 		status = find_stand_ins(sim, err);

@@ -109,7 +109,6 @@ enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error 
 {
 	const struct psd_payload **payloads;
 	const unsigned n_hosts = sim->n_hosts;
-	uint32_t n;
 
 	if (!has_own_links(sim))
 		return PSD_OK;
@@ -119,7 +118,7 @@ enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error 
 		free(payloads);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", n_hosts);
 	}
-	n = list_payloads(sim->program, payloads);
+	const uint32_t n = list_payloads(sim->program, payloads);
 	sim->n_hosts = 0;
 	for (unsigned h = 0; h < n_hosts; h++) {
 		unsigned i = sim->n_hosts; /* hosts with neighbouring numbers are alike */

@@ -218,13 +218,12 @@ static unsigned batch_of_kernel(const struct psd_import *import, const struct ps
 {
 	static const char name[] = "void at::native::vectorized_elementwise_kernel<4,";
 	const uint32_t unit = kernel->op == PSD_TRACE_NONE ? PSD_TRACE_NONE : import->places.unit_of[kernel->op];
-	const struct psd_layer *layer;
 	uint64_t values, work, batch;
 
 	if (unit == PSD_TRACE_NONE || import->places.units[unit].role != PSD_ROLE_FORWARD ||
 	    !import->match.is_sure[unit] || strncmp(psd_trace_string(&import->trace, kernel->name), name, strlen(name)))
 		return 0;
-	layer = &import->graph.layers[import->match.layer_of[unit]];
+	const struct psd_layer *layer = &import->graph.layers[import->match.layer_of[unit]];
 	values = (uint64_t)layer->shape.channels * layer->shape.height * layer->shape.width;
 	work = kernel->n_threads * VALUES_OF_THREAD;
 	if (layer->n_tensors || !values || !work || kernel->n_blocks > UINT32_MAX || work > UINT32_MAX)

@@ -20,11 +20,10 @@ struct psd_outer {
 static struct psd_outer *outer_of(struct psd_inner *inner, const char *thread)
 {
 	unsigned at = 0;
-	void *grown;
 
 	if (psd_names_find(&inner->threads, thread, &at))
 		return &inner->outers[at];
-	grown = psd_grown(inner->outers, inner->n_outers, &inner->outers_room, sizeof(*inner->outers));
+	void *grown = psd_grown(inner->outers, inner->n_outers, &inner->outers_room, sizeof(*inner->outers));
 	if (!grown)
 		return NULL;
 	inner->outers = grown;

@@ -460,16 +460,14 @@ static void write_name(char *text, size_t room, const char *op, unsigned number)
 static uint32_t see(struct psd_match *match, const char *name, uint32_t unit)
 {
 	unsigned number = PSD_TRACE_NONE;
-	void *grown;
-	char *kept;
 
 	if (psd_names_find(&match->names, name, &number))
 		return number;
-	grown = psd_grown(match->seen, match->n_seen, &match->seen_room, sizeof(*match->seen));
+	void *grown = psd_grown(match->seen, match->n_seen, &match->seen_room, sizeof(*match->seen));
 	if (!grown)
 		return PSD_TRACE_NONE;
 	match->seen = grown;
-	kept = psd_arena_copy(&match->arena, name, strlen(name));
+	char *kept = psd_arena_copy(&match->arena, name, strlen(name));
 	if (!kept || !psd_names_put(&match->names, kept, match->n_seen))
 		return PSD_TRACE_NONE;
 	match->seen[match->n_seen] = (struct psd_seen_layer){kept, unit};

@@ -78,7 +78,6 @@ static enum psd_status take_range(struct reader *reader, sqlite3_stmt *row)
 	const char *sequence, *sizes;
 	struct psd_trace_op op = {
 		.sequence = -1, .dims = PSD_TRACE_NONE, .parent = PSD_TRACE_NONE, .collective = PSD_TRACE_NONE};
-	void *grown;
 
 	if (!text || sqlite3_column_type(row, END) == SQLITE_NULL)
 		return PSD_OK;
@@ -94,7 +93,7 @@ static enum psd_status take_range(struct reader *reader, sqlite3_stmt *row)
 		op.dims = intern_text(reader, sizes - 1, list_length(sizes - 1));
 		trace->has_dims = true;
 	}
-	grown = psd_grown(trace->ops, trace->n_ops, &trace->ops_room, sizeof(*trace->ops));
+	void *grown = psd_grown(trace->ops, trace->n_ops, &trace->ops_room, sizeof(*trace->ops));
 	if (!grown || op.name == PSD_TRACE_NONE || op.thread == PSD_TRACE_NONE)
 		return psd_out_of_memory(reader->err);
 	trace->ops = grown;
@@ -220,12 +219,11 @@ static enum psd_status read_table(struct reader *reader, const struct table *tab
 	sqlite3_stmt *row = NULL;
 	enum psd_status status = PSD_OK;
 	bool is_there = false;
-	int code;
 
 	PSD_TRY(has_table(reader, table->name, &is_there));
 	if (!is_there)
 		return PSD_OK;
-	code = sqlite3_prepare_v2(reader->database, table->query, -1, &row, NULL);
+	int code = sqlite3_prepare_v2(reader->database, table->query, -1, &row, NULL);
 	while (code == SQLITE_OK || code == SQLITE_ROW) {
 		code = sqlite3_step(row);
 		if (code != SQLITE_ROW)

@@ -450,12 +450,11 @@ static void find_busy(struct psd_places *places)
 enum psd_status psd_places_find(struct psd_places *places, const struct psd_trace *trace, struct psd_error *err)
 {
 	struct psd_places fresh = {.trace = trace, .has_kernels = trace->n_kernels > 0};
-	bool is_done;
 
 	fresh.units = malloc(((size_t)trace->n_ops + 1) * sizeof(*fresh.units));
 	fresh.unit_of = malloc(((size_t)trace->n_ops + 1) * sizeof(*fresh.unit_of));
 	fresh.role_of = calloc((size_t)trace->n_ops + 1, sizeof(*fresh.role_of));
-	is_done = fresh.units && fresh.unit_of && fresh.role_of && find_steps(&fresh);
+	bool is_done = fresh.units && fresh.unit_of && fresh.role_of && find_steps(&fresh);
 	if (is_done) {
 		find_units(&fresh);
 		is_done = sort_units(&fresh) && pair_directions(&fresh);

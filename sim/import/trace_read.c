@@ -177,10 +177,9 @@ static uint32_t keep_collective(struct reader *reader, uint32_t name)
 {
 	const struct event *event = &reader->event;
 	struct psd_trace *trace = reader->trace;
-	void *grown;
 
-	grown = psd_grown(trace->collectives, trace->n_collectives, &trace->collectives_room,
-			  sizeof(*trace->collectives));
+	void *grown = psd_grown(trace->collectives, trace->n_collectives, &trace->collectives_room,
+				sizeof(*trace->collectives));
 	if (!grown) {
 		reader->status = psd_out_of_memory(reader->err);
 		return PSD_TRACE_NONE;
@@ -603,14 +602,14 @@ static enum psd_status refuse(const struct reader *reader, const unsigned char *
 					     (chunk ? count_lines(chunk, used < length ? used : length) : 0)};
 	unsigned char *why = yajl_get_error(reader->yajl, 0, NULL, 0);
 	const char *words = why ? (const char *)why : "";
-	enum psd_status status;
 
 	if (!strncmp(words, "parse error: ", 13))
 		words += 13;
 	else if (!strncmp(words, "lexical error: ", 15))
 		words += 15;
-	status = psd_error_set(reader->err, PSD_EINVAL, at, "is not JSON (%.*s), must be a trace of PyTorch's profiler",
-			       (int)strcspn(words, "\n"), words);
+	const enum psd_status status =
+		psd_error_set(reader->err, PSD_EINVAL, at, "is not JSON (%.*s), must be a trace of PyTorch's profiler",
+			      (int)strcspn(words, "\n"), words);
 	if (why)
 		yajl_free_error(reader->yajl, why);
 	return status;
@@ -663,13 +662,12 @@ static enum psd_status read_once(struct psd_trace *trace, const char *path, stru
 				 struct psd_error *err)
 {
 	struct reader reader = {.trace = trace, .err = err, .path = path, .line = 1, .keeps_all = keeps_all};
-	enum psd_status status;
 
 	reader.yajl = yajl_alloc(&callbacks, NULL, &reader);
 	if (!reader.yajl)
 		return psd_out_of_memory(err);
 	yajl_config(reader.yajl, yajl_dont_validate_strings, 1);
-	status = parse_all(&reader, gzip);
+	const enum psd_status status = parse_all(&reader, gzip);
 	yajl_free(reader.yajl);
 	psd_text_release(&reader.name);
 	psd_text_release(&reader.dims);
@@ -714,15 +712,12 @@ static enum psd_status read_database(struct psd_trace *trace, const char *path, 
 enum psd_status psd_trace_read(struct psd_trace *trace, const char *path, struct psd_error *err)
 {
 	struct psd_gzip *gzip;
-	const void *begin;
 	size_t length;
-	bool is_database;
-	enum psd_status status;
 
 	PSD_TRY(psd_gzip_open(&gzip, path, err));
-	begin = psd_gzip_peek(gzip, &length);
-	is_database = psd_nsight_is_one(begin, length);
-	status = is_database ? PSD_OK : read_all(trace, path, gzip, err);
+	const void *begin = psd_gzip_peek(gzip, &length);
+	const bool is_database = psd_nsight_is_one(begin, length);
+	const enum psd_status status = is_database ? PSD_OK : read_all(trace, path, gzip, err);
 	psd_gzip_close(gzip);
 	return is_database ? read_database(trace, path, err) : status;
 }
@@ -731,10 +726,9 @@ enum psd_status psd_trace_parse(struct psd_trace *trace, const char *path, const
 				struct psd_error *err)
 {
 	struct psd_gzip *gzip;
-	enum psd_status status;
 
 	PSD_TRY(psd_gzip_open_bytes(&gzip, path, bytes, length, err));
-	status = read_all(trace, path, gzip, err);
+	const enum psd_status status = read_all(trace, path, gzip, err);
 	psd_gzip_close(gzip);
 	return status;
 }

@@ -38,7 +38,6 @@ static unsigned take_line_number(const char **line, size_t *length)
 	static const char prefix[] = "Parse error at ";
 	const char *colon, *end;
 	char *after;
-	unsigned long number;
 
 	if (strncmp(*line, prefix, strlen(prefix)))
 		return 0;
@@ -47,7 +46,7 @@ static unsigned take_line_number(const char **line, size_t *length)
 		;
 	if (colon >= end - 1)
 		return 0;
-	number = strtoul(colon + 1, &after, 10);
+	const unsigned long number = strtoul(colon + 1, &after, 10);
 	if (after + 2 > end || after[0] != ':' || after[1] != ' ')
 		return 0;
 	*length -= (size_t)(after + 2 - *line);

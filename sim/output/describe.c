@@ -64,14 +64,13 @@ static int line_width(const struct widths *widths)
 static void fit(struct widths *widths)
 {
 	const struct psd_view view = psd_view_get();
-	int surplus;
 
 	if (!view.is_terminal || view.is_wide)
 		return;
 	widths->has_activations = line_width(widths) <= view.width;
 	widths->has_kind = line_width(widths) <= view.width;
 	widths->has_flops = line_width(widths) <= view.width;
-	surplus = line_width(widths) - view.width;
+	const int surplus = line_width(widths) - view.width;
 	if (surplus > 0)
 		widths->name = widths->name - surplus > LEAST_NAME ? widths->name - surplus : LEAST_NAME;
 }

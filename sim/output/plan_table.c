@@ -267,7 +267,6 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 {
 	char point[64], rate[PSD_UNITS_TEXT_MAX];
 	struct weighed weighed;
-	enum psd_status status;
 
 	psd_grid_write_text(out, planned->system->name);
 	fprintf(out, " at %s", psd_result_point_name(&planned->point, point, sizeof(point)));
@@ -297,7 +296,7 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	if (planned->system->finds_fuse)
 		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",
 			psd_units_write_bytes(planned->plan.fuse_bytes, rate), planned->plan.n_items);
-	status = weigh(&weighed, &planned->plan, err);
+	enum psd_status status = weigh(&weighed, &planned->plan, err);
 	if (!status)
 		status = write_grid(out, &weighed, err);
 	if (!status) {

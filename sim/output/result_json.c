@@ -70,10 +70,8 @@ static enum psd_status write_item(struct psd_json *json, const struct psd_plan *
 {
 	const struct psd_graph *graph = plan->graph;
 	struct psd_alternative alternatives[PSD_CANDIDATES];
-	const enum psd_status status = psd_choice_weigh(alternatives, plan, item, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_choice_weigh(alternatives, plan, item, err));
 	psd_json_line(json);
 	psd_json_begin(json, NULL, '{');
 	psd_json_string(json, "layer", graph->layers[item->layer].name);

@@ -404,7 +404,6 @@ static void write_calibration(FILE *out, const struct psd_calibrated *calibratio
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err)
 {
 	struct psd_text table = {.bytes = NULL};
-	enum psd_status status;
 
 	psd_grid_write_text(out, report->costed->scenario->title);
 	fputs("\n\n", out);
@@ -419,9 +418,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 		write_classes(out, report);
 	fputc('\n', out);
 	psd_columns_add_table(&table, report->results, report->n_systems, report->n_points);
-	status = psd_output_text(out, &table, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_output_text(out, &table, err));
 	fputc('\n', out);
 	if (has_fit(report))
 		fputs("c: calibrated on this value; not a prediction\n", out);

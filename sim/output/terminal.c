@@ -29,12 +29,10 @@ static ssize_t write_fitted(void *cookie, const char *bytes, size_t length)
 
 bool psd_terminal_open(bool is_wide)
 {
-	FILE *fitted;
-
 	psd_view_find(is_wide);
 	if (!psd_view_get().is_terminal)
 		return true;
-	fitted = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_fitted});
+	FILE *fitted = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_fitted});
 	if (!fitted)
 		return false;
 	fflush(stdout);

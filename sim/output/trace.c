@@ -36,12 +36,12 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 	const struct traced_run *run = context;
 	struct tracks tracks = {.files = run->files};
 	struct psd_case made;
-	enum psd_status status;
 
 	(void)job;
 	PSD_TRY(psd_case_make(&made, run->costed, run->system, run->point, err));
 	tracks.links.platform = psd_simulate_platform(&made);
-	status = psd_trace_files_begin(run->files, &made, psd_sim_executor(run->costed->scenario, false), true, err);
+	enum psd_status status =
+		psd_trace_files_begin(run->files, &made, psd_sim_executor(run->costed->scenario, false), true, err);
 	if (!status)
 		status = psd_simulate(&made, run->detail, take_span, &tracks, outcome, err);
 	if (!status)

@@ -208,10 +208,9 @@ static void summarise_noise(const struct child *slot, char text[NOISE_MAX])
 static enum psd_status report_crash(const struct child *slot, const char *name, int wait_status, struct psd_error *err)
 {
 	char words[NOISE_MAX];
-	const char *colon;
 
 	summarise_noise(slot, words);
-	colon = *words ? ": " : "";
+	const char *colon = *words ? ": " : "";
 	if (WIFSIGNALED(wait_status))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s: run failed: its process died of signal %d (%s)%s%.700s", name,

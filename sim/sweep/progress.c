@@ -23,11 +23,9 @@ void psd_progress_start(struct psd_progress *progress, unsigned n_jobs, bool is_
 
 void psd_progress_add_left(struct psd_text *text, unsigned n_done, unsigned n_jobs, double elapsed_sec)
 {
-	double left_sec;
-
 	if (n_done == 0 || elapsed_sec < 1.0)
 		return;
-	left_sec = ceil(elapsed_sec * (n_jobs - n_done) / n_done);
+	const double left_sec = ceil(elapsed_sec * (n_jobs - n_done) / n_done);
 	if (left_sec < 120.0)
 		psd_text_add(text, "%.0f s left, ", left_sec);
 	else if (left_sec < 7200.0)

@@ -83,15 +83,13 @@ static uint64_t memory_of(const struct psd_case *made)
 /* Makes *prepared the case of the job. */
 static enum psd_status prepare(struct prepared *prepared, const struct job *job, struct psd_error *err)
 {
-	enum psd_status status;
-
 	if (prepared->estimator && psd_case_reaches(&prepared->made, job->costed, job->system, job->point)) {
 		psd_case_move(&prepared->made, job->point);
 		return PSD_OK;
 	}
 	discard(prepared);
 	PSD_TRY(psd_case_make(&prepared->made, job->costed, job->system, job->point, err));
-	status = psd_estimator_new(&prepared->estimator, &prepared->made.program, err);
+	const enum psd_status status = psd_estimator_new(&prepared->estimator, &prepared->made.program, err);
 	if (status)
 		psd_case_release(&prepared->made);
 	else
@@ -119,11 +117,9 @@ static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct 
 				    struct psd_error *err)
 {
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, job->costed, job->system, job->point, err);
 
-	if (status)
-		return status;
-	status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
+	PSD_TRY(psd_case_make(&made, job->costed, job->system, job->point, err));
+	enum psd_status status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
 	if (!status)
 		outcome->memory_bytes = memory_of(&made);
 	psd_case_release(&made);
@@ -460,9 +456,8 @@ static struct psd_result make_result(const struct work_list *list, unsigned i)
 		.has_band = true,
 		.compute_sec = psd_costed_model_compute_sec(job->costed, job->system, &job->point),
 	};
-	struct psd_result result;
 
-	result = make_elsewhere(*job);
+	struct psd_result result = make_elsewhere(*job);
 	result.is_elsewhere = false;
 	if (outcome->is_refused)
 		return result;

@@ -542,6 +542,9 @@ Test(cuda_sequences, positions_are_as_on_the_cpu)
 	check(WIDE "  - {name: p, kind: position}\n  - {name: s, kind: add, inputs: [p, base]}\n" TAIL, 2);
 	check(WIDE "  - {name: s, kind: sigmoid}\n  - {name: p, kind: position}\n" TAIL, 2);
 	check(IMAGES "  - {name: p, kind: position}\n" TAIL, 2);
+	check(IMAGES "  - {name: x, kind: slice, channels: 2}\n  - {name: p, kind: position}\n"
+		     "  - {name: y, kind: tanh}\n" TAIL,
+	      2);
 }
 
 Test(cuda_sequences, prefixes_are_as_on_the_cpu)

@@ -246,7 +246,6 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 	struct psd_onnx_view views[3];
 	struct heads heads[3];
 	uint64_t positions, stride;
-	enum psd_status status;
 
 	PSD_TRY(psd_onnx_materialize(onnx, &settled));
 	if (!attention->is_normalized || values->view.n_axes != n)
@@ -279,7 +278,7 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 	*result = (struct psd_onnx_value){.kind = PSD_ONNX_DATA, .expr = psd_onnx_expr_new(onnx)};
 	if (!result->expr)
 		return psd_onnx_no_memory(onnx);
-	status = psd_onnx_add(onnx, &spec, NULL, &result->view.layer);
+	const enum psd_status status = psd_onnx_add(onnx, &spec, NULL, &result->view.layer);
 	/* the layer's order is heads x depth x positions, the axes are heads x positions x depth */
 	positions = heads[0].positions;
 	stride = heads[0].heads * heads[0].depth * positions;
@@ -322,7 +321,6 @@ enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
 	const unsigned keys_order[4] = {0, 1, 3, 2}, back[4] = {0, 2, 1, 3};
 	const bool is_flat = psd_onnx_input(onnx, 0)->view.n_axes == 3;
 	uint64_t dims[3];
-	double depth;
 
 	for (unsigned p = 0; p < 3; p++) {
 		parts[p] = *psd_onnx_input(onnx, p);
@@ -331,7 +329,7 @@ enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
 	}
 	if (psd_onnx_input(onnx, 4)->kind != PSD_ONNX_ABSENT || psd_onnx_number(onnx, "softcap", 0) != 0)
 		return psd_onnx_refuse(onnx, "has a past or a 'softcap', must have neither");
-	depth = (double)psd_onnx_view_dim(&parts[0].view, 3);
+	const double depth = (double)psd_onnx_view_dim(&parts[0].view, 3);
 	psd_onnx_view_transpose(&parts[1].view, keys_order);
 	PSD_TRY(psd_onnx_begin_scores(onnx, &parts[0], &parts[1], &scores));
 	PSD_TRY(psd_onnx_scale_scores(onnx, &scores, psd_onnx_number(onnx, "scale", 1 / sqrt(depth)), &scores));

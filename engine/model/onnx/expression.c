@@ -249,11 +249,10 @@ static enum psd_status make_of_two(struct psd_onnx *onnx, struct psd_onnx_expr *
 static enum psd_status make_new_layer(struct psd_onnx *onnx, struct psd_onnx_expr *expr, unsigned base, unsigned *layer)
 {
 	union psd_layer_settings settings;
-	const struct psd_layer_kind *kind;
 	enum psd_status status = PSD_OK;
 
 	memset(&settings, 0, sizeof(settings));
-	kind = kind_of(expr, &settings);
+	const struct psd_layer_kind *kind = kind_of(expr, &settings);
 	if (expr->right) {
 		status = make_of_two(onnx, expr, base, layer);
 	} else if (kind) {
@@ -274,13 +273,12 @@ static enum psd_status make_new_layer(struct psd_onnx *onnx, struct psd_onnx_exp
 static enum psd_status make_layer(struct psd_onnx *onnx, struct psd_onnx_expr *expr, unsigned base, unsigned *layer)
 {
 	const Onnx__Node *node = onnx->node;
-	enum psd_status status;
 
 	*layer = expr->function == IDENTITY ? base : expr->made;
 	if (expr->function == IDENTITY || (expr->is_made && expr->base == base))
 		return PSD_OK;
 	onnx->node = expr->node;
-	status = make_new_layer(onnx, expr, base, layer);
+	const enum psd_status status = make_new_layer(onnx, expr, base, layer);
 	onnx->node = node;
 	expr->is_made = !status;
 	expr->base = base;

@@ -388,7 +388,6 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *weight = psd_onnx_input(onnx, 1);
 	const uint64_t gates = !strcmp(onnx->node->op_type, "LSTM") ? 4 : !strcmp(onnx->node->op_type, "GRU") ? 3 : 1;
 	const int64_t hidden = psd_onnx_integer(onnx, "hidden_size", 0);
-	uint64_t weights;
 
 	if (psd_onnx_axes_of(data) != 3 || psd_onnx_axes_of(weight) != 3 || hidden < 1 ||
 	    hidden > PSD_LAYER_CHANNELS_MAX || psd_onnx_dim_of(weight, 2) != psd_onnx_dim_of(data, 2) ||
@@ -402,7 +401,8 @@ static bool recurrent(struct psd_onnx *onnx, struct psd_onnx_out *out)
 		if (!psd_onnx_is_parameter(psd_onnx_input(onnx, i)) ||
 		    psd_onnx_is_filled(onnx, psd_onnx_input(onnx, i), 0))
 			out->no_parameters |= 1u << i;
-	weights = psd_saturated_mul(gates * (uint64_t)hidden, psd_onnx_dim_of(data, 2) + (uint64_t)hidden);
+	const uint64_t weights =
+		psd_saturated_mul(gates * (uint64_t)hidden, psd_onnx_dim_of(data, 2) + (uint64_t)hidden);
 	out->is_product = true;
 	out->flops =
 		psd_saturated_mul(2 * psd_onnx_dim_of(weight, 0), psd_saturated_mul(psd_onnx_dim_of(data, 0), weights));

@@ -155,16 +155,14 @@ static const struct {
 /* Reads all inputs. The first `least` must exist. */
 static enum psd_status read_inputs(struct psd_onnx *onnx, unsigned least)
 {
-	enum psd_status status = PSD_OK;
-
 	for (unsigned i = 0; i < least; i++)
 		if (psd_onnx_input(onnx, i)->kind != PSD_ONNX_CONSTANT)
 			return psd_onnx_refuse(onnx, "must have %u inputs", least);
 
-	for (unsigned i = 0; i < onnx->node->n_input && !status; i++)
+	for (unsigned i = 0; i < onnx->node->n_input; i++)
 		if (psd_onnx_input(onnx, i)->kind == PSD_ONNX_CONSTANT)
-			status = psd_onnx_read_numbers(onnx, psd_onnx_input(onnx, i));
-	return status;
+			PSD_TRY(psd_onnx_read_numbers(onnx, psd_onnx_input(onnx, i)));
+	return PSD_OK;
 }
 
 static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool is_boolean)

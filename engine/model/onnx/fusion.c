@@ -33,11 +33,10 @@ static bool follow(struct chain *chain, const char *op, const char **other)
 {
 	const unsigned number = psd_onnx_number_of(chain->onnx, chain->value);
 	const unsigned reader = chain->onnx->consumers[number];
-	const Onnx__Node *node;
 
 	if (chain->onnx->n_consumers[number] != 1 || chain->n == CHAIN_MAX)
 		return false;
-	node = find_plain(chain->onnx, reader, op);
+	const Onnx__Node *node = find_plain(chain->onnx, reader, op);
 	if (!node)
 		return false;
 	*other = node->n_input < 2 ? "" : node->input[strcmp(node->input[0], chain->value) == 0];
@@ -71,12 +70,11 @@ static void finish(const struct chain *chain, const struct psd_onnx_value *resul
 static bool follow_learned(struct chain *chain, const char *op, uint64_t positions, const char **name)
 {
 	struct chain next = *chain;
-	const struct psd_onnx_value *learned;
 	const char *other;
 
 	if (!follow(&next, op, &other))
 		return false;
-	learned = psd_onnx_named(chain->onnx, other);
+	const struct psd_onnx_value *learned = psd_onnx_named(chain->onnx, other);
 	if (!psd_onnx_is_parameter(learned) || psd_onnx_elements(learned) != positions || learned->n_dims == 0 ||
 	    learned->dims[learned->n_dims - 1] != positions)
 		return false;
@@ -109,7 +107,6 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	const uint64_t positions = psd_onnx_view_dim(&data.view, axis);
 	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 1};
 	const char *scale = NULL, *shift = NULL;
-	enum psd_status status;
 
 	PSD_TRY(psd_onnx_channels_first(onnx, &data, axis));
 	spec.settings.affine.epsilon = epsilon;
@@ -117,8 +114,8 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	spec.settings.affine.has_shift =
 		kind == &psd_layer_layer_norm && follow_learned(chain, "Add", positions, &shift);
 	spec.inputs[0] = data.view.layer;
-	status = psd_onnx_add(onnx, &spec, scale ? psd_onnx_own_name(onnx, psd_onnx_named(onnx, scale)) : NULL,
-			      &data.view.layer);
+	enum psd_status status = psd_onnx_add(
+		onnx, &spec, scale ? psd_onnx_own_name(onnx, psd_onnx_named(onnx, scale)) : NULL, &data.view.layer);
 	if (!status && scale)
 		status = psd_onnx_bind(onnx, data.view.layer, "weight", psd_onnx_named(onnx, scale), NULL);
 	if (!status && shift)
@@ -149,11 +146,10 @@ static bool is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
 	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
 	int64_t axis = 0;
 	unsigned n = 0;
-	bool is;
 
 	onnx->node = mean;
-	is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
-	     (axis == -1 || axis == (int64_t)n_axes - 1) && psd_onnx_integer(onnx, "keepdims", 1);
+	const bool is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
+			(axis == -1 || axis == (int64_t)n_axes - 1) && psd_onnx_integer(onnx, "keepdims", 1);
 	onnx->node = before;
 	return is;
 }
@@ -165,13 +161,12 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	const char *of, *difference, *root_of;
 	const Onnx__Node *square, *mean;
 	double epsilon, exponent;
-	unsigned number;
 
 	if (!follow(&chain, "Sub", &of) || strcmp(of, onnx->node->input[0]) != 0 ||
 	    !strcmp(of, onnx->node->output[0]) || strcmp(of, onnx->graph->node[chain.nodes[0]]->input[0]) != 0)
 		return PSD_OK;
 	difference = chain.value;
-	number = psd_onnx_number_of(onnx, difference);
+	const unsigned number = psd_onnx_number_of(onnx, difference);
 	square = find_plain(onnx, onnx->consumers[number], "Pow");
 	if (square && onnx->n_consumers[number] == 2 && square->n_input == 2) {
 		if (!psd_onnx_is_scalar(onnx, psd_onnx_named(onnx, square->input[1]), &exponent) || exponent != 2)
@@ -195,12 +190,10 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 
 enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
 {
-	enum psd_status status;
-
 	*is_done = false;
 	if (!is_over_last(onnx, onnx->node))
 		return PSD_OK;
-	status = match_rms_norm(onnx, is_done);
+	const enum psd_status status = match_rms_norm(onnx, is_done);
 	return status || *is_done ? status : match_layer_norm(onnx, is_done);
 }
 
@@ -212,9 +205,7 @@ static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bo
 	const unsigned number = psd_onnx_number_of(onnx, value);
 	const Onnx__Node *before = onnx->node, *node;
 	const struct psd_onnx_view *view = &psd_onnx_named(onnx, of)->view;
-	struct psd_onnx_view half;
 	const unsigned axis = psd_onnx_named(onnx, of)->view.n_axes - 1;
-	uint64_t dim;
 	bool is_done = false;
 
 	if (!onnx->producers[number] || onnx->n_consumers[number] != 1)
@@ -224,8 +215,8 @@ static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bo
 	    strcmp(node->input[0], of) != 0)
 		return false;
 	onnx->node = node;
-	half = *view;
-	dim = psd_onnx_view_dim(view, axis);
+	struct psd_onnx_view half = *view;
+	const uint64_t dim = psd_onnx_view_dim(view, axis);
 	if (psd_onnx_try_view(onnx, &is_done) || !is_done) {
 		onnx->node = before;
 		return false;
@@ -251,10 +242,9 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 			uint64_t depth)
 {
 	const uint64_t half = depth / 2;
-	double base;
 
 	/* at position 1, pair 1 has the angle base^(-2 / depth) */
-	base = pow(atan2(sines->numbers[depth + 1], cosines->numbers[depth + 1]), -(double)depth / 2);
+	double base = pow(atan2(sines->numbers[depth + 1], cosines->numbers[depth + 1]), -(double)depth / 2);
 	base = fabs(base - round(base)) < 1e-3 * base ? round(base) : base;
 	for (uint64_t p = 0; p < positions; p++)
 		for (uint64_t i = 0; i < depth; i++) {
@@ -287,11 +277,10 @@ struct rotated_halves {
 static bool find_rotated_halves(const struct psd_onnx *onnx, const char *value, struct rotated_halves *halves)
 {
 	const Onnx__Node *product = find_producer(onnx, value, "Mul", &halves->nodes[0]), *join, *minus;
-	bool is_table_second;
 
 	if (!product || product->n_input != 2)
 		return false;
-	is_table_second = psd_onnx_named(onnx, product->input[0])->kind != PSD_ONNX_CONSTANT;
+	const bool is_table_second = psd_onnx_named(onnx, product->input[0])->kind != PSD_ONNX_CONSTANT;
 	join = find_producer(onnx, product->input[!is_table_second], "Concat", &halves->nodes[1]);
 	minus = join && join->n_input == 2 ? find_producer(onnx, join->input[0], "Neg", &halves->nodes[2]) : NULL;
 	if (!minus)

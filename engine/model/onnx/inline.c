@@ -135,8 +135,6 @@ static enum psd_status rename_all(struct inliner *inliner, const struct scope *s
 /* Keeps a single number, which may be the length of a loop, by its name. False: out of memory. */
 static bool note_number(struct inliner *inliner, const char *name, const Onnx__Tensor *tensor)
 {
-	const char *kept;
-
 	if (tensor->n_dims > 1 || tensor->data_type != PSD_ONNX_INT64 || !name || !*name)
 		return true;
 	if (inliner->n_numbers == inliner->most_numbers) {
@@ -148,7 +146,7 @@ static bool note_number(struct inliner *inliner, const char *name, const Onnx__T
 		inliner->numbers = grown;
 		inliner->most_numbers = most;
 	}
-	kept = psd_arena_copy(&inliner->onnx->arena, name, strlen(name));
+	const char *kept = psd_arena_copy(&inliner->onnx->arena, name, strlen(name));
 	if (!kept || !psd_names_put(&inliner->tensors, kept, inliner->n_numbers))
 		return false;
 	inliner->numbers[inliner->n_numbers++] = tensor;
@@ -357,12 +355,11 @@ static enum psd_status put_branch(struct inliner *inliner, const struct scope *o
 {
 	const struct psd_onnx_guard *const before = inliner->guard;
 	struct scope scope = {.outer = outer};
-	enum psd_status status;
 
 	if (!guard)
 		return no_memory(inliner);
 	inliner->guard = guard;
-	status = put_graph(inliner, &scope, branch);
+	enum psd_status status = put_graph(inliner, &scope, branch);
 	inliner->guard = before;
 	for (size_t o = 0; o < branch->n_output && !status; o++) {
 		const char *name = branch->output[o]->name ? branch->output[o]->name : "";
@@ -562,13 +559,12 @@ static enum psd_status name_functions(struct inliner *inliner)
 static Onnx__Function *find_function(struct inliner *inliner, const Onnx__Node *node)
 {
 	char key[NAME_BYTES];
-	ProtobufCBinaryData bytes;
 	unsigned i;
 
 	write_function(key, node->domain, node->op_type);
 	if (!psd_names_find(&inliner->functions, key, &i))
 		return NULL;
-	bytes = inliner->model->functions[i];
+	const ProtobufCBinaryData bytes = inliner->model->functions[i];
 	return takes_bytes(inliner, bytes.len) ? onnx__function__unpack(NULL, bytes.len, bytes.data) : NULL;
 }
 
@@ -577,21 +573,18 @@ static enum psd_status set_attribute(struct inliner *inliner, Onnx__Attribute **
 				     const Onnx__Function *function)
 {
 	const Onnx__Attribute *from = psd_onnx_attribute(call, (*attribute)->ref);
-	Onnx__Attribute *copy;
-	uint8_t *bytes;
-	size_t length;
 
 	for (size_t i = 0; i < function->n_attribute_default && !from; i++)
 		if (is_text(function->attribute_default[i]->name, (*attribute)->ref))
 			from = function->attribute_default[i];
 	if (!from)
 		return PSD_OK; /* the operator's default */
-	length = onnx__attribute__get_packed_size(from);
-	bytes = malloc(length + 1);
+	const size_t length = onnx__attribute__get_packed_size(from);
+	uint8_t *bytes = malloc(length + 1);
 	if (!bytes)
 		return no_memory(inliner);
 	onnx__attribute__pack(from, bytes);
-	copy = onnx__attribute__unpack(NULL, length, bytes);
+	Onnx__Attribute *copy = onnx__attribute__unpack(NULL, length, bytes);
 	free(bytes);
 	if (!copy || !(*attribute)->name)
 		return no_memory(inliner);
@@ -693,11 +686,10 @@ enum psd_status psd_onnx_inline(struct psd_onnx *onnx, Onnx__Model *model, size_
 	struct inliner inliner = {
 		.onnx = onnx, .model = model, .bytes_left = BYTES_EACH * (uint64_t)length + BYTES_MORE};
 	Onnx__Graph *graph = model->graph;
-	enum psd_status status;
 
 	if (!has_inner(model))
 		return PSD_OK;
-	status = prepare(&inliner);
+	enum psd_status status = prepare(&inliner);
 	if (!status) {
 		status = put_all(&inliner, NULL, graph->node, &graph->n_node);
 		free(graph->node);

@@ -153,10 +153,9 @@ enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec
 {
 	char name[PSD_GRAPH_NAME_MAX + 1];
 	const size_t most = PSD_GRAPH_NAME_MAX - strlen(spec->kind->name) - 1;
-	size_t length;
 
 	choose_name(onnx, NULL, name);
-	length = strlen(name) < most ? strlen(name) : most;
+	const size_t length = strlen(name) < most ? strlen(name) : most;
 	snprintf(name + length, sizeof(name) - length, ".%s", spec->kind->name);
 	return add_named(onnx, spec, name, number);
 }

@@ -47,22 +47,19 @@ static enum psd_status slice(struct psd_onnx *onnx, uint64_t first, uint64_t n, 
 	const uint64_t values = psd_onnx_values_of(onnx, *layer), outer = values / (extent * inner);
 	const uint64_t positions = (uint64_t)shape.height * shape.width;
 	uint64_t channels = n;
-	enum psd_status status = PSD_OK;
 
 	if (outer == 1 && inner % positions == 0) {
 		first *= inner / positions;
 		channels *= inner / positions;
 	} else {
-		status = reshape(onnx,
-				 outer == 1 ? (struct psd_shape){(uint32_t)extent, (uint32_t)inner, 1}
-					    : (struct psd_shape){(uint32_t)outer, (uint32_t)extent, (uint32_t)inner},
-				 layer);
-		if (!status && outer > 1)
-			status = psd_onnx_move(onnx, &psd_layer_permute,
-					       (union psd_layer_settings){.permute.order = {2, 1, 3}}, layer);
+		PSD_TRY(reshape(onnx,
+				outer == 1 ? (struct psd_shape){(uint32_t)extent, (uint32_t)inner, 1}
+					   : (struct psd_shape){(uint32_t)outer, (uint32_t)extent, (uint32_t)inner},
+				layer));
+		if (outer > 1)
+			PSD_TRY(psd_onnx_move(onnx, &psd_layer_permute,
+					      (union psd_layer_settings){.permute.order = {2, 1, 3}}, layer));
 	}
-	if (status)
-		return status;
 	return psd_onnx_move(
 		onnx, &psd_layer_slice,
 		(union psd_layer_settings){.slice = {.first = (uint32_t)first, .channels = (uint32_t)channels}}, layer);
@@ -260,7 +257,6 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 {
 	unsigned memory[PSD_ONNX_DIGITS_MAX];
 	uint64_t stride = 1;
-	enum psd_status status;
 
 	(void)psd_onnx_memory_order(view, memory);
 	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
@@ -275,7 +271,7 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 			}
 		}
 	(void)psd_onnx_memory_order(view, memory);
-	status = reorder(onnx, view, memory, wanted, n);
+	enum psd_status status = reorder(onnx, view, memory, wanted, n);
 	for (unsigned i = n; i-- > 0; stride *= view->digits[wanted[i]].size)
 		view->digits[wanted[i]].stride = stride;
 	if (!status && !put_layout(onnx, original, view))
@@ -306,7 +302,6 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 			       bool *do_match)
 {
 	unsigned order[PSD_ONNX_DIGITS_MAX], n;
-	struct psd_onnx_view original;
 
 	*do_match = one->n_axes == other->n_axes;
 	for (unsigned a = 0; a < one->n_axes && *do_match; a++)
@@ -319,7 +314,7 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 		return psd_onnx_refuse(
 			onnx, "has inputs of one shape, but with their values in orders that no layer can make equal");
 	n = psd_onnx_memory_order(one, order);
-	original = *other;
+	struct psd_onnx_view original = *other;
 	PSD_TRY(lay_out_digits(onnx, &original, other, order, n));
 	return reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
 }
@@ -350,11 +345,10 @@ static bool keeps_shape(const struct psd_onnx *onnx, const struct psd_onnx_view 
 enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
 {
 	struct psd_onnx_order order;
-	struct psd_onnx_view view;
 
 	PSD_TRY(psd_onnx_check_inner(onnx, &data->view, axis));
 	PSD_TRY(psd_onnx_materialize(onnx, data));
-	view = data->view;
+	struct psd_onnx_view view = data->view;
 	order_around(&view, axis, &order);
 	PSD_TRY(psd_onnx_lay_out(onnx, &view, &order, true));
 	if (!keeps_shape(onnx, &view, axis))

@@ -276,7 +276,6 @@ static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueI
 	const size_t n_dims = type && type->shape ? type->shape->n_dim : 0;
 	const bool is_any = psd_onnx_allows_other(onnx) && n_dims >= 1 && n_dims <= PSD_ONNX_AXES_MAX;
 	struct psd_choice_sizes given;
-	unsigned missing;
 
 	if (!is_any && (n_dims < 2 || n_dims > 4))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
@@ -288,7 +287,7 @@ static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueI
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
 				     "the input '%.100s' has %u sizes in 'input', must have %u without the batch",
 				     input->name, given.n, *n - 1);
-	missing = *n - given.n; /* 1: the batch is not given */
+	const unsigned missing = *n - given.n; /* 1: the batch is not given */
 	for (unsigned a = 1; a < *n; a++)
 		PSD_TRY(read_side(onnx, input, a, given.n ? given.sides[a - missing] : 0, &dims[a]));
 	dims[0] = is_open(type->shape->dim[0]) || type->shape->dim[0]->value < 1 ||
@@ -331,18 +330,15 @@ static enum psd_status check_sizes(struct psd_onnx *onnx)
 static bool is_one_map(const struct psd_onnx *onnx, const uint64_t dims[], unsigned n)
 {
 	const Onnx__Node *conv = NULL;
-	const struct psd_onnx_value *weight;
-	const Onnx__Attribute *groups;
-	uint64_t channels;
 
 	for (size_t i = 0; i < onnx->graph->n_node && !conv; i++)
 		conv = strcmp(onnx->graph->node[i]->op_type, "Conv") ? NULL : onnx->graph->node[i];
-	weight = conv && conv->n_input > 1 ? psd_onnx_named(onnx, conv->input[1]) : NULL;
+	const struct psd_onnx_value *weight = conv && conv->n_input > 1 ? psd_onnx_named(onnx, conv->input[1]) : NULL;
 	if (!psd_onnx_allows_other(onnx) || n != 3 || !weight || weight->kind != PSD_ONNX_CONSTANT ||
 	    weight->n_dims != 4)
 		return false;
-	groups = psd_onnx_attribute(conv, "group");
-	channels = psd_saturated_mul(weight->dims[1], groups && groups->i > 0 ? (uint64_t)groups->i : 1);
+	const Onnx__Attribute *groups = psd_onnx_attribute(conv, "group");
+	const uint64_t channels = psd_saturated_mul(weight->dims[1], groups && groups->i > 0 ? (uint64_t)groups->i : 1);
 	return dims[0] > 1 && dims[0] == channels && dims[1] != channels;
 }
 
@@ -436,7 +432,6 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 {
 	struct psd_error *const err = onnx->err;
 	bool is_done = false;
-	enum psd_status status;
 
 	onnx->node = onnx->graph->node[i];
 	for (unsigned k = 0; k < onnx->node->n_input; k++)
@@ -445,7 +440,7 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 	if (onnx->is_done[i] || psd_onnx_is_foreign(onnx->node))
 		return PSD_OK;
 	onnx->err = NULL; /* convert_node() reports the error */
-	status = psd_onnx_try_view(onnx, &is_done);
+	enum psd_status status = psd_onnx_try_view(onnx, &is_done);
 	if (!status && !is_done)
 		status = psd_onnx_try_fold(onnx, &is_done);
 	onnx->err = err;
@@ -571,14 +566,12 @@ static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 /* Converts a node. For a prediction all nodes are tried, so that one message has all that is wrong. */
 static enum psd_status try_node(struct psd_onnx *onnx, size_t i)
 {
-	enum psd_status status;
-
 	onnx->node = onnx->graph->node[i];
 	if (onnx->n_mistakes && !onnx->is_done[i] && reads_wrong(onnx, i)) {
 		mark_wrong(onnx);
 		return PSD_OK;
 	}
-	status = convert_node(onnx, i);
+	const enum psd_status status = convert_node(onnx, i);
 	if (status != PSD_EINVAL || onnx->build.is_broken || !psd_onnx_allows_other(onnx))
 		return status;
 	note_mistake(onnx);
@@ -728,7 +721,6 @@ enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, con
 	struct psd_onnx_file *opened;
 	char *bytes;
 	size_t length;
-	enum psd_status status;
 
 	PSD_TRY(psd_file_read_bytes(&bytes, &length, PSD_ONNX_BYTES_MAX, path, err));
 	opened = calloc(1, sizeof(*opened));
@@ -739,7 +731,7 @@ enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, con
 	opened->onnx.path = path;
 	opened->onnx.choices = choices;
 	opened->onnx.err = err;
-	status = read_model(opened, bytes, length);
+	const enum psd_status status = read_model(opened, bytes, length);
 	free(bytes);
 	if (status)
 		psd_onnx_close(opened);

@@ -21,7 +21,6 @@ static enum psd_status find_call(struct psd_onnx *onnx, struct psd_layer_spec *s
 {
 	const struct psd_onnx_value *scale = psd_onnx_input(onnx, 1), *shift = psd_onnx_input(onnx, 2);
 	char module[PSD_GRAPH_NAME_MAX + 1], key[PSD_GRAPH_NAME_MAX + 40];
-	const char *kept;
 
 	*is_second = false;
 	psd_onnx_module_of(onnx, module);
@@ -37,7 +36,7 @@ static enum psd_status find_call(struct psd_onnx *onnx, struct psd_layer_spec *s
 			(!spec->settings.affine.has_shift || psd_onnx_is_bound(onnx, spec->owner, "bias", shift, NULL));
 		return PSD_OK;
 	}
-	kept = psd_arena_copy(&onnx->arena, key, strlen(key));
+	const char *kept = psd_arena_copy(&onnx->arena, key, strlen(key));
 	return kept && psd_names_put(&onnx->modules, kept, number) ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 
@@ -112,7 +111,6 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	const int64_t number = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
 	const bool is_log = !strcmp(onnx->node->op_type, "LogSoftmax");
 	const struct psd_onnx_view *view = data->kind == PSD_ONNX_SCORES ? NULL : &data->view;
-	struct psd_onnx_value probabilities;
 	unsigned axis = 0;
 
 	if (!view && (is_log || (number != -1 && number != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
@@ -134,7 +132,7 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	}
 	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
 	PSD_TRY(psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL));
-	probabilities = *psd_onnx_output(onnx, 0);
+	struct psd_onnx_value probabilities = *psd_onnx_output(onnx, 0);
 	return is_log ? psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL) : PSD_OK;
 }
 
@@ -174,7 +172,6 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 1), result = *data;
 	const unsigned n = data->view.n_axes, last = n - 1, by_channels[] = {0, 2, 1};
 	union psd_layer_settings settings = psd_layer_prefix.defaults;
-	struct psd_shape shape;
 
 	if (psd_onnx_is_counted(onnx, learned))
 		return psd_onnx_refuse(onnx, "reads a parameter that another layer has");
@@ -186,7 +183,7 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	PSD_TRY(psd_onnx_channels_first(onnx, data, last));
 	PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer));
 	PSD_TRY(psd_onnx_bind(onnx, result.view.layer, "weight", learned, by_channels));
-	shape = psd_onnx_shape(onnx, result.view.layer);
+	struct psd_shape shape = psd_onnx_shape(onnx, result.view.layer);
 	result.view = (struct psd_onnx_view){.layer = result.view.layer};
 	psd_onnx_view_add_axis_of(&result.view, &data->view, 0);
 	psd_onnx_view_add_axis(&result.view);
@@ -203,10 +200,9 @@ static enum psd_status add_input(struct psd_onnx *onnx, struct psd_layer_spec *s
 {
 	struct psd_layer_spec reshape = {.kind = &psd_layer_reshape, .n_inputs = 1};
 	struct psd_shape shape, first;
-	unsigned layer;
 
 	PSD_TRY(psd_onnx_channels_first(onnx, input, axis));
-	layer = input->view.layer;
+	unsigned layer = input->view.layer;
 	shape = psd_onnx_shape(onnx, layer);
 	first = spec->n_inputs ? psd_onnx_shape(onnx, spec->inputs[0]) : shape;
 	reshape.settings.shape = (struct psd_shape){shape.channels, first.height, first.width};

@@ -88,13 +88,12 @@ enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_on
 {
 	const unsigned identity = identity_of(onnx, value);
 	char key[PSD_GRAPH_NAME_MAX + 40];
-	const char *kept;
 
 	onnx->is_counted[identity] = identity != 0;
 	if (!value->is_computed || !value->origin || !onnx->has_aliases)
 		return PSD_OK;
 	write_key(onnx, value, key);
-	kept = psd_arena_copy(&onnx->arena, key, strlen(key));
+	const char *kept = psd_arena_copy(&onnx->arena, key, strlen(key));
 	return kept && psd_names_put(&onnx->modules, kept, 0) ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 
@@ -408,16 +407,13 @@ static enum psd_status mark_bias(struct psd_onnx *onnx, struct psd_onnx_value *v
 	const struct written written = layout_of(value);
 	struct psd_onnx_source source;
 	uint64_t rows = 0, hash = 0;
-	enum numbers numbers;
-	bool is_masked;
-	enum psd_status status;
 
 	if (written.pairs > MOST_PAIRS || written.pairs < 4)
 		return PSD_OK;
 	PSD_TRY(psd_onnx_source_open(&source, onnx, value->origin));
-	numbers = look_at(&source, elements);
-	is_masked = has_mask(&source, elements);
-	status = count_rows(onnx, &source, written, &rows, &hash);
+	const enum numbers numbers = look_at(&source, elements);
+	const bool is_masked = has_mask(&source, elements);
+	const enum psd_status status = count_rows(onnx, &source, written, &rows, &hash);
 	psd_onnx_source_close(&source);
 	if (status)
 		return status;
@@ -488,7 +484,6 @@ static enum psd_status mark_product(struct psd_onnx *onnx, struct psd_onnx_value
 	const uint64_t rows = elements / columns;
 	struct psd_onnx_source source;
 	double *work;
-	unsigned rank;
 
 	if (rows < 8 || columns < 8 || elements > MOST_PAIRS)
 		return PSD_OK;
@@ -499,7 +494,7 @@ static enum psd_status mark_product(struct psd_onnx *onnx, struct psd_onnx_value
 		free(work);
 		return PSD_OK;
 	}
-	rank = find_rank(&source, rows, columns, work);
+	const unsigned rank = find_rank(&source, rows, columns, work);
 	psd_onnx_source_close(&source);
 	free(work);
 	if (rank > 1 && MOST_RANK * rank <= rows && MOST_RANK * rank <= columns) {
@@ -563,11 +558,10 @@ enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx)
 	const Onnx__Graph *graph = onnx->graph;
 	struct psd_names words = {.n_used = 0};
 	struct seen seen = {.n = 0};
-	enum psd_status status;
 	bool *is_score, fits;
 
 	fits = collect_words(onnx, &words);
-	status = fits ? read_list(onnx, &words) : psd_onnx_no_memory(onnx);
+	const enum psd_status status = fits ? read_list(onnx, &words) : psd_onnx_no_memory(onnx);
 	psd_names_release(&words);
 	if (status)
 		return status;

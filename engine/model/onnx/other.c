@@ -144,9 +144,8 @@ static enum psd_status settle_scores(struct psd_onnx *onnx, struct psd_onnx_valu
 static enum psd_status apply(struct psd_onnx *onnx, struct psd_onnx_value *value)
 {
 	struct psd_onnx_value once = *value;
-	struct psd_onnx_view before;
 
-	before = once.view = psd_onnx_view_without(&value->view, 0);
+	struct psd_onnx_view before = once.view = psd_onnx_view_without(&value->view, 0);
 	if (psd_onnx_view_digits(&before) == psd_onnx_view_digits(&value->view))
 		return psd_onnx_materialize(onnx, value);
 	PSD_TRY(psd_onnx_materialize(onnx, &once));
@@ -309,10 +308,9 @@ static void put_outputs(const struct psd_onnx *onnx, const struct psd_onnx_out *
 static enum psd_status view_copy(struct psd_onnx *onnx, const struct psd_onnx_value *copy)
 {
 	const struct psd_onnx_value original = *psd_onnx_input(onnx, 0);
-	enum psd_status status;
 
 	*psd_onnx_input(onnx, 0) = *copy;
-	status = psd_onnx_convert(onnx);
+	const enum psd_status status = psd_onnx_convert(onnx);
 	*psd_onnx_input(onnx, 0) = original;
 	return status;
 }

@@ -96,11 +96,10 @@ static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs
 {
 	const unsigned value = (unsigned)(psd_onnx_output(onnx, 0) - onnx->values);
 	const unsigned reader = onnx->consumers[value];
-	const Onnx__Node *node;
 
 	if (onnx->n_consumers[value] != 1)
 		return NULL;
-	node = onnx->graph->node[reader];
+	const Onnx__Node *node = onnx->graph->node[reader];
 	if (!node->op_type || strcmp(node->op_type, "Add") != 0 || node->n_input != 2 || node->n_output != 1)
 		return NULL;
 	for (unsigned i = 0; i < 2; i++) {
@@ -122,7 +121,6 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	const unsigned n = data->view.n_axes, missing = n - learned->n_dims;
 	unsigned axis = 0, n_axes = 0;
 	bool is_all = true;
-	struct psd_onnx_value result;
 
 	if (psd_onnx_is_counted(onnx, learned))
 		return psd_onnx_refuse(onnx, "reads a parameter that another layer has");
@@ -152,7 +150,7 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 		return psd_onnx_refuse(onnx, "has learned values for some axes of its input, must have them for one "
 					     "axis, or summands for all values");
 	}
-	result = *data;
+	struct psd_onnx_value result = *data;
 	PSD_TRY(psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
 				    n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer));
 	if (n_axes == 1)
@@ -200,12 +198,10 @@ static enum psd_status read_pads(struct psd_onnx *onnx, unsigned n_sides, struct
 {
 	int64_t pads[4] = {0};
 	unsigned n;
-	enum psd_status status = psd_onnx_integers(onnx, "pads", 0, pads, 4, &n);
 	const bool is_same =
 		psd_onnx_text_is(onnx, "auto_pad", "SAME_UPPER") || psd_onnx_text_is(onnx, "auto_pad", "SAME_LOWER");
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "pads", 0, pads, 4, &n));
 	if (is_same) {
 		const uint32_t both[2] = {
 			same_pad(in.height, window->kernel.height, window->stride.height, window->dilation.height),
@@ -346,7 +342,6 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	const uint64_t inputs = weight->dims[is_transposed], outputs = weight->dims[!is_transposed];
 	const struct psd_onnx_order alone = {.n = {1}, .axes = {{axis}}};
 	struct psd_layer_spec spec = {.kind = &psd_layer_inner_product};
-	struct psd_onnx_value result;
 	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, data->view.n_axes, &bias);
 	uint64_t positions = 1;
 	unsigned layer;
@@ -387,7 +382,7 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	PSD_TRY(psd_onnx_bind(onnx, layer, "weight", weight, is_transposed ? NULL : by_outputs));
 	if (bias)
 		PSD_TRY(add_bias(onnx, bias, is_bias_left, &layer));
-	result = *data;
+	struct psd_onnx_value result = *data;
 	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
 	if (adder) {
@@ -436,7 +431,6 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	struct psd_onnx_value result = *tokens;
 	bool is_bias_left;
 	double factor;
-	uint64_t positions;
 
 	PSD_TRY(check_weight(onnx, table, 2, 2));
 	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_expr_is_product(tokens->expr, &factor) || factor != 1 ||
@@ -450,7 +444,7 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	spec.settings.embedding = (struct psd_embedding_settings){.vocabulary = (uint32_t)table->dims[0],
 								  .outputs = (uint32_t)table->dims[1]};
 	spec.inputs[0] = tokens->view.layer;
-	positions = psd_onnx_values_of(onnx, tokens->view.layer);
+	const uint64_t positions = psd_onnx_values_of(onnx, tokens->view.layer);
 	result.is_integer = false;
 	PSD_TRY(add_product(onnx, &spec, (struct product){.weight = table}, &is_bias_left, &result.view.layer));
 	PSD_TRY(psd_onnx_bind(onnx, result.view.layer, "weight", table, NULL));

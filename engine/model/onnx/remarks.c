@@ -133,13 +133,12 @@ static bool has_folded_norm(const Onnx__Node *node)
 	const bool has_rule = strstr(metadata(node, "pkg.onnxscript.rewriter.rule_name"), "FuseBatchNormIntoConv");
 	static const char prefix[] = "onnx::Conv_", suffix[] = "_bias";
 	const char *weight, *bias;
-	size_t length;
 
 	if (strcmp(node->op_type, "Conv") != 0 || node->n_input < 3)
 		return false;
 	weight = node->input[1];
 	bias = node->input[2];
-	length = strlen(weight);
+	const size_t length = strlen(weight);
 	return has_rule || (!strncmp(weight, prefix, strlen(prefix)) && !strncmp(bias, prefix, strlen(prefix))) ||
 	       (length && !strncmp(bias, weight, length) && !strcmp(bias + length, suffix));
 }

@@ -307,13 +307,12 @@ static enum psd_status shape(struct psd_onnx *onnx)
 	int64_t start = psd_onnx_integer(onnx, "start", 0), end = psd_onnx_integer(onnx, "end", PSD_ONNX_AXES_MAX);
 	struct psd_onnx_view view = {.layer = 0};
 	double *numbers = psd_arena_take(&onnx->arena, PSD_ONNX_AXES_MAX * sizeof(*numbers)), count = 1;
-	unsigned n;
 
 	if (!is_empty)
 		PSD_TRY(psd_onnx_read_view(onnx, &view));
 	if (!numbers)
 		return psd_onnx_no_memory(onnx);
-	n = is_empty ? of->n_dims : view.n_axes;
+	const unsigned n = is_empty ? of->n_dims : view.n_axes;
 	start = psd_onnx_clamp(start, n);
 	end = psd_onnx_clamp(end, n);
 	for (int64_t a = 0; a < n; a++) {
@@ -368,13 +367,12 @@ static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn 
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), original = *of;
 	struct psd_error *const err = onnx->err;
-	enum psd_status status;
 
 	if (of->kind != PSD_ONNX_CONSTANT || of->is_gathered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of) ||
 	    of->is_table)
 		return convert(onnx);
 	onnx->err = NULL;
-	status = convert(onnx);
+	const enum psd_status status = convert(onnx);
 	onnx->err = err;
 	if (!status || status == PSD_ENOMEM)
 		return status ? psd_onnx_no_memory(onnx) : PSD_OK;

@@ -142,14 +142,13 @@ bool psd_onnx_out_columns(struct psd_onnx *onnx, struct psd_onnx_out *out)
 {
 	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	int64_t sides[2], block[2];
-	uint64_t values;
 
 	out->is_map = true;
 	out->has_parameters = false;
 	if (psd_onnx_axes_of(data) != 3 || !read_numbers(onnx, 1, sides, 2) || !read_numbers(onnx, 2, block, 2) ||
 	    !is_size(sides[0]) || !is_size(sides[1]) || !is_size(block[0]) || !is_size(block[1]))
 		return false;
-	values = (uint64_t)block[0] * (uint64_t)block[1];
+	const uint64_t values = (uint64_t)block[0] * (uint64_t)block[1];
 	out->flops = psd_saturated_mul(psd_onnx_dim_of(data, 1), psd_onnx_dim_of(data, 2));
 	return psd_onnx_dim_of(data, 1) % values == 0 && psd_onnx_out_add_axis(out, data, 0) &&
 	       psd_onnx_out_add(out, psd_onnx_dim_of(data, 1) / values) && psd_onnx_out_add(out, (uint64_t)sides[0]) &&

@@ -211,11 +211,10 @@ enum psd_status psd_onnx_sequence_insert(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *sequence = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value *gap;
-	unsigned place;
 
 	if (sequence->kind != PSD_ONNX_SEQUENCE || !sequence->list)
 		return psd_onnx_refuse(onnx, "must insert into a list of values");
-	place = sequence->list->n;
+	unsigned place = sequence->list->n;
 	if (psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT)
 		PSD_TRY(find_place(onnx, 2, sequence->list->n + 1, &place));
 	PSD_TRY(put_list(onnx, sequence->list, sequence->list->n + 1, place, &gap));
@@ -288,7 +287,6 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	const Onnx__Node *node = onnx->node;
 	uint64_t first = 0, n = 0, dims[PSD_ONNX_AXES_MAX];
 	unsigned axis = 0, n_dims = 0;
-	bool keeps_axis;
 	double i;
 
 	if (of->kind == PSD_ONNX_SEQUENCE && of->list) {
@@ -302,7 +300,8 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	onnx->node = of->split_node;
 	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis));
 	PSD_TRY(find_piece(onnx, psd_onnx_view_dim(&view, axis), i, &first, &n));
-	keeps_axis = psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
+	const bool keeps_axis =
+		psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
 	onnx->node = node;
 	PSD_TRY(narrow(onnx, &view, axis, first, n, 1));
 	for (unsigned a = 0; a < view.n_axes; a++)

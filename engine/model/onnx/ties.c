@@ -90,12 +90,11 @@ static bool is_filled(const struct psd_onnx *onnx, const struct psd_onnx_value *
 {
 	const uint64_t elements = psd_onnx_elements(value);
 	struct psd_onnx_source source;
-	double first;
 	uint64_t e = 1;
 
 	if (!open_numbers(onnx, value, &source))
 		return false;
-	first = psd_onnx_source_number(&source, psd_onnx_offset(&value->view, 0));
+	const double first = psd_onnx_source_number(&source, psd_onnx_offset(&value->view, 0));
 	while (e < elements && psd_onnx_source_number(&source, psd_onnx_offset(&value->view, e)) == first)
 		e++;
 	psd_onnx_source_close(&source);
@@ -348,13 +347,12 @@ enum psd_status psd_onnx_find_tie(struct psd_onnx *onnx, struct psd_onnx_tie *ti
 enum psd_status psd_onnx_keep_matrix(struct psd_onnx *onnx, struct psd_onnx_matrix *matrix, unsigned layer)
 {
 	char key[KEY_BYTES];
-	const char *kept;
 
 	matrix->layer = layer;
 	if (!onnx->matrices)
 		onnx->matrices = psd_arena_take(&onnx->arena, (onnx->graph->n_node + 1) * sizeof(*onnx->matrices));
 	write_key(key, matrix->value.origin);
-	kept = psd_arena_copy(&onnx->arena, key, strlen(key));
+	const char *kept = psd_arena_copy(&onnx->arena, key, strlen(key));
 	if (!onnx->matrices || !kept ||
 	    (!find_same(onnx, matrix) && !psd_names_put(&onnx->owners, kept, onnx->n_matrices)))
 		return psd_onnx_no_memory(onnx);

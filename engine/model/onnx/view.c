@@ -203,14 +203,12 @@ bool psd_onnx_view_transpose(struct psd_onnx_view *view, const unsigned order[])
 bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t first, uint64_t n, uint64_t step)
 {
 	struct psd_onnx_view merged = *view, narrowed;
-	struct psd_onnx_digit *digit;
 	uint64_t below = 1;
-	unsigned d;
 
 	psd_onnx_view_merge(&merged);
 	if (first == 0 && n == psd_onnx_view_dim(&merged, axis) && (step == 1 || n == 1))
 		return true;
-	d = psd_onnx_view_first(&merged, axis);
+	const unsigned d = psd_onnx_view_first(&merged, axis);
 	if (n == 0 || first + (n - 1) * step >= psd_onnx_view_dim(&merged, axis) ||
 	    psd_onnx_view_has_batch(&merged, axis))
 		return false;
@@ -218,7 +216,7 @@ bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t fi
 		below *= merged.digits[i].size;
 	if (first % below || n % below || (below > 1 && step > 1))
 		return false;
-	digit = &merged.digits[d];
+	struct psd_onnx_digit *digit = &merged.digits[d];
 	merged.offset += first / below * digit->stride;
 	digit->size = (uint32_t)(n / below);
 	digit->stride *= step;

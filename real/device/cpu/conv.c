@@ -117,7 +117,6 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 		shape->family->forward(&desc, dnnl_forward_training, shape->family->algorithm, &shape->source,
 				       &shape->weight, shape->bias_or_null, &shape->result, shape->strides,
 				       shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status;
 
 	self->has_relu = feeds_relu(self);
 	if (!failure && self->has_relu) {
@@ -127,7 +126,8 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 				relu, 1.0f, dnnl_eltwise_relu,
 				(float)self->device->layers[self->last_reader].model->settings.slope.slope, 0.0f);
 	}
-	status = psd_cpu_op_describe(&conv->forward.run, self, "forward", failure, &desc, NULL, relu, err);
+	const enum psd_status status =
+		psd_cpu_op_describe(&conv->forward.run, self, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
 		dnnl_post_ops_destroy(relu);
 	return status;
@@ -147,16 +147,15 @@ static enum psd_status build(struct pass *pass, struct psd_cpu_layer *self, cons
 			     struct psd_cpu_arg bias, struct psd_error *err)
 {
 	struct psd_cpu_arg args[4] = {[3] = bias};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < 3 && !status; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		const struct psd_cpu_arg position = {ends[i].arg, ends[i].desc, ends[i].slot};
 
 		args[i] = (struct psd_cpu_arg){ends[i].arg, psd_cpu_op_query(&pass->run, ends[i].made), NULL};
-		status = (i < 2 ? psd_cpu_op_convert : psd_cpu_op_deliver)(
-			&pass->moves[i], self, position, args[i].desc, ends[i].role, &args[i].slot, err);
+		PSD_TRY((i < 2 ? psd_cpu_op_convert : psd_cpu_op_deliver)(&pass->moves[i], self, position, args[i].desc,
+									  ends[i].role, &args[i].slot, err));
 	}
-	return status ? status : psd_cpu_op_build(&pass->run, self, args, 4, err);
+	return psd_cpu_op_build(&pass->run, self, args, 4, err);
 }
 
 static struct psd_cpu_arg bias_of(int arg, const struct conv_shape *shape, void *const *slot)

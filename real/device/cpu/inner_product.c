@@ -83,12 +83,11 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_dim_t batch = self->device->options.batch;
 	const float *weight = self->device->parameters[model->first_tensor];
 	float *top = self->blob->value;
-	dnnl_status_t failure;
 
 	PSD_TRY(psd_cpu_op_run(&inner->bottom_in, self, err));
 	if (model->settings.inner_product.has_bias)
 		fill_rows(top, self->device->parameters[model->first_tensor + 1], batch, inner->columns);
-	failure =
+	const dnnl_status_t failure =
 		dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows, weight,
 			   inner->rows, model->settings.inner_product.has_bias ? 1.0f : 0.0f, top, inner->columns);
 	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
@@ -197,13 +196,12 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
 				struct psd_error *err)
 {
-	dnnl_status_t failure;
-
 	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	omp_set_num_threads(
 		/* the setting belongs to the calling thread, which may be another one than in forward and backward */
 		(int)device->n_threads);
-	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
+	const dnnl_status_t failure =
+		differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",
 				       columns, rows)
 		       : PSD_OK;

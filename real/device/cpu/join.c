@@ -77,10 +77,9 @@ static enum psd_status prepare_concat(struct psd_cpu_layer *self, struct psd_err
 {
 	struct psd_cpu_blob *out = &self->own;
 	const dnnl_memory_desc_t format = choose_concat_format(self);
-	struct join *joins;
 
 	PSD_TRY(take_joins(self, err));
-	joins = self->details;
+	struct join *joins = self->details;
 	PSD_TRY(psd_cpu_declare(self, &format, err));
 	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
@@ -106,10 +105,9 @@ const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward 
 static enum psd_status prepare_add(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *out = &self->own;
-	struct join *joins;
 
 	PSD_TRY(take_joins(self, err));
-	joins = self->details;
+	struct join *joins = self->details;
 	PSD_TRY(psd_cpu_declare(self, &first->desc, err));
 	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);

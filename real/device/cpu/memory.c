@@ -27,11 +27,10 @@ void *psd_cpu_take(struct psd_device *device, uint64_t bytes)
 	const bool is_huge = bytes >= HUGE_PIECE_BYTES;
 	const uint64_t unit = is_huge ? HUGE_PAGE_BYTES : ALIGNMENT_BYTES;
 	const uint64_t rounded_bytes = round_up(bytes + ALIGNMENT_BYTES, unit);
-	struct psd_cpu_piece *piece;
 
 	if (bytes > SIZE_MAX / 2)
 		return NULL;
-	piece = aligned_alloc(unit, rounded_bytes);
+	struct psd_cpu_piece *piece = aligned_alloc(unit, rounded_bytes);
 	if (!piece)
 		return NULL;
 	if (is_huge) /* advice only: fewer TLB misses in large strides */
@@ -79,12 +78,11 @@ static struct psd_block_lifetime life_of(const struct psd_device *device, const 
 static enum psd_status place_diffs(struct psd_device *device, struct psd_block_lifetime lives[], struct psd_error *err)
 {
 	unsigned n_lives = 0;
-	char *block;
 
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
 		if (device->layers[l].blob == &device->layers[l].own && device->layers[l].own.has_diff)
 			lives[n_lives++] = life_of(device, &device->layers[l].own);
-	block = psd_cpu_take(device, psd_lifetimes_place(lives, n_lives, ALIGNMENT_BYTES));
+	char *block = psd_cpu_take(device, psd_lifetimes_place(lives, n_lives, ALIGNMENT_BYTES));
 	if (!block)
 		return psd_cpu_no_memory(err);
 	for (unsigned i = 0; i < n_lives; i++) {
@@ -98,11 +96,10 @@ static enum psd_status place_diffs(struct psd_device *device, struct psd_block_l
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err)
 {
 	struct psd_block_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
-	enum psd_status status;
 
 	if (!lives)
 		return psd_cpu_no_memory(err);
-	status = place_diffs(device, lives, err);
+	enum psd_status status = place_diffs(device, lives, err);
 	free(lives);
 	for (unsigned role = 0; role < PSD_CPU_SCRATCH_ROLES && !status; role++) {
 		struct psd_cpu_scratch *scratch = &device->scratch[role];

@@ -199,11 +199,9 @@ static dnnl_status_t bind_slots(struct psd_cpu_op *op, dnnl_stream_t stream)
 
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err)
 {
-	dnnl_status_t status;
-
 	if (!op->primitive)
 		return PSD_OK;
-	status = bind_slots(op, self->device->stream);
+	dnnl_status_t status = bind_slots(op, self->device->stream);
 	if (!status)
 		status = dnnl_primitive_execute(op->primitive, self->device->stream, op->n_args, op->args);
 	return status ? psd_cpu_fail(self, "execution", status, err) : PSD_OK;

@@ -27,20 +27,16 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
 	void *const *weight = &self->device->parameters[self->model->first_tensor];
 	dnnl_memory_desc_t own, plain;
-	enum psd_status status;
 
 	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
 	describe_one(self, &own, &plain);
 	position->elements = dnnl_memory_desc_get_size(&own) / sizeof(float);
-	status = psd_cpu_op_convert(&position->weight_in, self, (struct psd_cpu_arg){0, &plain, weight}, &own,
-				    PSD_CPU_SCRATCH_WEIGHT, &position->weight, err);
-	if (!status)
-		status = psd_cpu_op_deliver(&position->dweight_out, self,
-					    (struct psd_cpu_arg){0, &plain, self->gradients}, &own,
-					    PSD_CPU_SCRATCH_WEIGHT, &position->dweight, err);
-	return status || !in->has_diff
-		       ? status
-		       : psd_cpu_op_copy(&position->pass, self, psd_cpu_diff(out), psd_cpu_share(in), err);
+	PSD_TRY(psd_cpu_op_convert(&position->weight_in, self, (struct psd_cpu_arg){0, &plain, weight}, &own,
+				   PSD_CPU_SCRATCH_WEIGHT, &position->weight, err));
+	PSD_TRY(psd_cpu_op_deliver(&position->dweight_out, self, (struct psd_cpu_arg){0, &plain, self->gradients}, &own,
+				   PSD_CPU_SCRATCH_WEIGHT, &position->dweight, err));
+	return in->has_diff ? psd_cpu_op_copy(&position->pass, self, psd_cpu_diff(out), psd_cpu_share(in), err)
+			    : PSD_OK;
 }
 
 static void add(float *restrict to, const float *restrict left, const float *restrict right, uint64_t elements)
@@ -52,13 +48,13 @@ static void add(float *restrict to, const float *restrict left, const float *res
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct position *position = self->details;
-	const enum psd_status status = psd_cpu_op_run(&position->weight_in, self, err);
 	const float *from = psd_cpu_input(self, 0)->value;
 	float *to = self->blob->value;
 
-	for (uint64_t n = 0; n < self->device->options.batch && !status; n++)
+	PSD_TRY(psd_cpu_op_run(&position->weight_in, self, err));
+	for (uint64_t n = 0; n < self->device->options.batch; n++)
 		add(to + n * position->elements, from + n * position->elements, *position->weight, position->elements);
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
@@ -68,13 +64,12 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *dout = self->blob->diff;
 	float *dweight = *position->dweight;
-	enum psd_status status;
 
 	memcpy(dweight, dout, position->elements * sizeof(*dweight));
 	for (uint64_t n = 1; n < self->device->options.batch; n++)
 		for (uint64_t e = 0; e < position->elements; e++)
 			dweight[e] += dout[n * position->elements + e];
-	status = psd_cpu_op_run(&position->dweight_out, self, err);
+	const enum psd_status status = psd_cpu_op_run(&position->dweight_out, self, err);
 	return status || !in->has_diff ? status : psd_cpu_op_share_all(pass, 1, self, in, err);
 }
 

@@ -18,17 +18,16 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 				 below = psd_cpu_channels_last(psd_cpu_below(self, 0));
 	struct prefix *prefix = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = psd_cpu_declare(self, &format, err);
 
+	PSD_TRY(psd_cpu_declare(self, &format, err));
 	prefix->channels = self->model->shape.channels;
 	prefix->own = prefix->channels * self->model->settings.prefix.places;
 	prefix->whole = prefix->channels * psd_cpu_places_of(self);
-	if (!status)
-		status = psd_cpu_op_convert(&prefix->source_in, self, psd_cpu_value(in), &below, PSD_CPU_SCRATCH_SOURCE,
-					    &prefix->source, err);
-	return status || !in->has_diff ? status
-				       : psd_cpu_op_deliver(&prefix->share_out, self, psd_cpu_share(in), &below,
-							    PSD_CPU_SCRATCH_RESULT, &prefix->share, err);
+	PSD_TRY(psd_cpu_op_convert(&prefix->source_in, self, psd_cpu_value(in), &below, PSD_CPU_SCRATCH_SOURCE,
+				   &prefix->source, err));
+	return in->has_diff ? psd_cpu_op_deliver(&prefix->share_out, self, psd_cpu_share(in), &below,
+						 PSD_CPU_SCRATCH_RESULT, &prefix->share, err)
+			    : PSD_OK;
 }
 
 /* Copies the learned vectors to the begin of each sample; the weight has shape (channels, positions). */

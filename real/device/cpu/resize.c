@@ -116,8 +116,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const struct psd_shape from = psd_cpu_below(self, 0)->model->shape, to = self->model->shape;
 
-	if (!in->has_diff)
-		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	for (size_t m = 0; m < count_maps(self); m++)
 		gather(resize, from, to, (const float *)self->blob->diff + m * positions_of(to),

@@ -19,20 +19,19 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
 	struct rms_norm *norm = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = psd_cpu_declare(self, &format, err);
 
+	PSD_TRY(psd_cpu_declare(self, &format, err));
 	norm->positions = self->device->options.batch * psd_cpu_places_of(self);
 	norm->channels = self->model->shape.channels;
 	norm->has_scale = self->model->settings.affine.has_scale;
 	norm->inverse = psd_cpu_take(self->device, norm->positions * sizeof(*norm->inverse));
-	if (!status && !norm->inverse)
+	if (!norm->inverse)
 		return psd_cpu_no_memory(err);
-	if (!status)
-		status = psd_cpu_op_convert(&norm->source_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
-					    &norm->source, err);
-	return status || !in->has_diff ? status
-				       : psd_cpu_op_deliver(&norm->share_out, self, psd_cpu_share(in), &format,
-							    PSD_CPU_SCRATCH_RESULT, &norm->share, err);
+	PSD_TRY(psd_cpu_op_convert(&norm->source_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
+				   &norm->source, err));
+	return in->has_diff ? psd_cpu_op_deliver(&norm->share_out, self, psd_cpu_share(in), &format,
+						 PSD_CPU_SCRATCH_RESULT, &norm->share, err)
+			    : PSD_OK;
 }
 
 static const float *gamma_of(const struct psd_cpu_layer *self)

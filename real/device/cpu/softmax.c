@@ -26,16 +26,13 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct psd_cpu_arg no_workspace;
 	dnnl_softmax_desc_t desc;
-	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = psd_cpu_op_describe(
-			&softmax->forward, self, "forward",
-			dnnl_softmax_forward_desc_init(&desc, dnnl_forward_training, &in->desc, CHANNELS), &desc, NULL,
-			NULL, err);
-	if (!status)
-		status = psd_cpu_build_forward(self, &no_workspace, err);
-	return status || !in->has_diff ? status : prepare_backward(self, err);
+	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
+	PSD_TRY(psd_cpu_op_describe(&softmax->forward, self, "forward",
+				    dnnl_softmax_forward_desc_init(&desc, dnnl_forward_training, &in->desc, CHANNELS),
+				    &desc, NULL, NULL, err));
+	PSD_TRY(psd_cpu_build_forward(self, &no_workspace, err));
+	return in->has_diff ? prepare_backward(self, err) : PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_softmax = {prepare, psd_cpu_forward, psd_cpu_backward,

@@ -94,12 +94,9 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct softmax_loss *loss = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *probabilities = self->blob->value;
-	float *dscores;
 
-	if (!in->has_diff)
-		return PSD_OK;
 	psd_cpu_share_begin(self, in);
-	dscores = *loss->share;
+	float *dscores = *loss->share;
 	for (uint64_t i = 0; i < self->device->options.batch * psd_cpu_places_of(self); i++) {
 		const size_t first = i * classes;
 

@@ -407,11 +407,10 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
 	const struct factors dqueries = {dscores, part_of(self, KEYS), gradient_of(self, QUERIES)};
 	const struct factors dkeys = {turned(dscores), part_of(self, QUERIES), gradient_of(self, KEYS)};
 	const struct map dinput = input_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0)));
-	enum psd_status status = multiply(self, dqueries, scale_of(self), adds && !is_rotary(self), err);
 
-	if (!status)
-		status = multiply(self, dkeys, scale_of(self), adds && !is_rotary(self), err);
-	return status || !is_rotary(self) ? status : rotate(self, rotated_map(self, true), dinput, true, adds, err);
+	PSD_TRY(multiply(self, dqueries, scale_of(self), adds && !is_rotary(self), err));
+	PSD_TRY(multiply(self, dkeys, scale_of(self), adds && !is_rotary(self), err));
+	return is_rotary(self) ? rotate(self, rotated_map(self, true), dinput, true, adds, err) : PSD_OK;
 }
 
 /* Begins the backward pass: dvalues = probabilities^T * dtop, dprobabilities = dtop * values^T, then dscores, dqueries

@@ -21,21 +21,15 @@ static enum psd_status check(cublasStatus_t status, const char *what, struct psd
 static enum psd_status start_one(struct psd_device *device, struct cublasContext **blas, void **workspace,
 				 struct psd_error *err)
 {
-	enum psd_status status =
-		psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", workspace, err);
-
-	if (!status)
-		status = check(cublasCreate(blas), "to start", err);
-	if (!status)
-		status = check(cublasSetStream(*blas, device->streams[PSD_STREAM_COMPUTE]), "to take a stream", err);
-	if (!status)
-		status = check(cublasSetWorkspace(*blas, *workspace, PSD_CUDA_BLAS_WORKSPACE_BYTES),
-			       "to take a workspace", err);
-	if (!status)
-		status = check(cublasSetMathMode(*blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-			       "to take a mode", err);
-	device->held_bytes += status ? 0 : PSD_CUDA_BLAS_WORKSPACE_BYTES;
-	return status;
+	PSD_TRY(psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", workspace, err));
+	PSD_TRY(check(cublasCreate(blas), "to start", err));
+	PSD_TRY(check(cublasSetStream(*blas, device->streams[PSD_STREAM_COMPUTE]), "to take a stream", err));
+	PSD_TRY(check(cublasSetWorkspace(*blas, *workspace, PSD_CUDA_BLAS_WORKSPACE_BYTES), "to take a workspace",
+		      err));
+	PSD_TRY(check(cublasSetMathMode(*blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "to take a mode",
+		      err));
+	device->held_bytes += PSD_CUDA_BLAS_WORKSPACE_BYTES;
+	return PSD_OK;
 }
 
 enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error *err)
@@ -291,11 +285,10 @@ enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_
 {
 	struct psd_cuda_fused *opened = (struct psd_cuda_fused *)calloc(1, sizeof(*opened));
 	bool is_chosen = false;
-	cublasStatus_t status;
 
 	if (!opened)
 		return psd_cuda_no_memory(err);
-	status = describe_operation(device, opened, product, vector);
+	cublasStatus_t status = describe_operation(device, opened, product, vector);
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = describe_preference(&opened->preference, product);
 	if (status == CUBLAS_STATUS_SUCCESS)

@@ -51,6 +51,7 @@ void psd_cuda_declare_in_place(struct psd_cuda_layer *self)
 {
 	self->blob = psd_cuda_input(self, 0);
 	self->blob->last = self->number;
+	self->blob->has_diff = self->model->is_trained; /* also if only this layer's weight is trained */
 	if (self->kind->keeps > self->blob->keeps)
 		self->blob->keeps = self->kind->keeps;
 }

@@ -53,21 +53,22 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
  * neighbour of a. So the outputs that depend on the value are exactly those of its neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
-	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
-	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
+	const struct psd_cuda_lrn *lrn = &of->lrn;
+	const struct psd_spot here = psd_spot_of(lrn->maps, (uint32_t)i);
+	const struct psd_neighbours around = psd_neighbours_of(lrn->maps, here, lrn->size, lrn->is_within_channel);
 	struct psd_spot at = here;
 	float sum = 0.0f;
 
 	for (at.channel = around.low[0]; at.channel < around.high[0]; at.channel++)
 		for (at.row = around.low[1]; at.row < around.high[1]; at.row++)
 			for (at.column = around.low[2]; at.column < around.high[2]; at.column++) {
-				const uint32_t j = psd_at(of->maps, at);
+				const uint32_t j = psd_at(lrn->maps, at);
 
-				sum += psd_get(of->diff, j) * psd_get(of->result, j) / of->ratios[j];
+				sum += psd_get(of->diff, j) * psd_get(lrn->to, j) / lrn->ratios[j];
 			}
 	psd_give(of->to, i,
-		 psd_get(of->diff, i) * powf(of->ratios[i], -of->beta) -
-			 2.0f * of->alpha * of->beta * psd_get(of->from, i) * sum,
+		 psd_get(of->diff, i) * powf(lrn->ratios[i], -lrn->beta) -
+			 2.0f * lrn->alpha * lrn->beta * psd_get(lrn->from, i) * sum,
 		 of->adds);
 }
 

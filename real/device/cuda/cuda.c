@@ -91,12 +91,11 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 				   struct psd_error *err)
 {
 	struct psd_device *opened = calloc(1, sizeof(*opened));
-	enum psd_status status;
 
 	if (!opened)
 		return psd_cuda_no_memory(err);
 	opened->options = *options;
-	status = start(opened, err);
+	const enum psd_status status = start(opened, err);
 	if (status) {
 		close_device(opened);
 		return status;
@@ -284,13 +283,12 @@ static enum psd_status start_state(struct psd_device *device, unsigned state, st
 {
 	const struct psd_tensor *tensor = &device->graph->states[state];
 	float *values = malloc((tensor->elements + 1) * sizeof(*values));
-	enum psd_status status;
 
 	if (!values)
 		return psd_cuda_no_memory(err);
 	for (uint64_t e = 0; e < tensor->elements; e++)
 		values[e] = tensor->start_value;
-	status = write_state(device, state, values, err);
+	const enum psd_status status = write_state(device, state, values, err);
 	free(values);
 	return status;
 }
@@ -341,13 +339,11 @@ static enum psd_status bring_samples(struct psd_device *device, const struct psd
 
 static enum psd_status fetch(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
 	assert(!device->has_fetched);
-	if (!status)
-		status = bring_samples(device, &device->slots[other_slot(device)], batch, err);
-	device->has_fetched = !status;
-	return status;
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(bring_samples(device, &device->slots[other_slot(device)], batch, err));
+	device->has_fetched = true;
+	return PSD_OK;
 }
 
 /* Makes the slot of a batch the current one. All layers that read the previous batch have begun. A fetched batch is in
@@ -417,7 +413,16 @@ static uint32_t get_correct(const struct psd_device *device)
 	return 0;
 }
 
-#define KERNEL(name, arguments, text) .name = psd_cuda_kernel_##name,
+/* A thread's kernels are begun on the device that it has entered. */
+#define ENTERED(name, arguments, text)                                                                                 \
+	static enum psd_status name##_entered(struct psd_device *device, const struct arguments *of,                   \
+					      struct psd_error *err)                                                   \
+	{                                                                                                              \
+		PSD_TRY(psd_cuda_enter(device, err));                                                                  \
+		return psd_cuda_kernel_##name(device, of, err);                                                        \
+	}
+PSD_KERNELS(ENTERED)
+#define KERNEL(name, arguments, text) .name = name##_entered,
 static const struct psd_kernels kernels = {PSD_KERNELS(KERNEL)};
 
 const struct psd_device_kind psd_device_cuda = {

@@ -231,9 +231,10 @@ struct psd_cuda_kind {
 	 * iterations with the same slot it must launch the same kernels with the same arguments. It must not change the
 	 * host's memory. */
 	enum psd_status (*forward)(struct psd_cuda_layer *self, struct psd_error *err);
-	/* Launches the backward pass. In all iterations with the same sample slot and the same addresses of gradients
-	 * it must launch the same kernels with the same arguments. It must not change the host's memory except by
-	 * psd_cuda_share(). */
+	/* Launches the backward pass. It is called only if the layer is trained: at least one input of a layer without
+	 * parameters has a gradient (has_diff). In all iterations with the same sample slot and the same addresses of
+	 * gradients it must launch the same kernels with the same arguments. It must not change the host's memory
+	 * except by psd_cuda_share(). */
 	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
 	/* True if the forward pass launches other kernels in this iteration than in others, so that no CUDA graph may
 	 * be used. NULL: it never does. */
@@ -565,6 +566,7 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
 /* ---- kernels (parameters.c, packing.c, low_rank.c) ---- */
 
+/* The caller has entered the device. */
 #define PSD_CUDA_KERNEL(name, arguments, text)                                                                         \
 	enum psd_status psd_cuda_kernel_##name(struct psd_device *device, const struct arguments *of,                  \
 					       struct psd_error *err) PSD_MUST_CHECK;

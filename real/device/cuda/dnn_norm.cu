@@ -64,12 +64,10 @@ static cudnnStatus_t measure_norm(cudnnHandle_t dnn, struct psd_cuda_dnn_norm *n
 enum psd_status psd_cuda_dnn_norm_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm **norm,
 				       struct psd_error *err)
 {
-	cudnnStatus_t status;
-
 	*norm = (struct psd_cuda_dnn_norm *)calloc(1, sizeof(**norm));
 	if (!*norm)
 		return psd_cuda_no_memory(err);
-	status = describe_norm(layer, *norm);
+	cudnnStatus_t status = describe_norm(layer, *norm);
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = measure_norm(layer->device->dnn, *norm);
 	if (status != CUDNN_STATUS_SUCCESS)

@@ -34,16 +34,16 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 {
 	const struct function *function = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_function_back run = {.known = psd_cuda_value(self, function->needs_input ? in : self->blob),
-					     .diff = psd_cuda_diff(self, self->blob),
-					     .to = psd_cuda_diff(self, in),
-					     .kind = function->kind,
-					     .alpha = function->alpha,
-					     .beta = function->beta};
+	const struct psd_cuda_function_back run = {
+		.known = psd_cuda_value(self, function->needs_input ? in : self->blob),
+		.diff = psd_cuda_diff(self, self->blob),
+		.to = psd_cuda_diff(self, in),
+		.kind = function->kind,
+		.alpha = function->alpha,
+		.beta = function->beta,
+		.adds = in != self->blob && psd_cuda_share(in), /* a layer in place overwrites the gradient as well */
+	};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	run.adds = in != self->blob && psd_cuda_share(in); /* a layer in place overwrites the gradient as well */
 	return psd_cuda_run_function_back(self->device, &run, self->blob->elements, err);
 }
 

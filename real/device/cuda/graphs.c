@@ -122,14 +122,12 @@ static void keep_filled(struct psd_cuda_stretch *stretch)
 
 static enum psd_status begin_each(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < pass->end - pass->first && !status; i++) {
+	for (unsigned i = 0; i < pass->end - pass->first; i++) {
 		const unsigned l = pass->is_backward ? pass->end - 1 - i : pass->first + i;
 
-		status = psd_cuda_begin_layer(&device->layers[l], pass->is_backward, err);
+		PSD_TRY(psd_cuda_begin_layer(&device->layers[l], pass->is_backward, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static bool varies(const struct psd_device *device, const struct psd_pass *pass)
@@ -151,12 +149,10 @@ static enum psd_status capture(struct psd_device *device, const struct psd_cuda_
 			       struct CUgraphExec_st **launchable, struct psd_error *err)
 {
 	struct psd_error unheard;
-	enum psd_status status = psd_cuda_begin_capture(device, err), ended;
 
-	if (status)
-		return status;
-	status = begin_each(device, &stretch->pass, err);
-	ended = psd_cuda_end_capture(device, launchable, status ? &unheard : err);
+	PSD_TRY(psd_cuda_begin_capture(device, err));
+	const enum psd_status status = begin_each(device, &stretch->pass, err);
+	const enum psd_status ended = psd_cuda_end_capture(device, launchable, status ? &unheard : err);
 	if (status && !ended)
 		psd_cuda_end_launchable(*launchable);
 	return status ? status : ended;
@@ -219,12 +215,11 @@ static struct psd_cuda_stretch *make_stretch(struct psd_device *device, const st
 static enum psd_status begin_first(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
 	struct psd_cuda_stretch *stretch = make_stretch(device, pass);
-	enum psd_status status;
 
 	if (!stretch)
 		return psd_cuda_no_memory(err);
 	watch_all(device, stretch);
-	status = begin_each(device, pass, err);
+	const enum psd_status status = begin_each(device, pass, err);
 	keep_filled(stretch);
 	if (!status && varies(device, pass)) {
 		leave_out(device, stretch);
@@ -257,17 +252,13 @@ static struct psd_cuda_stretch *find_stretch(const struct psd_device *device, co
 
 enum psd_status psd_cuda_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
-	struct psd_cuda_stretch *stretch;
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	for (unsigned l = pass->first; l < pass->end && !pass->is_backward && !status; l++)
+	PSD_TRY(psd_cuda_enter(device, err));
+	for (unsigned l = pass->first; l < pass->end && !pass->is_backward; l++)
 		if (device->layers[l].kind->check)
-			status = device->layers[l].kind->check(&device->layers[l], err);
-	if (status)
-		return status;
+			PSD_TRY(device->layers[l].kind->check(&device->layers[l], err));
 	if (device->options.is_without_graphs)
 		return begin_each(device, pass, err);
-	stretch = find_stretch(device, pass);
+	struct psd_cuda_stretch *stretch = find_stretch(device, pass);
 	return stretch ? begin_again(device, stretch, err) : begin_first(device, pass, err);
 }
 

@@ -23,13 +23,12 @@ static enum psd_status want_bottom(struct psd_cuda_layer *self, struct inner_pro
 {
 	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
 	const struct psd_cuda_blob *in = below->blob;
-	enum psd_status status;
 
 	inner->is_plain =
 		!self->device->is_channels_last || below->model->shape.channels == 1 || psd_cuda_positions(below) == 1;
 	if (inner->is_plain)
 		return PSD_OK;
-	status = psd_cuda_want(self->device, in->bytes, &inner->bottom, err);
+	const enum psd_status status = psd_cuda_want(self->device, in->bytes, &inner->bottom, err);
 	return status || !in->has_diff ? status : psd_cuda_want(self->device, in->bytes, &inner->dbottom, err);
 }
 
@@ -176,14 +175,13 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	float *bias = self->model->settings.inner_product.has_bias
 			      ? self->device->parameters[self->model->first_tensor + 1]
 			      : NULL;
-	enum psd_status status = bring(self, err);
 
-	if (!status && inner->biased)
+	PSD_TRY(bring(self, err));
+	if (inner->biased)
 		return psd_cuda_multiply_fused(self->device, inner->biased, &product, inner->bias ? inner->bias : bias,
 					       err);
-	if (!status)
-		status = psd_cuda_multiply_matrices(self->device, &product, false, err);
-	return status || !bias ? status : psd_cuda_add_bias(self, bias, err);
+	PSD_TRY(psd_cuda_multiply_matrices(self->device, &product, false, err));
+	return bias ? psd_cuda_add_bias(self, bias, err) : PSD_OK;
 }
 
 /* Begins to compute the gradients of weight and bias; dbias[n] is the sum of column n of dtop. dbias and dweight may be

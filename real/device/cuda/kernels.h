@@ -298,15 +298,10 @@ struct psd_cuda_lrn {
 	float alpha, beta, k; /* constants of the layer; alpha is already divided by the number of neighbours */
 };
 
-/* Gradient of local response normalisation. result: output of the forward pass. Kernel indices: elements of the input.
- * */
+/* Gradient of the same. Kernel indices: elements of the input. */
 struct psd_cuda_lrn_back {
-	struct psd_cuda_values from, result, diff, to;
-	struct psd_cuda_maps maps;
-	const float *ratios;
-	uint32_t size;
-	bool is_within_channel;
-	float alpha, beta;
+	struct psd_cuda_lrn lrn; /* the forward pass */
+	struct psd_cuda_values diff, to;
 	bool adds;
 };
 

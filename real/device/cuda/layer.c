@@ -16,30 +16,26 @@ static enum psd_status add_shared(const struct psd_cuda_layer *owner, struct psd
 {
 	struct psd_device *device = owner->device;
 	const unsigned first = owner->model->first_tensor;
-	enum psd_status status = PSD_OK;
 
 	for (unsigned l = owner->number + 1; l < device->graph->n_layers; l++) {
 		const struct psd_cuda_layer *other = &device->layers[l];
 
-		for (unsigned i = 0; i < other->model->n_shared && other->model->first_tensor == first && !status; i++)
-			status = add_part(device, owner->gradients[i], other->gradients[i],
-					  device->graph->tensors[first + i].elements, err);
+		for (unsigned i = 0; i < other->model->n_shared && other->model->first_tensor == first; i++)
+			PSD_TRY(add_part(device, owner->gradients[i], other->gradients[i],
+					 device->graph->tensors[first + i].elements, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status begin_backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	if (!self->model->is_trained)
 		return PSD_OK;
 	/* the loss does not depend on this blob, so its gradient is 0 */
 	if (self->blob->has_diff && !psd_cuda_share(self->blob))
-		status = psd_cuda_clear(self->device, self->blob->diff, self->blob->bytes, err);
-	if (!status)
-		status = self->kind->backward(self, err);
-	return status || self->model->n_tensors == 0 ? status : add_shared(self, err);
+		PSD_TRY(psd_cuda_clear(self->device, self->blob->diff, self->blob->bytes, err));
+	PSD_TRY(self->kind->backward(self, err));
+	return self->model->n_tensors == 0 ? PSD_OK : add_shared(self, err);
 }
 
 enum psd_status psd_cuda_begin_layer(struct psd_cuda_layer *layer, bool is_backward, struct psd_error *err)

@@ -145,17 +145,16 @@ static enum psd_status for_launches(struct psd_device *device, const struct psd_
 				    struct psd_error *err)
 {
 	struct psd_cuda_matrices of = no_matrices(device, work->rank);
-	enum psd_status status = PSD_OK;
 
-	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank)) {
+	for (struct cursor at = first_tensor(work); is_there(work, &at); move_on(&at, work->rank)) {
 		if (is_matrix(&at))
 			add_matrix(&of, &at);
 		if (of.n == most_matrices(work->rank)) {
-			status = launch(device, &of, err);
+			PSD_TRY(launch(device, &of, err));
 			of.n = 0;
 		}
 	}
-	return status || of.n == 0 ? status : launch(device, &of, err);
+	return of.n == 0 ? PSD_OK : launch(device, &of, err);
 }
 
 /* Begins to overwrite rows of right matrices that are all zero by starting values. */
@@ -266,7 +265,6 @@ static enum psd_status expand(struct psd_device *device, const struct cursor *at
 enum psd_status psd_cuda_kernel_project(struct psd_device *device, const struct psd_low_rank_work *work,
 					struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(gather(device, work, err));
 	PSD_TRY(for_launches(device, work, start_rows, err));
 	return for_matrices(device, work, project, err);
@@ -275,7 +273,6 @@ enum psd_status psd_cuda_kernel_project(struct psd_device *device, const struct 
 enum psd_status psd_cuda_kernel_fit(struct psd_device *device, const struct psd_low_rank_work *work,
 				    struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(for_launches(device, work, make_orthonormal, err));
 	return for_matrices(device, work, fit, err);
 }
@@ -283,7 +280,6 @@ enum psd_status psd_cuda_kernel_fit(struct psd_device *device, const struct psd_
 enum psd_status psd_cuda_kernel_expand(struct psd_device *device, const struct psd_low_rank_work *work,
 				       struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(arrive(device, work, err));
 	return for_matrices(device, work, expand, err);
 }

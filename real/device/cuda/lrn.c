@@ -21,42 +21,37 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_want(self->device, self->own.elements * sizeof(float), &lrn->ratios, err);
 }
 
-static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+static struct psd_cuda_lrn lrn_of(const struct psd_cuda_layer *self)
 {
 	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
 	const struct lrn *lrn = self->details;
-	const struct psd_cuda_lrn run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
-					 .to = psd_cuda_value(self, self->blob),
-					 .maps = psd_cuda_maps_of(self),
-					 .ratios = lrn->ratios,
-					 .size = settings->size,
-					 .is_within_channel = settings->is_within_channel,
-					 .alpha = alpha_of(settings),
-					 .beta = (float)settings->beta,
-					 .k = (float)settings->k};
+
+	return (struct psd_cuda_lrn){.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+				     .to = psd_cuda_value(self, self->blob),
+				     .maps = psd_cuda_maps_of(self),
+				     .ratios = lrn->ratios,
+				     .size = settings->size,
+				     .is_within_channel = settings->is_within_channel,
+				     .alpha = alpha_of(settings),
+				     .beta = (float)settings->beta,
+				     .k = (float)settings->k};
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_lrn run = lrn_of(self);
 
 	return psd_cuda_run_lrn(self->device, &run, self->blob->elements, err);
 }
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
-	const struct lrn *lrn = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_lrn_back run = {.from = psd_cuda_value(self, in),
-					.result = psd_cuda_value(self, self->blob),
-					.diff = psd_cuda_diff(self, self->blob),
-					.to = psd_cuda_diff(self, in),
-					.maps = psd_cuda_maps_of(self),
-					.ratios = lrn->ratios,
-					.size = settings->size,
-					.is_within_channel = settings->is_within_channel,
-					.alpha = alpha_of(settings),
-					.beta = (float)settings->beta};
+	const struct psd_cuda_lrn_back run = {.lrn = lrn_of(self),
+					      .diff = psd_cuda_diff(self, self->blob),
+					      .to = psd_cuda_diff(self, in),
+					      .adds = psd_cuda_share(in)};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_lrn_back(self->device, &run, in->elements, err);
 }
 

@@ -113,13 +113,13 @@ static enum psd_status want_shared(struct psd_device *device, struct psd_error *
 static enum psd_status fill_ones(struct psd_device *device, struct psd_error *err)
 {
 	float *ones = malloc((device->n_ones + 1u) * sizeof(*ones));
-	enum psd_status status;
 
 	if (!ones)
 		return psd_cuda_no_memory(err);
 	for (uint32_t i = 0; i < device->n_ones; i++)
 		ones[i] = 1.0f;
-	status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
+	enum psd_status status =
+		psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
 	if (!status) /* a copy may outlive its call where GPUs read pageable memory themselves */
 		status = psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 	free(ones);

@@ -35,8 +35,6 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	const struct views *views = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
 
-	if (!in->has_diff)
-		return PSD_OK;
 	return run(self,
 		   (struct psd_cuda_move){.from = psd_cuda_diff(self, self->blob),
 					  .to = psd_cuda_diff(self, in),
@@ -85,7 +83,7 @@ static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_er
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
 
-	if (in->has_diff && !psd_cuda_share(in))
+	if (!psd_cuda_share(in))
 		PSD_TRY(psd_cuda_clear(self->device, in->diff, in->bytes, err));
 	return backward(self, err);
 }

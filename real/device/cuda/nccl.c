@@ -74,10 +74,9 @@ static enum psd_status load_once(struct psd_error *err)
 static enum psd_status load(struct psd_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	enum psd_status status;
 
 	pthread_mutex_lock(&lock);
-	status = load_once(err);
+	const enum psd_status status = load_once(err);
 	pthread_mutex_unlock(&lock);
 	return status;
 }
@@ -113,12 +112,11 @@ static enum psd_status join(struct psd_library *library, const struct psd_librar
 {
 	struct ncclComm *comm = NULL;
 	struct psd_nccl_id id;
-	enum psd_status status;
 
 	PSD_TRY(psd_cuda_enter(options->device, err));
 	memcpy(&id, options->invitation, sizeof(id));
-	status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
-		       "to join (each worker needs a GPU of its own)", err);
+	const enum psd_status status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
+					     "to join (each worker needs a GPU of its own)", err);
 	library->comm = comm;
 	return status;
 }
@@ -134,7 +132,6 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 				    struct psd_error *err)
 {
 	struct psd_library *opened;
-	enum psd_status status;
 
 	PSD_TRY(load(err));
 	opened = calloc(1, sizeof(*opened));
@@ -143,7 +140,7 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	opened->device = options->device;
 	pthread_mutex_init(&opened->lock, NULL);
 	pthread_cond_init(&opened->has_left, NULL);
-	status = join(opened, options, err);
+	const enum psd_status status = join(opened, options, err);
 	if (status)
 		release(opened);
 	else
@@ -156,7 +153,6 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 static struct ncclComm *take_away(struct psd_library *library)
 {
 	struct timespec until;
-	struct ncclComm *comm;
 	int error = 0;
 
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -164,7 +160,7 @@ static struct ncclComm *take_away(struct psd_library *library)
 	pthread_mutex_lock(&library->lock);
 	while (library->is_inside && error == 0)
 		error = pthread_cond_timedwait(&library->has_left, &library->lock, &until);
-	comm = library->comm;
+	struct ncclComm *comm = library->comm;
 	library->comm = NULL;
 	pthread_mutex_unlock(&library->lock);
 	return comm;
@@ -181,13 +177,11 @@ static void abort_sums(struct psd_library *library)
 
 static void close_library(struct psd_library *library, bool is_orderly)
 {
-	struct ncclComm *comm;
-
 	if (!library)
 		return;
 	if (!is_orderly)
 		abort_sums(library);
-	comm = take_away(library);
+	struct ncclComm *comm = take_away(library);
 	if (comm && !psd_cuda_enter(library->device, NULL))
 		(void)nccl.CommDestroy(comm);
 	release(library);
@@ -213,10 +207,8 @@ static int begin_spread(struct psd_library *library, struct ncclComm *comm, cons
 /* Returns the communicator for a call that begins; NULL after an abort. */
 static struct ncclComm *enter(struct psd_library *library)
 {
-	struct ncclComm *comm;
-
 	pthread_mutex_lock(&library->lock);
-	comm = library->comm;
+	struct ncclComm *comm = library->comm;
 	library->is_inside = comm != NULL;
 	pthread_mutex_unlock(&library->lock);
 	return comm;
@@ -235,13 +227,13 @@ static enum psd_status begin_all(struct psd_library *library, struct ncclComm *c
 				 unsigned n_segments, begin_fn *begin, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
-	int ended;
 
 	PSD_TRY(psd_cuda_enter(library->device, err));
 	PSD_TRY(judge(nccl.GroupStart(), "to gather tensors", err));
 	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
-	ended = nccl.GroupEnd(); /* called also after a failure, so that the thread's next group is a new one */
+	/* called also after a failure, so that the thread's next group is a new one */
+	const int ended = nccl.GroupEnd();
 	return status ? status : judge(ended, "to sum", err);
 }
 
@@ -249,11 +241,10 @@ static enum psd_status begin_pieces(struct psd_library *library, const struct io
 				    begin_fn *begin, struct psd_error *err)
 {
 	struct ncclComm *comm = enter(library);
-	enum psd_status status;
 
 	if (!comm)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was interrupted");
-	status = begin_all(library, comm, pieces, n_segments, begin, err);
+	const enum psd_status status = begin_all(library, comm, pieces, n_segments, begin, err);
 	leave(library);
 	return status;
 }

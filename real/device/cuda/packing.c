@@ -69,7 +69,6 @@ static enum psd_status begin_all(struct psd_device *device, const struct psd_pac
 				       .is_nesterov = packing->is_nesterov,
 				       .packed = packing->packed}};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	while (cursor.tensor < packing->n_tensors) {
 		fill_launch(&cursor);
 		PSD_TRY(begin(device, &cursor, err));

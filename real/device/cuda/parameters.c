@@ -55,7 +55,6 @@ enum psd_status psd_cuda_kernel_send_squares(struct psd_device *device, const st
 {
 	const struct psd_cuda_squares run = {of->squares, of->sent, of->is_back};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	return psd_cuda_run_squares(device, &run, of->n, err);
 }
 
@@ -72,7 +71,6 @@ enum psd_status psd_cuda_kernel_measure(struct psd_device *device, const struct 
 						     device->scratch->norms.reduced};
 	const struct psd_cuda_norms_reduce last = {device->scratch->norms.reduced, n_groups, 1, of->square};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	PSD_TRY(psd_cuda_run_norms(device, &norms, n_parts, err));
 	PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, n_groups, err));
 	return psd_cuda_run_norms_reduce(device, &last, 1, err);
@@ -84,7 +82,6 @@ enum psd_status psd_cuda_kernel_find_clip(struct psd_device *device, const struc
 	const struct psd_cuda_norms_reduce reduce = {clip->squares, clip->n, n_groups, device->scratch->norms.reduced};
 	const struct psd_cuda_clip run = {device->scratch->norms.reduced, n_groups, clip->most_norm, clip->ratio};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	if (n_groups > 0)
 		PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, n_groups, err));
 	return psd_cuda_run_clip(device, &run, 1, err);
@@ -94,7 +91,6 @@ enum psd_status psd_cuda_kernel_shrink(struct psd_device *device, const struct p
 {
 	const struct psd_cuda_shrunk run = {of->values, of->ratio};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	return psd_cuda_run_shrunk(device, &run, of->elements, err);
 }
 
@@ -127,7 +123,6 @@ enum psd_status psd_cuda_kernel_apply(struct psd_device *device, const struct ps
 					    .history = of->moments.history,
 					    .gradient = of->gradient};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	if (update->adaptive.epsilon > 0.0f)
 		return apply_adaptive(device, of, err);
 	if (is_by_norms && of->squares)
@@ -149,7 +144,6 @@ enum psd_status psd_cuda_kernel_drift(struct psd_device *device, const struct ps
 					 joins = {drift->weight, drift->start, drift->gradient, drift->ratio},
 					 parts = {drift->start, drift->weight, drift->start, 1.0f};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	switch (drift->step) {
 	case PSD_DRIFT_BEGINS: return copy_parameters(device, drift->start, drift->weight, drift->elements, err);
 	case PSD_DRIFT_ENDS: return psd_cuda_run_difference(device, &ends, drift->elements, err);
@@ -165,7 +159,6 @@ enum psd_status psd_cuda_kernel_add(struct psd_device *device, const struct psd_
 	const struct psd_cuda_add run = {
 		.left = psd_cuda_floats(of->to), .right = psd_cuda_floats(of->from), .to = psd_cuda_floats(of->to)};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	return psd_cuda_run_add(device, &run, of->elements, err);
 }
 
@@ -185,7 +178,6 @@ enum psd_status psd_cuda_kernel_convert(struct psd_device *device, const struct 
 		.to = {conversion->to, conversion->is_decoding ? PSD_CUDA_FLOAT : wire},
 		.scale = conversion->ratio};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	return psd_cuda_run_convert(device, &run, conversion->elements, err);
 }
 
@@ -211,7 +203,6 @@ enum psd_status psd_cuda_kernel_spoil(struct psd_device *device, const struct ps
 	const struct psd_cuda_spoil run = {of->values, of->encoding->encode(NAN),
 					   of->is_forced ? NULL : &device->scratch->look.all};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	if (!of->is_forced)
 		PSD_TRY(look(device, of, err));
 	return psd_cuda_run_spoil(device, &run, of->elements, err);
@@ -310,7 +301,6 @@ enum psd_status psd_cuda_kernel_gather(struct psd_device *device, const struct p
 		.residual = chunks->residual, .chosen = chunks->chosen, .kept_ratio = chunks->kept_ratio};
 	struct cursor cursor = {.chunks = chunks};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
 	run.of.is_relative = chunks->is_relative;
 	while (cursor.chunk < chunks->n_chunks) {
@@ -328,7 +318,6 @@ enum psd_status psd_cuda_kernel_apply_chunks(struct psd_device *device, const st
 		.history = chunks->history, .chosen = chunks->chosen, .is_skipped = chunks->is_skipped};
 	struct cursor cursor = {.chunks = chunks};
 
-	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
 	run.of.is_relative = chunks->is_relative;
 	while (cursor.chunk < chunks->n_chunks) {

@@ -1,5 +1,7 @@
 /* Caffe's pooling: a maximum ignores padding. An average counts padding as zeros, but ignores the part of a window
  * beyond the padding. */
+#include <string.h>
+
 #include "real/device/cuda/cuda.h"
 
 struct pool {
@@ -46,14 +48,12 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 {
 	const struct pool *pool = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_pool_back run = {.diff = psd_cuda_diff(self, self->blob),
-					 .to = psd_cuda_diff(self, in),
-					 .window = pool->window,
-					 .positions = pool->positions};
+	const struct psd_cuda_pool_back run = {.diff = psd_cuda_diff(self, self->blob),
+					       .to = psd_cuda_diff(self, in),
+					       .window = pool->window,
+					       .positions = pool->positions,
+					       .adds = psd_cuda_share(in)};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_pool_back(self->device, &run, in->elements, err);
 }
 
@@ -98,14 +98,11 @@ static enum psd_status backward_global(struct psd_cuda_layer *self, struct psd_e
 				     .to = psd_cuda_diff(self, in),
 				     .from_view = psd_cuda_view_of(below),
 				     .to_view = psd_cuda_view_of(below),
-				     .scale = 1.0f / (float)psd_cuda_positions(below)};
+				     .scale = 1.0f / (float)psd_cuda_positions(below),
+				     .adds = psd_cuda_share(in)};
 	const uint32_t strides[4] = {channels, 1, 0, 0};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	for (unsigned axis = 0; axis < 4; axis++)
-		move.from_view.strides[axis] = strides[axis];
-	move.adds = psd_cuda_share(in);
+	memcpy(move.from_view.strides, strides, sizeof(strides));
 	return psd_cuda_move_views(self, move, err);
 }
 

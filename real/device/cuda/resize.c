@@ -14,14 +14,12 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_resize_back run = {.diff = psd_cuda_diff(self, self->blob),
-					   .to = psd_cuda_diff(self, in),
-					   .in = psd_cuda_maps_of(psd_cuda_below(self, 0)),
-					   .out = psd_cuda_maps_of(self)};
+	const struct psd_cuda_resize_back run = {.diff = psd_cuda_diff(self, self->blob),
+						 .to = psd_cuda_diff(self, in),
+						 .in = psd_cuda_maps_of(psd_cuda_below(self, 0)),
+						 .out = psd_cuda_maps_of(self),
+						 .adds = psd_cuda_share(in)};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_resize_back(self->device, &run, in->elements, err);
 }
 

@@ -116,11 +116,10 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 {
 	int ends[2], status;
 	ssize_t n_read;
-	pid_t child;
 
 	if (pipe(ends))
 		return psd_error_set(err, PSD_ERUN, nowhere, "cannot look for GPUs: %s", strerror(errno));
-	child = fork();
+	const pid_t child = fork();
 	if (child == 0)
 		count_for_parent(ends[1]);
 	close(ends[1]);

@@ -126,12 +126,12 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer)
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_loss_back run = {.loss = loss_of(self), .to = psd_cuda_diff(self, in)};
+	const double weight = self->model->settings.loss.weight * (double)self->device->diff_scale;
+	const struct psd_cuda_loss_back run = {.loss = loss_of(self),
+					       .to = psd_cuda_diff(self, in),
+					       .weight = (float)(weight / divisor_of(self)),
+					       .adds = psd_cuda_share(in)};
 
-	if (!in->has_diff)
-		return PSD_OK;
-	run.weight = (float)(self->model->settings.loss.weight * (double)self->device->diff_scale / divisor_of(self));
-	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_loss_back(self->device, &run, in->elements, err);
 }
 

@@ -251,6 +251,16 @@ GRAPH_TEST(graph, no_gradient_is_counted_below_the_first_parameters,
 	cr_assert_gt(graph.layers[3].backward_flops, 0);
 }
 
+GRAPH_TEST(graph, no_gradient_passes_through_the_output_of_a_loss,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
+		      "  - {name: loss, kind: softmax-loss}\n"
+		      "  - {name: e, kind: exp}\n"))
+{
+	cr_expect(graph.layers[2].is_trained);
+	cr_expect_not(graph.layers[3].is_trained);
+	cr_expect_eq(graph.layers[3].backward_flops, 0);
+}
+
 /* y = 1 / (1 + exp(-x)): a sign, an exponential, a sum, a quotient; dx = dy y (1 - y): a difference, two products. */
 GRAPH_TEST(graph, a_sigmoid_counts_four_and_three,
 	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"

@@ -122,7 +122,7 @@ static void check(const char *rate, bool is_by_staleness, unsigned cut)
 			squares += pow((double)back[e] - weight[e], 2);
 			norm += pow(weight[e], 2);
 		}
-		cr_expect_eq(memcmp(back, psd_memory_part(memory, 0, 0), n * sizeof(float)), 0);
+		cr_expect_eq(memcmp(back, psd_memory_part(memory, PSD_BUFFER_PART, 0, 0), n * sizeof(float)), 0);
 	}
 	cr_expect_leq(sqrt(squares), NEAR_RATIO * sqrt(norm), "%s: off by %g of %g", rate, sqrt(squares), sqrt(norm));
 	free(weight);
