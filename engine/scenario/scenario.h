@@ -495,7 +495,7 @@ struct psd_scenario {
 	bool has_train;
 	struct psd_train train;	       /* training job that psd-run executes */
 	const struct psd_node *root;   /* tree of the file, with the values of --set */
-	const char *const *settings;   /* settings of the options, ends with NULL; NULL: of a variant */
+	const char *const *settings;   /* settings of the options, ends with NULL; a variant has NULL */
 	const struct psd_node *whole;  /* tree with the swept keys, from which other variants are read */
 	struct psd_document *document; /* document that owns most of the strings here */
 	void *owned;		       /* owner of the other strings, such as joined paths; private */

@@ -133,7 +133,7 @@ Test(reads, without_staleness_the_program_is_synchronous)
 		SCENARIO("  - {name: A, sync: ring, staleness: 2, reads: stale}\n  - {name: B, sync: ring}\n", "1"));
 }
 
-/* setting: of an option; NULL: none. place: of the message. */
+/* setting: an option's; NULL: none. place: that the message names. */
 static void expect_plan_error(const char *optimiser, const char *setting, const char *place, const char *name)
 {
 	const char *const settings[] = {setting, NULL};
