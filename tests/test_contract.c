@@ -1237,6 +1237,28 @@ Test(contract, workers_beyond_the_cores_take_turns)
 			   simulated_text(text).iteration_sec);
 }
 
+/* Two emulated devices at half speed compute on one core, 2 w, then both wait for w, as psd-run's workers do. */
+Test(contract, slow_devices_leave_the_core_to_others_while_they_wait)
+{
+	const char *const clusters[] = {"nodes: 2\n  slow: [{node: 0, compute: 50%}, {node: 1, compute: 50%}]",
+					"groups: [{nodes: 2, speed: 50%}]"};
+	const double compute_sec = 32 / 35.0; /* batch over images per second */
+
+	for (unsigned c = 0; c < 2; c++) {
+		char text[TEXT_MAX];
+		double sec;
+
+		snprintf(text, sizeof(text),
+			 VGG19 "cluster:\n  stack: none\n  %s\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
+			       "  machine: {cores: 1}\nsystems: [{name: A, sync: ring}]\n",
+			 clusters[c]);
+		if (c == 1) /* estimates leave slow nodes out */
+			expect_agreement_within(text, SHARED_RATIO);
+		sec = simulated_text("%s", text).iteration_sec;
+		cr_expect_float_eq(sec, 3 * compute_sec, 0.01 * compute_sec, "%s: %.6f s", clusters[c], sec);
+	}
+}
+
 /* Four nodes of four workers. Transfers between nodes begin after all inside the nodes have ended, and the result goes
  * back inside the nodes after those between nodes. 2 (4-1)/4 of the matrix go between nodes, whatever the method. */
 Test(contract, steps_inside_a_node_wait_for_those_between_nodes)

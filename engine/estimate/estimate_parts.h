@@ -42,6 +42,7 @@ struct psd_estimate_share {
 	unsigned pool;	   /* index of the pool of cores that the class uses */
 	double copies;	   /* number of the class's hosts that use the same pool */
 	bool shares_cores; /* more than one host uses the pool */
+	double wait_sec;   /* time that the emulated device waits after its present work on cores */
 };
 
 /* Queue of messages on a path (psd_collective.is_queued); the first is sent now. */
@@ -110,8 +111,8 @@ void psd_estimate_begin_work(struct psd_estimate *estimate);
 void psd_estimate_close_work(struct psd_estimate *estimate);
 /* Starts an operation's work; called as psd_seam.work. */
 void psd_estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* Called at an event of a class's resource. True if the work on the resource has ended; false: it was slowed down and
- * goes on. */
+/* Called at an event of a class's resource. True if the work on the resource has ended; false: it was slowed down, or
+ * the device is emulated and waits, and goes on. */
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource);
 /* Records that an all-reduce begins to run beside the work of a class's device (is_beside true), or ends (false). */
 void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside);

@@ -129,13 +129,16 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 	struct psd_estimate *estimate = context;
 	const struct psd_program *program = estimate->program;
 	const unsigned of_layout = estimate->classes.of[host].representative;
-	const double cores = estimate->pools ? psd_program_host_cores(program, task.op, of_layout) : 0.0;
+	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
+	const double busy_sec = sec * psd_program_busy_ratio(program, task.op, of_layout);
 	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_FINISHED, host, resource);
 
-	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
+	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0) {
 		psd_interpreter_worked(&estimate->interpreter, host, sec);
+		estimate->shares[host].wait_sec = sec - busy_sec;
+	}
 	if (cores > 0.0)
-		psd_estimate_process(estimate, host, sec * cores, cores, tag);
+		psd_estimate_process(estimate, host, busy_sec * cores, cores, tag);
 	else if (resource == PSD_RESOURCE_DEVICE && estimate->devices)
 		begin_on_device(estimate, host, sec);
 	else
@@ -144,6 +147,14 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource)
 {
+	struct psd_estimate_share *share = estimate->shares ? &estimate->shares[class] : NULL;
+
+	if (resource == PSD_RESOURCE_DEVICE && share && share->wait_sec > 0.0) {
+		psd_estimate_push(estimate, estimate->now_sec + share->wait_sec,
+				  psd_event_tag(PSD_ESTIMATE_FINISHED, class, resource));
+		share->wait_sec = 0.0;
+		return false;
+	}
 	if (resource != PSD_RESOURCE_DEVICE || !estimate->devices)
 		return true;
 	if (psd_device_share_ends(&estimate->devices[class], estimate->now_sec))

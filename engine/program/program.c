@@ -3,6 +3,7 @@
 #include "engine/program/program_builder.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/base/grow.h"
@@ -538,13 +539,12 @@ double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
 	return op->resource == PSD_RESOURCE_DEVICE || op->resource == PSD_RESOURCE_CPU ? 1.0 : 0.0;
 }
 
-double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host)
+double psd_program_busy_ratio(const struct psd_program *program, uint32_t op, unsigned host)
 {
 	const struct psd_plan *plan = program->plan;
-	const double cores = psd_op_cores(&program->ops[op], &plan->machine);
 	const unsigned kind = psd_layout_kind(&plan->layout, psd_layout_node(&plan->layout, host));
 
 	if (!plan->kinds || kind == plan->layout.n_kinds || program->ops[op].resource != PSD_RESOURCE_DEVICE)
-		return cores;
-	return plan->kinds[kind].speed_ratio < 1.0 ? cores * plan->kinds[kind].speed_ratio : cores;
+		return 1.0;
+	return fmin(plan->kinds[kind].speed_ratio, 1.0);
 }

@@ -167,9 +167,10 @@ bool psd_op_ends_forward(const struct psd_op *op, const struct psd_graph *graph)
  * transfers. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
-/* Returns psd_op_cores() on a host of the program. A device that is slower than its layer times (speed_ratio of its
- * kind) uses that share of its cores, for as much longer. Pure. */
-double psd_program_host_cores(const struct psd_program *program, uint32_t op, unsigned host);
+/* Returns the share of an operation's seconds on a host in which it uses cores. A device that is slower than its layer
+ * times (speed_ratio of its kind) is emulated: work takes as long as on a device of full speed, then the worker waits
+ * for the rest. Pure. */
+double psd_program_busy_ratio(const struct psd_program *program, uint32_t op, unsigned host);
 
 /* Returns the turn of operation number `op` in an iteration. Among ready operations the one with the smallest turn
  * starts first. Pure. */

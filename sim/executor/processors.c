@@ -19,7 +19,8 @@ enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_e
 	sim->places = calloc(n_hosts, sizeof(*sim->places));
 	sim->pools = calloc(n_hosts, sizeof(*sim->pools));
 	sim->timers_sec = calloc(n_hosts, sizeof(*sim->timers_sec));
-	if (!sim->places || !sim->pools || !sim->timers_sec)
+	sim->waits_sec = calloc(n_hosts, sizeof(*sim->waits_sec));
+	if (!sim->places || !sim->pools || !sim->timers_sec || !sim->waits_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the processors of %u hosts",
 				     n_hosts);
 	sim->n_pools = psd_pool_fill_places(sim->places, sim->layout, &sim->simulated->plan.machine);
@@ -36,6 +37,7 @@ void psd_sim_close_processors(struct psd_simulation *sim)
 		psd_pool_release(&sim->pools[p]);
 	free(sim->pools);
 	free(sim->timers_sec);
+	free(sim->waits_sec);
 	free(sim->places);
 }
 
@@ -127,6 +129,11 @@ void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_besid
 
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource)
 {
+	if (resource == PSD_RESOURCE_DEVICE && sim->waits_sec && sim->waits_sec[host] > 0.0) {
+		psd_network_timer(sim->waits_sec[host], psd_event_tag(PSD_WAKE_WORK, host, resource));
+		sim->waits_sec[host] = 0.0;
+		return false;
+	}
 	if (resource != PSD_RESOURCE_DEVICE || !sim->device_shares)
 		return true;
 	if (psd_device_share_ends(&sim->device_shares[host], psd_network_now_sec()))

@@ -21,15 +21,20 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const unsigned of_layout = psd_sim_host(sim, host);
-	const double cores =
-		psd_sim_has_processors(sim) ? psd_program_host_cores(sim->program, task.op, of_layout) : 0.0;
+	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
+	double busy_sec;
+
 	sec = psd_jittered_sec(sim->scenario, of_layout, op, resource, task, sec);
+	busy_sec = sec * psd_program_busy_ratio(sim->program, task.op, of_layout);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, of_layout), sec);
-	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
+	busy_sec = fmin(busy_sec, sec);
+	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0) {
 		psd_interpreter_worked(&sim->interpreter, host, sec);
+		sim->waits_sec[host] = sec - busy_sec;
+	}
 	if (cores > 0.0)
-		psd_sim_process(sim, host, sec * cores, cores, tag);
+		psd_sim_process(sim, host, busy_sec * cores, cores, tag);
 	else if (resource == PSD_RESOURCE_DEVICE && sim->device_shares)
 		psd_sim_begin_device_share(sim, host, sec);
 	else

@@ -156,12 +156,13 @@ struct psd_simulation {
 	double *delays_sec;
 	uint64_t *sent_bytes; /* payload bytes that each node has sent to other nodes, one entry per node */
 	uint64_t *received_bytes;
-	/* pools of processor cores; NULL: the scenario has no `cluster.machine`, and pools, places, timers_sec and
-	 * crossings are not used */
+	/* pools of processor cores; NULL: the scenario has no `cluster.machine`, and pools, places, timers_sec,
+	 * waits_sec and crossings are not used */
 	struct psd_pool *pools;
 	unsigned n_pools;
 	struct psd_pool_place *places; /* pool of each host, one entry per host */
 	double *timers_sec;	       /* time of each pool's next timer, one entry per pool; infinity: none is set */
+	double *waits_sec; /* time that each host's emulated device waits after its work on cores, one entry per host */
 	struct psd_device_share *device_shares; /* device of each host; NULL: all-reduces do not slow devices down */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
