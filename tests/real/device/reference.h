@@ -9,7 +9,7 @@
 #include "engine/model/graph.h"
 #include "real/device/device.h"
 
-#define DIFFERENCE_STEP 1e-5 /* of a parameter, in central differences */
+#define DIFFERENCE_STEP 1e-5 /* change of a parameter in central differences */
 
 /* The loss of a batch, divided by options->loss_divisor. parameters: one array for each tensor of the graph, in its
  * plain layout. Batch norm uses the batch's statistics when training, else those of a population of which the batch is
