@@ -105,6 +105,7 @@ run() {
 	# nothing is suppressed.
 	found=$(grep -cE "ERROR: LeakSanitizer|WARNING: ThreadSanitizer" "$log")
 	[ "$found" -eq 0 ] || echo "tests: $found processes with leaks or data races, see $log" >&2
+	[ "$passing" -eq "$tested" ] || found=0 # a case that leaks itself has failed
 	passed=$((passed + passing))
 	failed=$((failed + tested - passing + found))
 }

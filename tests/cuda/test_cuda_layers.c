@@ -25,8 +25,7 @@ static const struct arithmetic {
 	{"bf16", PSD_LAYERS_BF16, 1e-2},
 };
 
-#define ALL  (sizeof(arithmetics) / sizeof(arithmetics[0]))
-#define STEP 1e-5 /* for central differences */
+#define ALL (sizeof(arithmetics) / sizeof(arithmetics[0]))
 
 #define FIRST                                                                                                          \
 	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
@@ -82,25 +81,6 @@ struct truth {
 	double **gradients;
 };
 
-static double *differentiate(const struct net *net, double **wide, unsigned tensor)
-{
-	const uint64_t count = net->graph->tensors[tensor].elements;
-	double *gradient = calloc(count, sizeof(*gradient));
-
-	cr_assert(gradient);
-	for (uint64_t i = 0; i < count; i++) {
-		const double kept = wide[tensor][i];
-
-		wide[tensor][i] = kept + STEP;
-		gradient[i] = reference_loss(net->graph, &net->options, &net->batch, wide);
-		wide[tensor][i] = kept - STEP;
-		gradient[i] -= reference_loss(net->graph, &net->options, &net->batch, wide);
-		gradient[i] /= 2 * STEP;
-		wide[tensor][i] = kept;
-	}
-	return gradient;
-}
-
 static struct truth find_truth(const struct net *net)
 {
 	double **wide = net_widen_parameters(net);
@@ -111,7 +91,7 @@ static struct truth find_truth(const struct net *net)
 
 	cr_assert(truth.gradients);
 	for (unsigned t = 0; t < net->graph->n_tensors; t++)
-		truth.gradients[t] = differentiate(net, wide, t);
+		truth.gradients[t] = reference_gradient(net->graph, &net->options, &net->batch, wide, t);
 	net_free_wide(net, wide);
 	return truth;
 }

@@ -54,7 +54,7 @@ struct matrix_row {
 	bool has_scales;	      /* a run for each loss scale from 2^14 to 2^29, added to `learns` */
 	unsigned least_partial;	      /* number of these runs, at least, that leave out some updates but not all */
 	uint32_t iterations;	      /* 0: those of the subject */
-	unsigned first_seed, n_seeds; /* all runs for each seed; 0: the subject's alone */
+	unsigned first_seed, n_seeds; /* with PSD_FULL_TESTS all runs for each seed; first_seed 0: the subject's */
 	/* The run to compare with. A field that is NULL or 0 is as in the run itself; a layout has no keys of its
 	 * own. */
 	struct {

@@ -97,12 +97,13 @@ MATRIX_ROW(run, every_all_reduce_repeats_bit_by_bit, matrix_repeats, .subject = 
 MATRIX_ROW(run, every_method_repeats_its_bits, matrix_repeats, .subject = &matrix_quick, .first_seed = 1,
 	   MATRIX_ON(METHODS))
 MATRIX_ROW(run, barrier_and_slices_change_nothing, matrix_has_same_bits, .subject = &matrix_quick, .first_seed = 1,
-	   MATRIX_ON({"schedule: wait-free, sync: sfb", 2, 1}), .other.keys = "",
+	   .iterations = 6, MATRIX_ON({"schedule: wait-free, sync: sfb", 2, 1}), .other.keys = "",
 	   .keys = {", barrier: layer, priority: forward, pair: 1KiB, slice: 8KiB"})
 
 /* ---- bytes ---- */
 
 MATRIX_ROW(run, a_node_sends_the_bytes_of_the_plan, matrix_is_same_on_all, .subject = &matrix_quick, .first_seed = 1,
+	   .iterations = 3,
 	   MATRIX_ON({"sync: ps", 2, 1}, {"sync: sfb", 2, 1}, {"sync: adam", 2, 1}, {"sync: ring", 2, 1},
 		     {"sync: ps, servers: 2", 2, 1}))
 

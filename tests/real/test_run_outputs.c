@@ -10,6 +10,7 @@
 #include "tests/cli_helper.h"
 #include "tests/killed_helper.h"
 #include "tests/real/data/jpeg_helper.h"
+#include "tests/real/kept_port.h"
 #include "tests/scratch_folder.h"
 
 enum {
@@ -29,13 +30,14 @@ static const char scenario[] =
 static struct scratch_folder make_inputs(void)
 {
 	const struct scratch_folder folder = scratch_folder_make();
-	char arguments[256];
+	char arguments[256], hosts[64];
 	struct run packed;
 
 	scratch_folder_write(&folder, "model.yaml", model, strlen(model));
 	scratch_folder_write(&folder, "published.csv", published, strlen(published));
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
-	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	scratch_folder_add(&folder, "photos");
 	for (unsigned class = 0; class < 2; class ++) {
 		const struct jpeg jpeg = make_jpeg(8, 8, class ? 255 : 0);

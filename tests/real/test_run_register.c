@@ -15,6 +15,7 @@
 #include "real/run_options.h"
 #include "tests/cli_helper.h"
 #include "tests/real/data/jpeg_helper.h"
+#include "tests/real/kept_port.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(run_register, .timeout = 300);
@@ -125,7 +126,10 @@ static void make_packed(const struct scratch_folder *folder)
 
 static void make_hosts(const struct scratch_folder *folder)
 {
-	write_text(folder, "hosts", "127.0.0.1\n");
+	char hosts[32];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n", keep_port());
+	write_text(folder, "hosts", hosts);
 	write_text(folder, "secret", "0123456789abcdef");
 }
 

@@ -762,9 +762,9 @@ Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
 	cr_expect_not_null(strstr(run.text, ",PS,sim-message,1,"), "%s", run.text);
 	cr_expect_not_null(strstr(run.text, ",PS,sim-message,2,"), "%s", run.text);
 	cr_expect_null(strstr(run.text, ",4,4,"), "%s", run.text);
-	cr_expect_not_null(strstr(run.text,
-				  "\npsd-sim: scenarios/quickstart.yaml: 1 of 3 cases have no row, they need more "
-				  "than 300 events each: PS at 4 nodes; allow more with '--set most_events=N'"),
+	cr_expect_not_null(strstr(run.text, "psd-sim: scenarios/quickstart.yaml: 1 of 3 cases have no row, they "
+					    "need more than 300 events each: PS at 4 nodes; allow more with '--set "
+					    "most_events=N'"),
 			   "%s", run.text);
 	free(run.text);
 	run = run_program("psd-sim", "--quiet --system PS --set most_events=300 scenarios/quickstart.yaml", "2>&1");

@@ -9,6 +9,7 @@
 struct map {
 	struct psd_shape shape;
 	double *values;
+	bool is_changed; /* by the tensor whose gradient is computed */
 };
 
 struct pass {
@@ -471,30 +472,95 @@ static void forward(struct pass *pass, unsigned number)
 	const struct psd_layer *layer = &pass->graph->layers[number];
 	struct map *out = &pass->maps[number];
 
-	out->shape = layer->shape;
-	out->values = calloc(pass->options->batch * size_of(out->shape), sizeof(*out->values));
-	if (!out->values)
-		abort();
 	for (uint32_t n = 0; n < pass->options->batch; n++)
 		for (uint32_t c = 0; c < out->shape.channels; c++)
 			for (uint32_t y = 0; y < out->shape.height; y++)
 				for (uint32_t x = 0; x < out->shape.width; x++)
 					*at(out, n, c, y, x) = value_at(pass, layer, n, c, y, x);
-	if (layer->kind->is_loss)
-		add_loss(pass, &pass->maps[layer->inputs[0]], layer->settings.loss.weight);
 }
 
-double reference_loss(const struct psd_graph *graph, const struct psd_network_options *options,
-		      const struct psd_batch *batch, double *const parameters[])
+/* Computes the maps that are marked as changed, and the loss. */
+static double loss_of(struct pass *pass)
+{
+	pass->loss = 0;
+	for (unsigned l = 0; l < pass->graph->n_layers; l++) {
+		const struct psd_layer *layer = &pass->graph->layers[l];
+
+		if (pass->maps[l].is_changed)
+			forward(pass, l);
+		if (layer->kind->is_loss)
+			add_loss(pass, &pass->maps[layer->inputs[0]], layer->settings.loss.weight);
+	}
+	return pass->loss;
+}
+
+/* Changes reach the layers that have the tensor, and all above them. */
+static void mark_changed(struct pass *pass, unsigned tensor)
+{
+	for (unsigned l = 0; l < pass->graph->n_layers; l++) {
+		const struct psd_layer *layer = &pass->graph->layers[l];
+		const unsigned n_tensors = layer->n_tensors + layer->n_shared;
+		bool is_changed = tensor - layer->first_tensor < n_tensors;
+
+		for (unsigned i = 0; i < layer->n_inputs; i++)
+			is_changed |= pass->maps[layer->inputs[i]].is_changed;
+		pass->maps[l].is_changed = is_changed;
+	}
+}
+
+static struct pass open_pass(const struct psd_graph *graph, const struct psd_network_options *options,
+			     const struct psd_batch *batch, double *const parameters[])
 {
 	struct pass pass = {graph, options, batch, parameters, calloc(graph->n_layers, sizeof(struct map)), 0};
 
 	if (!pass.maps)
 		abort();
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		forward(&pass, l);
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		free(pass.maps[l].values);
-	free(pass.maps);
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_shape shape = graph->layers[l].shape;
+
+		pass.maps[l] = (struct map){shape, calloc(options->batch * size_of(shape), sizeof(double)), true};
+		if (!pass.maps[l].values)
+			abort();
+	}
+	(void)loss_of(&pass);
+	return pass;
+}
+
+static void close_pass(struct pass *pass)
+{
+	for (unsigned l = 0; l < pass->graph->n_layers; l++)
+		free(pass->maps[l].values);
+	free(pass->maps);
+}
+
+double reference_loss(const struct psd_graph *graph, const struct psd_network_options *options,
+		      const struct psd_batch *batch, double *const parameters[])
+{
+	struct pass pass = open_pass(graph, options, batch, parameters);
+
+	close_pass(&pass);
 	return pass.loss;
+}
+
+double *reference_gradient(const struct psd_graph *graph, const struct psd_network_options *options,
+			   const struct psd_batch *batch, double *const parameters[], unsigned tensor)
+{
+	const uint64_t count = graph->tensors[tensor].elements;
+	struct pass pass = open_pass(graph, options, batch, parameters);
+	double *gradient = calloc(count, sizeof(*gradient)), *values = parameters[tensor];
+
+	if (!gradient)
+		abort();
+	mark_changed(&pass, tensor);
+	for (uint64_t i = 0; i < count; i++) {
+		const double kept = values[i];
+
+		values[i] = kept + DIFFERENCE_STEP;
+		gradient[i] = loss_of(&pass);
+		values[i] = kept - DIFFERENCE_STEP;
+		gradient[i] = (gradient[i] - loss_of(&pass)) / (2 * DIFFERENCE_STEP);
+		values[i] = kept;
+	}
+	close_pass(&pass);
+	return gradient;
 }

@@ -191,12 +191,17 @@ Test(cpu_sequences, a_shared_table_has_the_sum_of_gradients)
 		      2);
 }
 
+#define SMALL_BLOCKED                                                                                                  \
+	"name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
+	"kernel: 1}\n"
+
 Test(cpu_sequences, other_shared_parameters_have_the_sum_of_gradients)
 {
-	check_network(BLOCKED "  - {name: n, kind: layer-norm}\n  - {name: p, kind: position}\n"
-			      "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
-			      "  - {name: o, kind: layer-norm, shares: n}\n  - {name: q, kind: position, shares: p}\n"
-			      "  - {name: d, kind: conv, outputs: 16, kernel: 3, pad: 1, shares: c}\n" TAIL,
+	check_network(SMALL_BLOCKED
+		      "  - {name: n, kind: layer-norm}\n  - {name: p, kind: position}\n"
+		      "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
+		      "  - {name: o, kind: layer-norm, shares: n}\n  - {name: q, kind: position, shares: p}\n"
+		      "  - {name: d, kind: conv, outputs: 16, kernel: 3, pad: 1, shares: c}\n" TAIL,
 		      2);
 }
 
@@ -227,10 +232,6 @@ Test(cpu_sequences, attention_with_dropout_has_its_gradients)
 		      "  - {name: a, kind: attention, heads: 2, dropout: 0.3}\n" TAIL,
 		      2);
 }
-
-#define SMALL_BLOCKED                                                                                                  \
-	"name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
-	"kernel: 1}\n"
 
 /* Two heads of queries for each of keys and values, four for one, and one for each, which is nothing new. */
 Test(cpu_sequences, grouped_attention_has_its_gradients)
