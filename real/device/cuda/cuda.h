@@ -486,8 +486,8 @@ struct psd_cuda_values psd_cuda_value(const struct psd_cuda_layer *self, const s
 struct psd_cuda_values psd_cuda_diff(const struct psd_cuda_layer *self, const struct psd_cuda_blob *blob);
 /* Returns `data` as an array of floats for kernels. */
 struct psd_cuda_values psd_cuda_floats(const float *data);
-/* Begins dropout of values or gradients of a batch, each sample with this shape and order, by a mask that is the same at
- * each call of an iteration; ratio: below 1. The layer's prepare() sets device->counts. `to` may be `from`. */
+/* Begins dropout of values or gradients of a batch, each sample with this shape and order, by a mask that is the same
+ * at each call of an iteration; ratio: below 1. The layer's prepare() sets device->counts. `to` may be `from`. */
 enum psd_status psd_cuda_run_drop(struct psd_cuda_layer *self, struct psd_cuda_values from, struct psd_cuda_values to,
 				  struct psd_cuda_maps maps, double ratio, bool adds,
 				  struct psd_error *err) PSD_MUST_CHECK;
