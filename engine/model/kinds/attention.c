@@ -66,8 +66,8 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
  * dense products compute them. The probabilities are kept; writing and reading them does not count, because kernels may
  * compute them again. Rotation of a pair of values is four products, a sum and a difference: 3 for a value. Rotated
  * queries and keys are not kept: backward rotates them again, and their gradients back. The angles serve all samples
- * and heads and do not count. Dropout is a product of probabilities with a mask, and of their gradients; masks are drawn
- * again in backward. */
+ * and heads and do not count. Dropout is a product of probabilities with a mask, and of their gradients; masks are
+ * drawn again in backward. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const struct psd_attention_settings *attention = &layer->settings.attention;
