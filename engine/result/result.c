@@ -47,9 +47,8 @@ double psd_result_job_cost(const struct psd_training_job *job, unsigned workers,
 	return job_sec / sec_per_hour * workers * job->price;
 }
 
-static void add_job(struct psd_result *result, const struct psd_training_job *job)
+static void add_job(struct psd_result *result, const struct psd_training_job *job, double step_samples)
 {
-	const double step_samples = (double)result->point.workers * result->samples;
 	const double sec = psd_result_job_sec(job, step_samples, result->outcome.iteration_sec);
 
 	result->job = job;
@@ -65,7 +64,8 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 	const struct psd_published_row *published =
 		basis->published ? psd_published_find(basis->published, system->name, point.workers) : NULL;
 	const struct psd_workload workload = psd_scenario_workload(basis->scenario, system);
-	const uint32_t samples = psd_scenario_samples(basis->scenario, system);
+	const double all_samples =
+		(double)psd_scenario_all_samples(basis->scenario, system, point.nodes, point.workers);
 	const uint64_t fuse_bytes = psd_system_fuse_bytes(system, &point);
 	struct psd_result result = {
 		.scenario = basis->scenario->title,
@@ -76,15 +76,13 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.fuse_bytes = {fuse_bytes > 0, (double)fuse_bytes},
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
-		.images_per_sec =
-			(double)psd_scenario_all_samples(basis->scenario, system, point.nodes, point.workers) /
-			outcome->iteration_sec,
+		.images_per_sec = all_samples / outcome->iteration_sec,
 	};
 
 	result.swept = basis->scenario->n_swept ? basis->scenario : NULL;
 	result.model = basis->model;
 	result.batch = workload.batch_per_worker;
-	result.samples = samples;
+	result.samples = psd_scenario_samples(basis->scenario, system);
 	result.precision = workload.precision_name;
 	result.device = workload.profile_path ? workload.profile_path : workload.device_name;
 	result.stack = system->stack ? system->stack->name : NULL;
@@ -103,7 +101,7 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 			true, psd_system_micro_batches(system) * basis->compute_sec / outcome->iteration_sec};
 	result.memory_bytes = (struct psd_result_value){outcome->memory_bytes > 0, (double)outcome->memory_bytes};
 	if (basis->scenario->has_job)
-		add_job(&result, &basis->scenario->job);
+		add_job(&result, &basis->scenario->job, all_samples);
 	return result;
 }
 

@@ -752,6 +752,19 @@ static double cell_of(const char *head, const char *line, const char *name)
 	return strtod(line, NULL);
 }
 
+/* 12 workers, of which those of the second group have batches of their own: the job has the samples of the rate. */
+Test(ask, hours_count_the_samples_of_all_groups)
+{
+	const struct run made = run_program(
+		"psd-sim", "--estimate --csv --set title=A --system Even scenarios/examples/groups.yaml", "");
+	const char *line = strchr(made.text, '\n') + 1;
+
+	cr_assert_eq(made.exit_status, 0, "%s", made.text);
+	cr_expect_float_eq(cell_of(made.text, line, "hours") * 3600.0 * cell_of(made.text, line, "images_per_sec"),
+			   90.0 * 1281167.0, 1e-4 * 90.0 * 1281167.0, "%s", line);
+	free(made.text);
+}
+
 /* By hand: iterations of 64 samples on each worker, at 3 for a worker's hour. */
 Test(ask, rows_have_efficiency_memory_hours_and_cost)
 {
