@@ -2,7 +2,7 @@
  * takes a millisecond; Criterion's own runner starts the program anew, and its libraries take 80 ms. ThreadSanitizer
  * cannot follow the processes of Criterion either. Refuses fixtures, expected signals and expected statuses, which no
  * suite has. A test without a limit of time, its own or its suite's, has 300 s, and 1200 s with PSD_FULL_TESTS in
- * the environment.
+ * the environment; with sanitisers all limits are longer.
  * [--filter PATTERN]: only the tests whose SUITE/CASE matches; with several of these options, those that match each.
  * [--jobs N]: number of tests at a time. Default 1.
  * [--list]: prints the names of the chosen tests and runs none.
@@ -29,11 +29,11 @@ enum {
 	MOST_FILTERS = 4
 };
 
-/* Factor on limits that tests or suites have for themselves: ThreadSanitizer makes them several times slower. */
-#ifdef __SANITIZE_THREAD__
-enum { OWN_LIMIT_FACTOR = 3 };
+/* Factor on all limits: sanitisers make tests several times slower. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { LIMIT_FACTOR = 3 };
 #else
-enum { OWN_LIMIT_FACTOR = 1 };
+enum { LIMIT_FACTOR = 1 };
 #endif
 
 /* The linker's names for the sections that Test() and TestSuite() add to; a program may have no TestSuite(). */
@@ -176,7 +176,9 @@ static unsigned limit_of(const struct criterion_test *test)
 	for (struct criterion_suite **suite = __start_cr_sts; sec <= 0.0 && suite < __stop_cr_sts; suite++)
 		if (strcmp((*suite)->name, test->category) == 0)
 			sec = (*suite)->data->timeout;
-	return sec > 0.0 ? OWN_LIMIT_FACTOR * (unsigned)sec : getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
+	if (sec <= 0.0)
+		sec = getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
+	return LIMIT_FACTOR * (unsigned)sec;
 }
 
 static void start_test(struct job *job, const struct criterion_test *test)
