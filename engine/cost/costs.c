@@ -74,14 +74,14 @@ struct roofline {
 
 static struct roofline roofline_of(const struct psd_device_row *device, enum psd_precision precision)
 {
-	const bool is_half = psd_precision_is_half(precision);
+	const bool is_half = psd_precision_is_half(psd_device_arithmetic(device, precision));
 	const double gemm = psd_kernels_gemm_rate(device, precision);
 
 	return (struct roofline){
 		.conv_flops_per_sec = is_half ? gemm : device->peak_flops_per_sec * device->conv_efficiency_ratio,
 		.gemm_flops_per_sec = gemm,
 		.bytes_per_sec = device->memory_bps * device->memory_efficiency_ratio / 8,
-		.value_ratio = is_half ? 0.5 : 1,
+		.value_ratio = psd_precision_is_half(precision) ? 0.5 : 1,
 	};
 }
 

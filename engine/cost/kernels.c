@@ -58,8 +58,10 @@ static double matrix_rate(const struct psd_device_row *device, enum psd_precisio
 
 double psd_kernels_gemm_rate(const struct psd_device_row *device, enum psd_precision precision)
 {
-	return precision != PSD_PRECISION_FP32 ? matrix_rate(device, precision)
-					       : device->peak_flops_per_sec * device->gemm_efficiency_ratio;
+	const enum psd_precision arithmetic = psd_device_arithmetic(device, precision);
+
+	return arithmetic != PSD_PRECISION_FP32 ? matrix_rate(device, arithmetic)
+						: device->peak_flops_per_sec * device->gemm_efficiency_ratio;
 }
 
 static double conv_rate(const struct psd_device_row *device, enum psd_precision precision, unsigned channels)
@@ -237,12 +239,13 @@ struct psd_layer_sec psd_kernels_layer(const struct psd_device_row *device, enum
 	const struct psd_layer *layer = &graph->layers[i];
 	const struct psd_shape in = psd_layer_input_shape(layer, graph->layers);
 	const struct traffic traffic = traffic_of(layer, graph->layers, precision, batch);
+	const enum psd_precision arithmetic = psd_device_arithmetic(device, precision);
 	struct rates rates = {.flops_per_sec = psd_kernels_gemm_rate(device, precision),
 			      .bytes_per_sec = device->memory_bps * device->memory_efficiency_ratio / 8.0,
 			      .multiprocessors = device->multiprocessors};
 	const double cast_sec = traffic.cast / rates.bytes_per_sec;
 	const bool has_gradient = graph->layers[layer->inputs[0]].is_trained;
-	const struct psd_layer_sec sec = kernels_sec(device, precision, layer, in, &traffic, &rates, batch);
+	const struct psd_layer_sec sec = kernels_sec(device, arithmetic, layer, in, &traffic, &rates, batch);
 
 	return (struct psd_layer_sec){.forward_sec = sec.forward_sec + cast_sec,
 				      .backward_sec = sec.backward_sec + (has_gradient ? cast_sec : 0.0)};

@@ -32,11 +32,11 @@
 
 /* Caffe of 2014 on K20 and K40: a matrix product for each image, of its columns written out; cuDNN's first version is
  * no faster. Its memory was not fitted. */
-#define KEPLER_CAFFE ACHIEVES(0.19, 0, 0.19, 0.5, ATTENTION)
+#define KEPLER_CAFFE ACHIEVES(0.19, 0, 0, 0.5, ATTENTION)
 /* TensorFlow of 2017 and cuDNN 7 on K80; checked memory (ECC) takes a fifth of the bandwidth. */
-#define KEPLER WINOGRAD, ACHIEVES(0.39, 0, 0.39, 0.29, ATTENTION)
+#define KEPLER WINOGRAD, ACHIEVES(0.39, 0, 0, 0.29, ATTENTION)
 /* cuDNN 7 on M40, Caffe of 2016 on Titan X. */
-#define MAXWELL WINOGRAD, ACHIEVES(0.36, 0, 0.36, 0.85, ATTENTION)
+#define MAXWELL WINOGRAD, ACHIEVES(0.36, 0, 0, 0.85, ATTENTION)
 /* TensorFlow of 2017, Horovod and cuDNN 7 on P100. */
 #define PASCAL WINOGRAD, ACHIEVES(0.78, 0, 0.54, 0.44, ATTENTION)
 /* Eight frameworks of 2020, and cuDNN 7, on V100. */
@@ -85,7 +85,6 @@ static const struct psd_device_row devices[] = {
 	 .memory_bps = 20 * GBYTES_PER_SEC,
 	 .conv_efficiency_ratio = 0.6,
 	 .gemm_efficiency_ratio = 0.35,
-	 .half_efficiency_ratio = 0.35,
 	 .memory_efficiency_ratio = 1,
 	 .source = "two cores of 2.5 GHz with AVX-512 (64 FLOPs a cycle each); efficiencies chosen to meet PyTorch "
 		   "1.13: AlexNet, batch 32, 0.74 s; three 4096-wide layers, batch 64, 0.16 s"},
@@ -120,6 +119,13 @@ bool psd_device_has(const struct psd_device_row *device, enum psd_precision prec
 	const bool is_newer = precision == PSD_PRECISION_TF32 || precision == PSD_PRECISION_BF16;
 
 	return !is_newer || device->peak_tf32_flops_per_sec > 0.0;
+}
+
+enum psd_precision psd_device_arithmetic(const struct psd_device_row *device, enum psd_precision precision)
+{
+	const bool gains = device->peak_half_flops_per_sec > device->peak_flops_per_sec;
+
+	return psd_precision_is_half(precision) && !gains ? PSD_PRECISION_FP32 : precision;
 }
 
 double psd_device_peak(const struct psd_device_row *device, enum psd_precision precision)

@@ -34,7 +34,7 @@ struct psd_device_row {
 	/* convolutions and linear layers on TF32 units: achieved share of the TF32 peak */
 	double tf32_efficiency_ratio;
 	/* Convolutions and linear layers in 16 bits: achieved share of the fp16 peak. It is lower than in fp32,
-	 * because matrix units wait for memory. */
+	 * because matrix units wait for memory; not read if the device gains nothing from 16 bits. */
 	double half_efficiency_ratio;
 	double memory_efficiency_ratio; /* share of the memory's bandwidth that layers achieve */
 	/* Attention's forward over the rate of linear layers. All pairs of positions count, so that kernels that skip
@@ -49,6 +49,8 @@ const struct psd_device_row *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* names of all devices, NULL-terminated */
 /* True if the device can compute in that precision. */
 bool psd_device_has(const struct psd_device_row *device, enum psd_precision precision);
+/* Returns the precision of a device's products of such values: fp32 for 16 bits where these gain nothing. */
+enum psd_precision psd_device_arithmetic(const struct psd_device_row *device, enum psd_precision precision);
 /* Returns the maker's peak rate for linear layers in that precision, FLOPs per second. The device must have the
  * precision. */
 double psd_device_peak(const struct psd_device_row *device, enum psd_precision precision);

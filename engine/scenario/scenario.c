@@ -55,7 +55,7 @@ static const struct psd_key model_keys[] = {
 	 .help = "arithmetic of layers and width of gradients, in predictions. fp32: 32 bits, but convolutions in TF32 "
 		 "if the device has it; tf32: as fp32, but linear layers in TF32 as well; mixed: gradients are sent as "
 		 "fp16; bf16: gradients are sent as bf16. With mixed and bf16, layers use the device's matrix units if "
-		 "it has any"},
+		 "it has any; where 16 bits are no faster, products are in fp32"},
 	{KEY("recompute", FLAG, recomputes), .names = psd_recompute_names, .fallback = "none", .uses = PSD_BY_SIM,
 	 .is_refused = true,
 	 .help = "activations that backward computes again instead of keeping them (activation checkpointing), in "

@@ -155,6 +155,14 @@ GRAPH_TEST(costs, half_precision_halves_bytes_and_uses_the_half_peak, tiny_graph
 	expect_near(half.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (8e12 * 0.25));
 	expect_near(half.gemm_flops_per_sec, 8e12 * 0.25);
 	psd_costs_release(&half);
+	/* a device that gains nothing from 16 bits computes in fp32 */
+	struct psd_device_row plain = fast_memory;
+
+	plain.peak_half_flops_per_sec = plain.peak_flops_per_sec;
+	half = costs_on(&graph, &plain, PSD_PRECISION_MIXED, 0);
+	expect_near(half.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (1e12 * 0.5));
+	expect_near(half.gemm_flops_per_sec, 1e12 * 0.8);
+	psd_costs_release(&half);
 }
 
 GRAPH_TEST(costs, a_measured_throughput_scales_all_layers_alike, tiny_graph())

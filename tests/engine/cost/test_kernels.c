@@ -162,6 +162,32 @@ Test(kernels, autocast_gives_values_their_widths)
 	expect_near(sec.backward_sec, fmax(flops / 8e12, traffic_sec) + launch_sec);
 }
 
+/* Values of 16 bits on a device that gains nothing from them: products as in fp32, by Winograd too, and casts. */
+Test(kernels, without_fast_half_products_are_in_fp32)
+{
+	const char *const layers[] = {CONV(3, 1), CONV(1, 0), "kind: inner-product, outputs: 64"};
+	struct psd_device_row device = gpu;
+
+	device.peak_half_flops_per_sec = device.peak_flops_per_sec;
+	device.half_efficiency_ratio = 0.0;
+	device.has_matrix_units = false;
+	for (unsigned i = 0; i < 3; i++) {
+		const struct psd_layer_sec full = sec_of(&device, PSD_PRECISION_FP32, IMAGE, layers[i], BATCH);
+		const struct psd_layer_sec half = sec_of(&device, PSD_PRECISION_MIXED, IMAGE, layers[i], BATCH);
+
+		expect_near(half.forward_sec, full.forward_sec);
+		expect_near(half.backward_sec, full.backward_sec);
+	}
+	expect_near(sec_of(&device, PSD_PRECISION_MIXED, IMAGE, CONV(3, 1) ", input: x", BATCH).forward_sec,
+		    sec_of(&device, PSD_PRECISION_FP32, IMAGE, CONV(3, 1), BATCH).forward_sec +
+			    (4 + 2) * 64.0 * 32 * 32 * BATCH / 1e11);
+	const char *const sequence = "channels: 64, height: 1024", *const attention =
+									   "kind: attention, heads: 2, kv_heads: 1";
+
+	expect_near(sec_of(&device, PSD_PRECISION_MIXED, sequence, attention, BATCH).forward_sec,
+		    sec_of(&device, PSD_PRECISION_FP32, sequence, attention, BATCH).forward_sec);
+}
+
 /* 1,024 positions, of 32 channels of queries: products of 4 L L d, 8 backward, and one of forward's two again. */
 Test(kernels, attention_computes_its_scores_again)
 {

@@ -466,6 +466,23 @@ Test(graph, a_sequence_replaces_the_files_length)
 				   "input has 1 channel and width 1");
 }
 
+/* The head of the next sentence takes one position of any number, two classes of a sample. */
+Test(graph, berts_first_position_is_one_of_any_number)
+{
+	const struct psd_model_choices choices[] = {{.sequence = 128}, {.sequence = 1024}, {.sequence = 65536}};
+
+	for (unsigned i = 0, k = 0; i < 3; i++, k = 0) {
+		struct psd_graph graph;
+		struct psd_error err;
+
+		cr_assert_eq(psd_graph_load_as(&graph, "scenarios/models/bert-base.yaml", &choices[i], &err), PSD_OK);
+		while (strcmp(graph.layers[k].name, "first_place") != 0)
+			k++;
+		cr_expect(has_shape(&graph.layers[k], 768, 1, 1), "%u", choices[i].sequence);
+		psd_graph_release(&graph);
+	}
+}
+
 /* ---- errors ---- */
 
 Test(graph, cycles_and_unknown_inputs_are_refused)
