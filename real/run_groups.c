@@ -142,7 +142,7 @@ void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const s
 				     kinds->nodes[k].workers == 1 ? "" : "s");
 		if (has_speeds && kind->speed_ratio != 1.0)
 			psd_text_add(text, " of speed %.4g %%", 100.0 * kind->speed_ratio);
-		if (has_links && kind->bandwidth_bps != made->point.bandwidth_bps)
+		if (has_links && run->scenario->groups[kinds->nodes[k].group].bandwidth_bps > 0.0)
 			psd_text_add(text, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
 		if (has_links && run->scenario->groups[kinds->nodes[k].group].latency_sec > 0.0)
 			psd_text_add(

@@ -99,8 +99,8 @@ static const struct column {
 	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "",
 		     "number of workers on all nodes"},
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
-		       "bandwidth of each node's link, each direction; empty if the run was not limited to the "
-		       "scenario's bandwidth"},
+		       "bandwidth of each node's link, each direction; of the slowest where all groups have their own; "
+		       "empty if the run was not limited to the scenario's bandwidth"},
 	[ITERATION] =
 		{"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
 		 "duration of an iteration: mean over the measured iterations of a prediction, median in a real run",
@@ -154,7 +154,7 @@ static const struct column {
 		 "host.incast); `budget` (systems.budget); `servers` (their processors); `copies` (between device and "
 		 "host); two of them that work alternately, as in `device+link`; `waiting` (latency, or stages that "
 		 "cannot overlap); `cores`; `jitter` (also spread, tail); a slow node (`node 3`) or its link (`link of "
-		 "node 3`). Empty in a real run"},
+		 "node 3`); the group that computes longest (`group 1`). Empty in a real run"},
 	[TOKENS] = {"tokens_per_sec", "", "tokens/s", SHOW_IMAGES, VALUE, AT(tokens_per_sec), SEC_DIGITS, "1/s",
 		    "tokens per second that all workers together train on; empty if the input is not a sequence"},
 #define PERCENTILE(name, p, percent)                                                                                   \

@@ -567,6 +567,10 @@ unsigned psd_scenario_workers(const struct psd_scenario *scenario, unsigned n_no
 unsigned psd_scenario_most_per_node(const struct psd_scenario *scenario);
 /* Returns the number of the group to which a node belongs; n_groups: to none. Pure. */
 unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
+
+/* Tells whether all hosts have links of their groups, so that `cluster.network.bandwidth` is without effect: separate
+ * servers and switches between racks are in no group. Then the bandwidths of the slowest and the fastest are set. */
+bool psd_scenario_find_links(const struct psd_scenario *scenario, double *least_bps, double *most_bps);
 /* Returns a system whose host has a group's costs: those that the group gives, or else those of the system and the
  * cluster, or else those that follow from the group's device. It borrows from both. Pure, any thread. */
 struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,

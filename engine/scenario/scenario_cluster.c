@@ -533,6 +533,7 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 	const struct psd_node *groups = psd_node_child(cluster, "groups"), *nodes = psd_node_child(cluster, "nodes");
 	const struct psd_node *sweep = psd_node_child(root, "sweep");
 	bool sweeps_size = scenario->n_sweep_workers > 0;
+	double most_bps;
 	uint64_t n_nodes = 0;
 
 	if (scenario->n_groups == 0)
@@ -558,6 +559,7 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 				     "'groups' cannot be used with 'platform', whose file defines the links");
 	scenario->nodes = (unsigned)n_nodes;
 	PSD_TRY(check_hidden(reader, root));
+	psd_scenario_find_links(scenario, &scenario->network.bandwidth_bps, &most_bps);
 	return check_plain_network(reader, cluster, groups);
 }
 

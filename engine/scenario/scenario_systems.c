@@ -1,5 +1,6 @@
 /* `systems` and `baseline` of a scenario file. Refuses names that would break a CSV row. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -883,6 +884,24 @@ unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node)
 			break;
 	}
 	return group;
+}
+
+bool psd_scenario_find_links(const struct psd_scenario *scenario, double *least_bps, double *most_bps)
+{
+	double slowest_bps = INFINITY, fastest_bps = 0.0;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		slowest_bps = fmin(slowest_bps, scenario->groups[g].bandwidth_bps);
+		fastest_bps = fmax(fastest_bps, scenario->groups[g].bandwidth_bps);
+	}
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (scenario->systems[s].servers > 0)
+			return false;
+	if (scenario->n_groups == 0 || slowest_bps <= 0.0 || scenario->network.topology != PSD_TOPOLOGY_STAR)
+		return false;
+	*least_bps = slowest_bps;
+	*most_bps = fastest_bps;
+	return true;
 }
 
 /* A rate that the group gives, or says to be free, replaces another one. */

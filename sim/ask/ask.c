@@ -14,7 +14,8 @@ static const struct question {
 	{"bandwidth", psd_ask_bandwidth, false, "several nodes"},
 	{"bucket", psd_ask_bucket, true, "a sweep such as `--sweep fuse=4MiB,25MiB`"},
 	{"best", psd_ask_best, true, "several systems"},
-	{"break-even", psd_ask_break_even, false, "several systems and several nodes"},
+	{"break-even", psd_ask_break_even, false,
+	 "several systems, and several nodes without a bandwidth of all `groups`"},
 	{"hours", psd_ask_hours, false, "`job.samples`"},
 	{"clusters", psd_ask_cluster, true, "`job.samples`, and `job.within` or `job.budget`"},
 	{"memory", psd_ask_memory, true, "`job.memory`"},
@@ -57,20 +58,23 @@ static void add_short_notes(struct psd_answers *answers)
 	psd_text_add(text, ".");
 }
 
-/* Says by which rules the answers were made. */
+/* Says by which rules the answers were made, if they are made of predictions. */
 static void add_notes(const struct psd_ask *ask, struct psd_answers *answers)
 {
-	struct psd_text *efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
+	struct psd_text *efficiency;
 
+	if (ask->n_entries == 0)
+		return;
+	efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
 	psd_text_add(efficiency, "Efficiency: samples/s divided by those of as many workers that only compute.");
 	struct psd_answer *made = psd_answers_add(answers, "notes", NULL);
 	if (ask->settings.is_estimate)
 		psd_text_add(&made->sentence, "All answers are estimates; without --estimate, simulations confirm "
 					      "them.");
 	else
-		psd_text_add(&made->sentence,
-			     "Estimates searched, and %u simulations (%s) confirmed. Bandwidths are found to 1 %%.",
-			     ask->n_simulated, psd_sim_executor(ask->scenario, false));
+		psd_text_add(&made->sentence, "Estimates searched, and %u simulations (%s) confirmed.%s",
+			     ask->n_simulated, psd_sim_executor(ask->scenario, false),
+			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "");
 	psd_answer_add_value(
 		answers, made,
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});

@@ -54,6 +54,8 @@ struct psd_ask {
 	/* Largest bandwidth of a node's link that searches try, and the number of those that they try. */
 	double most_bps;
 	unsigned n_rates;
+	bool has_searched_rates;
+	double fastest_bps;  /* bandwidth of the fastest group; 0: not all have their own, so that rates are searched */
 	uint64_t fuse_bytes; /* size of buckets in the next predictions: the first of the sweep; 0: those of systems */
 	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. Groups fix the number. */
 	unsigned least_nodes, most_nodes;
@@ -120,6 +122,9 @@ void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, do
 			struct psd_answer_value *value);
 /* Appends words for that resource: "the link", "the software stack". */
 void psd_ask_add_limit(struct psd_text *text, const char *limit);
+
+/* Appends the bandwidth, or the range of the groups' where all have their own. */
+void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps);
 
 /* Bandwidth that searches try, in steps of 1 %: number 1 is 100 Mbit/s, number ask->n_rates ask->most_bps. */
 double psd_ask_rate(const struct psd_ask *ask, uint64_t number);

@@ -102,7 +102,7 @@ void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
 		psd_text_add(text, "With ");
 		psd_answer_add_nodes(text, ask->most_nodes);
 		psd_text_add(text, " at ");
-		psd_answer_add_rate(text, first.bandwidth_bps);
+		psd_ask_add_rate(text, ask, first.bandwidth_bps);
 		psd_text_add(text, ", %s is best: ", first.system);
 		psd_answer_add_number(text, first.number);
 		psd_text_add(text, " samples/s (");
@@ -397,6 +397,9 @@ void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
 {
 	bool is_told[PSD_MAX_SYSTEMS][PSD_MAX_SYSTEMS] = {{false}};
 
+	if (ask->fastest_bps > 0.0)
+		return; /* groups fix bandwidths and nodes */
+	ask->has_searched_rates = ask->n_systems > 1 && ask->most_nodes > 1;
 	for (unsigned s = 1; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++)
 		add_duels(ask, answers, ask->first_system, ask->first_system + s);
 	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && ask->most_nodes > 1 && !ask->status; b++) {

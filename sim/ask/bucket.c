@@ -62,7 +62,7 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_text_add(text, " on ");
 	psd_answer_add_nodes(text, ask->most_nodes);
 	psd_text_add(text, " at ");
-	psd_answer_add_rate(text, bandwidth_bps);
+	psd_ask_add_rate(text, ask, bandwidth_bps);
 	psd_text_add(text, ", and slowest with ");
 	add_size(text, &worst);
 	psd_text_add(text, ", of the %u sizes of the sweep.", ask->scenario->n_sweep_fuses);

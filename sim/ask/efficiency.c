@@ -200,6 +200,12 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 
 void psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers)
 {
+	if (ask->fastest_bps > 0.0) {
+		psd_text_add(&psd_answers_add(answers, "bandwidth", NULL)->sentence,
+			     "No bandwidth is searched: all groups of nodes have their own.");
+		return;
+	}
+	ask->has_searched_rates = ask->most_nodes > 1;
 	for (unsigned s = 0; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++)
 		add_needed(ask, answers, ask->first_system + s);
 }

@@ -109,7 +109,7 @@ static void add_hours(struct psd_ask *ask, struct psd_answers *answers, unsigned
 	struct psd_text *text = &answer->sentence;
 
 	psd_text_add(text, "%s takes at ", answer->system);
-	psd_answer_add_rate(text, bandwidth_bps);
+	psd_ask_add_rate(text, ask, bandwidth_bps);
 	for (unsigned p = 0; p < psd_scenario_points(ask->scenario) && !ask->status; p++) {
 		const unsigned nodes = psd_scenario_point(ask->scenario, p).nodes;
 
@@ -233,7 +233,7 @@ static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 		psd_text_add(text, "No cluster of %u to %u nodes does the job ", ask->least_nodes, ask->most_nodes);
 	add_bound(ask, text, wanted);
 	psd_text_add(text, " at ");
-	psd_answer_add_rate(text, bandwidth_bps);
+	psd_ask_add_rate(text, ask, bandwidth_bps);
 	psd_text_add(text, is_found ? " is %s on " : "; nearest is %s on ", answer->system);
 	psd_answer_add_nodes(text, cost.nodes);
 	psd_text_add(text, ": ");
@@ -326,7 +326,7 @@ static void add_failures(struct psd_ask *ask, struct psd_answers *answers, const
 	psd_text_add(text, "%s on ", answer->system);
 	psd_answer_add_nodes(text, cost->nodes);
 	psd_text_add(text, " at ");
-	psd_answer_add_rate(text, cost->bandwidth_bps);
+	psd_ask_add_rate(text, ask, cost->bandwidth_bps);
 	psd_text_add(text, ", %sthe largest cluster, has a failure every ",
 		     ask->n_systems > 1 ? "the fastest system on " : "");
 	psd_answer_add_time(text, failures.mtbf_sec);

@@ -198,16 +198,29 @@ static bool divides_batches(const struct need *need, uint64_t n)
 	return divides;
 }
 
-/* Appends " of 8", or " of 2 in group 0, 8 in group 1". */
+/* Appends " of 8", or " of 2 in group 0, 8 in group 1" if they differ. */
 static void add_micro_batches(struct psd_text *text, const struct need *need, uint64_t n)
 {
 	const struct psd_kinds *kinds = &need->made.kinds;
+	bool differ = false;
 
-	if (kinds->n == 0)
-		psd_text_add(text, " of %llu", (unsigned long long)(need->batch / n));
 	for (unsigned k = 0; k < kinds->n; k++)
+		differ = differ || kinds->plan[k].batch != need->batch;
+	if (!differ)
+		psd_text_add(text, " of %llu", (unsigned long long)(need->batch / n));
+	for (unsigned k = 0; k < kinds->n && differ; k++)
 		psd_text_add(text, "%s %llu in group %u", k == 0 ? " of" : ",",
 			     (unsigned long long)(kinds->plan[k].batch / n), kinds->nodes[k].group);
+}
+
+/* Returns the smallest number of equal micro-batches with up to that batch. 0: there is none. */
+static uint64_t fewest_micro_batches(const struct need *need, uint64_t batch)
+{
+	uint64_t n = 2;
+
+	while (n <= PSD_MOST_MICRO_BATCHES && (!divides_batches(need, n) || need->batch / n > batch))
+		n++;
+	return n <= PSD_MOST_MICRO_BATCHES ? n : 0;
 }
 
 /* Names the smallest number of equal micro-batches that fit and have the samples of the batch, in each group. */
@@ -216,15 +229,19 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 	const struct psd_plan *plan = &need->made.plan;
 	const bool adds_parts = plan->n_items > 0 && psd_plan_keeps(plan, &plan->items[0], PSD_BUFFER_SUM);
 	const uint64_t batch = find_batch(need, adds_parts ? 0 : plan->graph->parameters * plan->value_bytes);
-	uint64_t n = 2;
+	const uint64_t n = fewest_micro_batches(need, batch);
 
 	if (plan->micro_batches > 1 || batch == 0)
 		return;
-	while (n <= PSD_MOST_MICRO_BATCHES && (!divides_batches(need, n) || need->batch / n > batch))
-		n++;
-	if (n > PSD_MOST_MICRO_BATCHES)
+	if (n == 0 && need->made.kinds.n > 0 && need->made.system->split != PSD_SPLIT_EVEN)
+		psd_text_add(&answer->sentence, " No `accumulate` is named, since the batches of its split follow from "
+						"speed and have no common divisor that fits.");
+	if (n == 0)
 		return;
-	psd_text_add(&answer->sentence, " With `accumulate: %llu`, in batches", (unsigned long long)n);
+	psd_text_add(&answer->sentence, " With `accumulate: %llu`,%s in batches", (unsigned long long)n,
+		     n > fewest_micro_batches(need, find_batch(need, 0))
+			     ? " which keeps a further copy of the gradients,"
+			     : "");
 	add_micro_batches(&answer->sentence, need, n);
 	psd_text_add(&answer->sentence, ", an iteration with all samples fits.");
 	add_value(answers, answer, "fitting accumulation", "batches", (double)n);

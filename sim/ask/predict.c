@@ -31,6 +31,15 @@ void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask)
 	psd_text_add(text, ")");
 }
 
+void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps)
+{
+	psd_answer_add_rate(text, bandwidth_bps);
+	if (ask->fastest_bps > bandwidth_bps) {
+		psd_text_add(text, " to ");
+		psd_answer_add_rate(text, ask->fastest_bps);
+	}
+}
+
 /* A port for each worker of a node, and no less than the scenario's own bandwidths. */
 static void find_rates(struct psd_ask *ask)
 {
@@ -505,6 +514,7 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 {
 	const struct psd_scenario *scenario = settings->costed->scenario;
 	enum psd_status status = PSD_OK;
+	double slowest_bps;
 
 	*ask = (struct psd_ask){.settings = *settings,
 				.scenario = scenario,
@@ -529,6 +539,7 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 				       "questions need 'bandwidth' and 'latency' in 'network' beside 'platform'");
 	find_range(ask);
 	find_rates(ask);
+	psd_scenario_find_links(scenario, &slowest_bps, &ask->fastest_bps);
 	if (!status)
 		status = list_sizes(ask);
 	if (!status)

@@ -162,9 +162,11 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	if (doubt)
 		psd_text_add(text, "A real run tells most with ");
 	else
-		psd_text_add(text, "The order of the two best systems is least sure with ");
+		psd_text_add(text, "No order of the two best systems is in doubt: with ");
 	add_point(ask, text, &rivals->point);
-	psd_text_add(text, ": %s is predicted ", psd_ask_system_name(ask, rivals->best));
+	if (!doubt && psd_scenario_points(ask->scenario) > 1)
+		psd_text_add(text, ", where it is least sure");
+	psd_text_add(text, "%s %s is predicted ", doubt ? ":" : ",", psd_ask_system_name(ask, rivals->best));
 	add_percent(text, lead_of(rivals));
 	psd_text_add(text, " faster than %s, and its band begins ", psd_ask_system_name(ask, rivals->second));
 	add_percent(text, 1.0 - low_ratio);
@@ -173,7 +175,7 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 		psd_text_add(text, ", so that either may be faster.%s",
 			     ask->scenario->n_groups > 0 ? "" : " The sweep has no larger cluster with such a doubt.");
 	else
-		psd_text_add(text, ", so that no order is in doubt.");
+		psd_text_add(text, ".");
 	add_value(ask, answers, answer, rivals, "lead", "ratio", lead_of(rivals));
 	add_value(ask, answers, answer, rivals, "band", "ratio", 1.0 - low_ratio);
 	add_value(ask, answers, answer, rivals, "is_in_doubt", "flag", doubt);

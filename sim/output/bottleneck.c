@@ -104,17 +104,46 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 
 /* ---- slower nodes ---- */
 
-/* The node that slows the run down most, by slow devices or a slow link; its ratio is 1 if no node is slow. */
+/* The node, or the group of nodes, that slows the run down most, by slow devices or a slow link; its ratio is 1 if
+ * there is none. */
 struct slow {
-	unsigned node;
+	const char *what; /* "node" or "group" */
+	unsigned number;
 	double ratio;
 };
+
+/* Groups whose devices compute less long than others by this ratio count as equal. */
+static const double equal_groups_ratio = 0.95;
+
+/* The group that computes longest. Its ratio is the seconds of the group that computes least long, divided by its. */
+static struct slow slowest_group(const struct psd_costed_model *costed, const struct psd_result *result)
+{
+	struct slow slow = {"group", 0, 1.0};
+	double least_sec = INFINITY, most_sec = 0.0;
+	struct psd_kinds kinds;
+	struct psd_error err;
+
+	if (psd_kinds_make(&kinds, costed->scenario, &costed->graph, result->system, &result->point, NULL, &err))
+		return slow;
+	for (unsigned k = 0; k < kinds.n; k++) {
+		const double sec = kinds.plan[k].costs.compute_sec / kinds.plan[k].speed_ratio;
+
+		least_sec = fmin(least_sec, sec);
+		if (sec > most_sec)
+			slow.number = kinds.nodes[k].group;
+		most_sec = fmax(most_sec, sec);
+	}
+	if (least_sec < equal_groups_ratio * most_sec)
+		slow.ratio = least_sec / most_sec;
+	psd_kinds_release(&kinds);
+	return slow;
+}
 
 static struct slow slowest(const struct psd_report *report, const struct psd_result *result, bool is_link)
 {
 	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
-	struct slow slow = {0, 1.0};
+	struct slow slow = {"node", 0, 1.0};
 
 	/* nobody waits for a slow node */
 	if (result->system->is_async && !result->outcome.is_at_bound && !is_link)
@@ -124,9 +153,9 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
 
 		if (slowdown->node < result->point.nodes && slowdown->from_sec < until_sec && ratio < slow.ratio)
-			slow = (struct slow){slowdown->node, ratio};
+			slow = (struct slow){"node", slowdown->node, ratio};
 	}
-	return slow;
+	return slow.ratio < 1.0 || is_link ? slow : slowest_group(psd_report_costed(report, result), result);
 }
 
 /* ---- words ---- */
@@ -140,7 +169,7 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
 	if (slow.ratio < 1.0)
-		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.node, 100.0 * slow.ratio);
+		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.number, 100.0 * slow.ratio);
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
 	else if (narrow.is_budget)
@@ -168,8 +197,13 @@ static void add_resource(struct psd_text *sentence, const struct psd_report *rep
 		add_network(sentence, report, result);
 	else
 		psd_text_add(sentence, "%s", resource_names[resource]);
-	if (resource == PSD_RESOURCE_DEVICE && slow.ratio < 1.0)
-		psd_text_add(sentence, " of node %u, at %.3g %% of its speed", slow.node, 100.0 * slow.ratio);
+	if (resource != PSD_RESOURCE_DEVICE || slow.ratio == 1.0)
+		return;
+	psd_text_add(sentence, " of %s %u, ", slow.what, slow.number);
+	if (!strcmp(slow.what, "node"))
+		psd_text_add(sentence, "at %.3g %% of its speed", 100.0 * slow.ratio);
+	else
+		psd_text_add(sentence, "which computes up to %.3g times as long as others", 1.0 / slow.ratio);
 }
 
 /* Tells whether a machine has more workers and servers than cores. */
@@ -281,7 +315,7 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 	struct narrow narrow = {.stack_bps = 0.0};
 
 	if (may_be_slow && slow.ratio < 1.0) {
-		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of node %u" : "node %u", slow.node);
+		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of %s %u" : "%s %u", slow.what, slow.number);
 		return;
 	}
 	if (resource == PSD_RESOURCE_NIC)

@@ -205,9 +205,12 @@ static void add_network(struct psd_text *sentence, const struct psd_scenario *sc
 	const struct psd_network *network = &scenario->network;
 	char rate[PSD_UNITS_TEXT_MAX];
 
-	const double bandwidth_bps = psd_scenario_point(scenario, 0).bandwidth_bps;
-	if (scenario->n_sweep_bandwidths < 2 && bandwidth_bps > 0.0)
-		psd_text_add(sentence, ", %s", psd_units_write_rate(bandwidth_bps, rate));
+	double least_bps = psd_scenario_point(scenario, 0).bandwidth_bps, most_bps = least_bps;
+	psd_scenario_find_links(scenario, &least_bps, &most_bps);
+	if (scenario->n_sweep_bandwidths < 2 && least_bps > 0.0)
+		psd_text_add(sentence, ", %s", psd_units_write_rate(least_bps, rate));
+	if (most_bps > least_bps)
+		psd_text_add(sentence, " to %s", psd_units_write_rate(most_bps, rate));
 	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
 		psd_text_add(sentence, ", SimGrid platform %s", psd_file_name(network->platform_path));
 		return;
@@ -236,8 +239,7 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
-static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, double bandwidth_bps,
-		      const struct psd_node_group groups[])
+static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, const struct psd_node_group groups[])
 {
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 	bool are_uneven = false;
@@ -258,7 +260,7 @@ static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, 
 				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);
 		if (kind->speed_ratio != 1.0)
 			psd_text_add(sentence, " of speed %.4g %%", 100.0 * kind->speed_ratio);
-		if (kind->bandwidth_bps != bandwidth_bps)
+		if (groups[kinds->nodes[k].group].bandwidth_bps > 0.0)
 			psd_text_add(sentence, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
 		if (groups[kinds->nodes[k].group].latency_sec > 0.0)
 			psd_text_add(sentence, ", %s one way",
@@ -286,7 +288,7 @@ static void write_groups(FILE *out, const struct psd_report *report)
 		    psd_kinds_make(&kinds, costed->scenario, &costed->graph, &report->systems[s], &point, NULL, &err))
 			continue;
 		psd_text_add(&sentence, "groups    split %s: ", psd_split_names[split]);
-		add_kinds(&sentence, &kinds, point.bandwidth_bps, costed->scenario->groups);
+		add_kinds(&sentence, &kinds, costed->scenario->groups);
 		psd_kinds_release(&kinds);
 		psd_sentence_write(out, &sentence, 10);
 	}

@@ -665,6 +665,8 @@ Test(cli, notes_say_what_is_compared)
 	expect_words("--estimate scenarios/examples/mixed-nodes.yaml", ", 30 us one way, one switch", "30 us to");
 	expect_words("--estimate --set cluster.groups.0.network.latency=10us scenarios/examples/mixed-nodes.yaml",
 		     ", 10 us to 100 us one way, one switch", "30 us");
+	expect_words("--estimate --set cluster.groups.0.network.bandwidth=40Gbps scenarios/examples/mixed-nodes.yaml",
+		     ", 10 Gb/s to 40 Gb/s, 30 us one way", "25 Gb/s");
 }
 
 Test(cli, quickstart_lists_titles_without_quotes)

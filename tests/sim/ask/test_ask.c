@@ -550,6 +550,37 @@ Test(ask, groups_have_answers_about_all_of_their_nodes)
 	loaded_close(&loaded);
 }
 
+/* The cluster's 10 Gbit/s are nobody's, and the slow group has a name. */
+Test(ask, groups_with_own_links_leave_no_bandwidth_to_search)
+{
+	static const char *const said[] = {"With 3 nodes at 100 Gbit/s to 400 Gbit/s, ", "bound by group 1",
+					   "No bandwidth is searched: all groups of nodes have their own.",
+					   "No order of the two best systems is in doubt: with 3 nodes, "};
+	bool is_said[4] = {false};
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: none, groups: [\n"
+			     "  {nodes: 1, network: {bandwidth: 100Gbps}},\n"
+			     "  {nodes: 2, speed: 1%, network: {bandwidth: 400Gbps}}]}\n"
+			     "systems: [{name: A, sync: ps, split: speed}, {name: B, sync: ring}]\n"
+			     "job: {samples: 1000000, within: 1h, price: 2 per worker hour}\n");
+	ask(&loaded, true, &answers);
+	for (uint32_t i = 0; i < answers.n; i++) {
+		const char *sentence = answers.all[i].sentence.bytes;
+
+		for (unsigned t = 0; t < 4; t++)
+			is_said[t] = is_said[t] || strstr(sentence, said[t]);
+		cr_expect(!strstr(sentence, " 10 Gbit/s") && !strstr(sentence, " searched (up"), "%s", sentence);
+	}
+	for (unsigned t = 0; t < 4; t++)
+		cr_expect(is_said[t], "%s", said[t]);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* ---- the command ---- */
 
 #define JOB "scenarios/examples/job.yaml"
@@ -913,6 +944,7 @@ Test(ask, groups_have_their_own_batches_and_workers)
 		settings.is_short = i == 1;
 		ask_with(&settings, &answers);
 		cr_expect_eq(value_named(&answers.all[0], "memory"), (double)report.results[0].outcome.memory_bytes);
+		cr_expect_str_eq(answers.all[answers.n - 1].question, i == 0 ? "memory" : "notes");
 		cr_expect_not_null(strstr(answers.all[0].sentence.bytes, "Ring in group 1 (batch 64) needs "), "%s",
 				   answers.all[0].sentence.bytes);
 		psd_answers_release(&answers);
@@ -934,13 +966,19 @@ Test(ask, accumulation_divides_the_batches_of_all_groups)
 {
 	static const struct {
 		unsigned first_batch;
-		const char *advice; /* NULL: none */
+		const char *split, *advice; /* advice NULL: none */
 	} rows[] = {
-		{4, " With `accumulate: 4`, in batches of 1 in group 0, 16 in group 1, an iteration with all samples "
-		    "fits."},
-		{8, " With `accumulate: 4`, in batches of 2 in group 0, 16 in group 1, an iteration with all samples "
-		    "fits."},
-		{6, NULL},
+		{4, "even",
+		 " With `accumulate: 4`, in batches of 1 in group 0, 16 in group 1, an iteration with all samples "
+		 "fits."},
+		{8, "even",
+		 " With `accumulate: 4`, in batches of 2 in group 0, 16 in group 1, an iteration with all samples "
+		 "fits."},
+		{6, "even", NULL},
+		{64, "even", " With `accumulate: 4`, in batches of 16, an iteration with all samples fits."},
+		{11, "speed",
+		 " No `accumulate` is named, since the batches of its split follow from speed and have no common "
+		 "divisor that fits."},
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -952,9 +990,9 @@ Test(ask, accumulation_divides_the_batches_of_all_groups)
 			     "compute: {device: v100}\n"
 			     "cluster: {groups: [{nodes: 1, batch_per_worker: %u}, {nodes: 1, batch_per_worker: 64}],\n"
 			     "  stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
-			     "systems: [{name: Ring, sync: ring}]\n"
+			     "systems: [{name: Ring, sync: ring, split: %s}]\n"
 			     "job: {memory: 1GB}\n",
-			     rows[i].first_batch);
+			     rows[i].first_batch, rows[i].split);
 		ask_with(
 			&(struct psd_ask_settings){
 				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
