@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_neighbours.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_neighbours.h"
 #include "tests/cuda/draw_helper.h"
 
 enum { SAMPLES = 2, CHANNELS = 8, HEIGHT = 4, WIDTH = 6, ALL = SAMPLES * CHANNELS * HEIGHT * WIDTH, BLOCKS = 4 };

@@ -8,7 +8,7 @@
 
 #include "engine/model/model.h"
 #include "engine/program/program.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/real/transformer_helper.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_neighbours.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_neighbours.h"
 #include "tests/cuda/draw_helper.h"
 
 /* ---- numbers of 16 bits ---- */

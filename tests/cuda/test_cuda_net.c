@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/compare_helper.h"
 #include "tests/real/transformer_helper.h"
 #include "tests/test_with.h"

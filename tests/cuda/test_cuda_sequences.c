@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "real/device/cuda/bodies_sequences.h"
+#include "real/device/gpu/bodies_sequences.h"
 #include "tests/cuda/compare_helper.h"
 #include "tests/cuda/draw_helper.h"
 #include "tests/real/transformer_helper.h"

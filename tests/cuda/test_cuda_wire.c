@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "real/base/values.h"
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_parameters.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_parameters.h"
 #include "tests/cuda/cuda_net.h"
 
 static const struct psd_encoding *const encodings[] = {&psd_encoding_fp16, &psd_encoding_bf16};

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/cuda/cuda.h"
 #include "real/device/cuda/dnn.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/test_with.h"
 
 struct gpu {

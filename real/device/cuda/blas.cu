@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 extern "C" {
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 }
 
 static const struct psd_place nowhere = {NULL, 0, 0};

@@ -4,7 +4,7 @@
 #ifndef PSD_CUDA_DNN_H
 #define PSD_CUDA_DNN_H
 
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 
 /* True if the status means that cuDNN does not support this request; then another request may succeed. False if the GPU
  * or the library has failed. */

@@ -4,13 +4,13 @@
 #include <string.h>
 
 extern "C" {
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_low_rank.h"
-#include "real/device/cuda/bodies_neighbours.h"
-#include "real/device/cuda/bodies_packing.h"
-#include "real/device/cuda/bodies_parameters.h"
-#include "real/device/cuda/bodies_sequences.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_low_rank.h"
+#include "real/device/gpu/bodies_neighbours.h"
+#include "real/device/gpu/bodies_packing.h"
+#include "real/device/gpu/bodies_parameters.h"
+#include "real/device/gpu/bodies_sequences.h"
+#include "real/device/gpu/gpu.h"
 }
 
 #ifdef PSD_CUDA_STAND_IN

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "real/base/libraries.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "real/library/library.h"
 
 #define LIBRARY "libnccl.so.2"

@@ -9,7 +9,8 @@
 
 extern "C" {
 #include "engine/base/units.h"
-#include "real/device/cuda/cuda.h"
+#include "real/base/libraries.h"
+#include "real/device/gpu/gpu.h"
 }
 
 /* Oldest compute capability of CUDA 13; and the first with TF32 and bf16 on tensor cores. */
@@ -210,6 +211,9 @@ static enum psd_status make_event(struct CUevent_st **event, struct psd_error *e
 
 enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err)
 {
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLAS, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLASLT, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUDNN, err));
 	PSD_TRY(find_gpu(device, err));
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		PSD_TRY(psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
