@@ -32,7 +32,7 @@ static void check_floats(const char *text, uint32_t batch)
 Test(cuda_net, every_kind_has_a_row)
 {
 	for (unsigned i = 0; psd_layer_kinds[i]; i++)
-		cr_expect(!psd_cuda_find_kind(psd_layer_kinds[i]) == psd_layer_kinds[i]->is_predicted_only, "%s",
+		cr_expect(!psd_gpu_find_kind(psd_layer_kinds[i]) == psd_layer_kinds[i]->is_predicted_only, "%s",
 			  psd_layer_kinds[i]->name);
 }
 

@@ -18,13 +18,13 @@ struct attention {
 
 /* Range of a blob's channels that is divided evenly among heads. */
 struct map {
-	struct psd_cuda_values values;
+	struct psd_gpu_values values;
 	uint32_t channels;
 };
 
 /* Matrices of queries, keys or values, of all heads and samples, inside a blob or the workspace. */
 struct matrices {
-	struct psd_cuda_values first;
+	struct psd_gpu_values first;
 	uint32_t rows, columns;
 	uint32_t apart; /* distance between the begins of successive rows in memory, in elements */
 	/* distance between the matrices of successive samples, and of successive heads, in elements */
@@ -33,93 +33,93 @@ struct matrices {
 	bool is_transposed; /* the matrices are stored transposed */
 };
 
-static const struct psd_attention_settings *settings_of(const struct psd_cuda_layer *self)
+static const struct psd_attention_settings *settings_of(const struct psd_gpu_layer *self)
 {
 	return &self->model->settings.attention;
 }
 
-static uint64_t count_rows(const struct psd_cuda_layer *self)
+static uint64_t count_rows(const struct psd_gpu_layer *self)
 {
-	return (uint64_t)self->device->network.batch * settings_of(self)->heads * psd_cuda_positions(self);
+	return (uint64_t)self->device->network.batch * settings_of(self)->heads * psd_gpu_positions(self);
 }
 
-static uint32_t depth_of(const struct psd_cuda_layer *self)
+static uint32_t depth_of(const struct psd_gpu_layer *self)
 {
 	return self->model->shape.channels / settings_of(self)->heads;
 }
 
-static bool is_rotary(const struct psd_cuda_layer *self)
+static bool is_rotary(const struct psd_gpu_layer *self)
 {
 	return settings_of(self)->rotary_base > 0;
 }
 
 /* Returns the number of heads of queries and keys together. */
-static uint32_t rotated_heads(const struct psd_cuda_layer *self)
+static uint32_t rotated_heads(const struct psd_gpu_layer *self)
 {
 	return settings_of(self)->heads + settings_of(self)->kv_heads;
 }
 
-static uint64_t value_bytes(const struct psd_cuda_layer *self)
+static uint64_t value_bytes(const struct psd_gpu_layer *self)
 {
-	return self->device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t);
+	return self->device->type == PSD_GPU_FLOAT ? sizeof(float) : sizeof(uint16_t);
 }
 
 /* Returns rotated_bytes, rounded up so that the next array in the workspace is aligned as cuBLAS prefers. */
-static uint64_t count_rotated_bytes(const struct psd_cuda_layer *self)
+static uint64_t count_rotated_bytes(const struct psd_gpu_layer *self)
 {
 	const uint64_t channels = (uint64_t)rotated_heads(self) * depth_of(self), alignment = 256;
-	const uint64_t bytes = psd_cuda_batch_positions(self) * channels * value_bytes(self);
+	const uint64_t bytes = psd_gpu_batch_positions(self) * channels * value_bytes(self);
 
 	return is_rotary(self) ? (bytes + alignment - 1) / alignment * alignment : 0;
 }
 
-static enum psd_status want_rotation(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status want_rotation(struct psd_gpu_layer *self, struct psd_error *err)
 {
-	const uint64_t n_angles = (uint64_t)psd_cuda_positions(self) * (depth_of(self) / 2);
+	const uint64_t n_angles = (uint64_t)psd_gpu_positions(self) * (depth_of(self) / 2);
 	struct attention *attention = self->details;
 
 	attention->rotated_bytes = count_rotated_bytes(self);
-	psd_cuda_want_workspace(self->device, attention->rotated_bytes);
-	return is_rotary(self) ? psd_cuda_want(self->device, 2 * n_angles * sizeof(float), &attention->angles, err)
+	psd_gpu_want_workspace(self->device, attention->rotated_bytes);
+	return is_rotary(self) ? psd_gpu_want(self->device, 2 * n_angles * sizeof(float), &attention->angles, err)
 			       : PSD_OK;
 }
 
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status prepare(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
-	const uint64_t count = psd_saturated_mul(count_rows(self), psd_cuda_positions(self));
+	const uint64_t count = psd_saturated_mul(count_rows(self), psd_gpu_positions(self));
 	const uint64_t bytes = count * value_bytes(self);
 	struct attention *attention = self->details;
 
-	PSD_TRY(psd_cuda_declare(self, err));
-	if (count >= PSD_CUDA_MOST_ELEMENTS)
+	PSD_TRY(psd_gpu_declare(self, err));
+	if (count >= PSD_GPU_MOST_ELEMENTS)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (attention) has %llu probabilities in a batch of %u, cuda supports "
 				     "less than %llu",
 				     self->model->name, (unsigned long long)count, device->network.batch,
-				     (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
-	psd_cuda_want_sums(self->device, 2 * count_rows(self) * PSD_CUDA_PARTS);
+				     (unsigned long long)PSD_GPU_MOST_ELEMENTS);
+	psd_gpu_want_sums(self->device, 2 * count_rows(self) * PSD_GPU_PARTS);
 	PSD_TRY(want_rotation(self, err));
 	self->device->counts = self->device->counts || settings_of(self)->dropout_ratio > 0;
-	if (psd_cuda_input(self, 0)->has_diff || settings_of(self)->dropout_ratio > 0)
-		psd_cuda_want_workspace(self->device, 2 * attention->rotated_bytes + bytes);
-	return psd_cuda_want(self->device, bytes, &attention->probabilities, err);
+	if (psd_gpu_input(self, 0)->has_diff || settings_of(self)->dropout_ratio > 0)
+		psd_gpu_want_workspace(self->device, 2 * attention->rotated_bytes + bytes);
+	return psd_gpu_want(self->device, bytes, &attention->probabilities, err);
 }
 
 /* ---- matrices ---- */
 
-static struct psd_cuda_values later(struct psd_cuda_values values, uint64_t elements)
+static struct psd_gpu_values later(struct psd_gpu_values values, uint64_t elements)
 {
-	const uint64_t bytes = elements * (values.type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t));
+	const uint64_t bytes = elements * (values.type == PSD_GPU_FLOAT ? sizeof(float) : sizeof(uint16_t));
 
-	return (struct psd_cuda_values){(char *)values.data + bytes, values.type};
+	return (struct psd_gpu_values){(char *)values.data + bytes, values.type};
 }
 
 /* Returns the matrices of all heads in a range of channels of a blob. */
-static struct matrices of_map(const struct psd_cuda_layer *self, struct map map, uint32_t first_channel,
+static struct matrices of_map(const struct psd_gpu_layer *self, struct map map, uint32_t first_channel,
 			      uint32_t sharers)
 {
-	const uint32_t positions = psd_cuda_positions(self), depth = depth_of(self);
+	const uint32_t positions = psd_gpu_positions(self), depth = depth_of(self);
 	const bool is_channels_last = self->device->is_channels_last;
 
 	return (struct matrices){
@@ -133,9 +133,9 @@ static struct matrices of_map(const struct psd_cuda_layer *self, struct map map,
 		.is_transposed = !is_channels_last};
 }
 
-static struct matrices of_places(const struct psd_cuda_layer *self, void *first)
+static struct matrices of_places(const struct psd_gpu_layer *self, void *first)
 {
-	const uint32_t positions = psd_cuda_positions(self);
+	const uint32_t positions = psd_gpu_positions(self);
 
 	return (struct matrices){.first = {first, self->device->type},
 				 .rows = positions,
@@ -172,19 +172,19 @@ static struct factors as_stored(struct factors of)
 }
 
 /* Returns the address of the matrix of a head in a sample. */
-static struct psd_cuda_values head_of(struct matrices of, uint32_t sample, uint32_t head)
+static struct psd_gpu_values head_of(struct matrices of, uint32_t sample, uint32_t head)
 {
 	return later(of.first, sample * of.by_sample + head / of.sharers * of.by_head);
 }
 
 /* Returns the products for one head of all samples, or for the heads `head`, `head` + step, `head` + 2 * step, ... of
  * one sample. */
-static struct psd_cuda_products products_of(struct factors of, bool is_by_head, uint32_t sample, uint32_t head,
-					    uint32_t step)
+static struct psd_gpu_products products_of(struct factors of, bool is_by_head, uint32_t sample, uint32_t head,
+					   uint32_t step)
 {
 	const struct matrices left = of.left, right = of.right, result = of.result;
 
-	return (struct psd_cuda_products){
+	return (struct psd_gpu_products){
 		.first = {.left = head_of(left, sample, head),
 			  .right = head_of(right, sample, head),
 			  .result = head_of(result, sample, head),
@@ -205,7 +205,7 @@ static struct psd_cuda_products products_of(struct factors of, bool is_by_head, 
 /* Begins the products result = alpha * left * right for each head of each sample. One call covers all samples, or all
  * heads with keys of their own, whichever are more: no two products of a call share a result. A result that heads share
  * becomes their sum. */
-static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, float alpha, bool adds,
+static enum psd_status multiply(struct psd_gpu_layer *self, struct factors of, float alpha, bool adds,
 				struct psd_error *err)
 {
 	const uint32_t batch = self->device->network.batch, kv_heads = settings_of(self)->kv_heads;
@@ -214,12 +214,12 @@ static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, 
 
 	for (uint32_t i = 0; i < (is_by_head ? batch : kv_heads) * sharers; i++) {
 		const uint32_t head = is_by_head ? i % sharers : i, sample = is_by_head ? i / sharers : 0;
-		struct psd_cuda_products products = products_of(as_stored(of), is_by_head, sample, head, sharers);
+		struct psd_gpu_products products = products_of(as_stored(of), is_by_head, sample, head, sharers);
 
 		products.n = is_by_head ? kv_heads : batch;
 		products.first.alpha = alpha;
 		products.first.adds = adds || head % of.result.sharers > 0;
-		PSD_TRY(psd_cuda_multiply_several(self->device, &products, err));
+		PSD_TRY(psd_gpu_multiply_several(self->device, &products, err));
 	}
 	return PSD_OK;
 }
@@ -230,7 +230,7 @@ enum part { QUERIES, KEYS, VALUES }; /* ranges of the input's channels, in this 
 
 /* Returns the matrices of queries, keys or values in a blob with the channels of the input, or with the first of these
  * channels. */
-static struct matrices of_part(const struct psd_cuda_layer *self, struct map map, enum part part)
+static struct matrices of_part(const struct psd_gpu_layer *self, struct map map, enum part part)
 {
 	const struct psd_attention_settings *settings = settings_of(self);
 	const uint32_t before = part == QUERIES ? 0 : part == KEYS ? settings->heads : rotated_heads(self);
@@ -238,13 +238,13 @@ static struct matrices of_part(const struct psd_cuda_layer *self, struct map map
 	return of_map(self, map, before * depth_of(self), part == QUERIES ? 1 : settings->heads / settings->kv_heads);
 }
 
-static struct map input_map(const struct psd_cuda_layer *self, struct psd_cuda_values values)
+static struct map input_map(const struct psd_gpu_layer *self, struct psd_gpu_values values)
 {
-	return (struct map){values, psd_cuda_below(self, 0)->model->shape.channels};
+	return (struct map){values, psd_gpu_below(self, 0)->model->shape.channels};
 }
 
 /* Returns the matrices, in the workspace, of rotated queries or keys, or of their gradients. */
-static struct map rotated_map(const struct psd_cuda_layer *self, bool is_gradient)
+static struct map rotated_map(const struct psd_gpu_layer *self, bool is_gradient)
 {
 	const struct attention *attention = self->details;
 	char *first = self->device->workspace;
@@ -253,75 +253,75 @@ static struct map rotated_map(const struct psd_cuda_layer *self, bool is_gradien
 			    rotated_heads(self) * depth_of(self)};
 }
 
-static struct matrices part_of(const struct psd_cuda_layer *self, enum part part)
+static struct matrices part_of(const struct psd_gpu_layer *self, enum part part)
 {
 	const bool is_rotated = is_rotary(self) && part != VALUES;
 
 	return of_part(self,
 		       is_rotated ? rotated_map(self, false)
-				  : input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0))),
+				  : input_map(self, psd_gpu_value(self, psd_gpu_input(self, 0))),
 		       part);
 }
 
-static struct matrices gradient_of(const struct psd_cuda_layer *self, enum part part)
+static struct matrices gradient_of(const struct psd_gpu_layer *self, enum part part)
 {
 	const bool is_rotated = is_rotary(self) && part != VALUES;
 
 	return of_part(self,
 		       is_rotated ? rotated_map(self, true)
-				  : input_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0))),
+				  : input_map(self, psd_gpu_diff(self, psd_gpu_input(self, 0))),
 		       part);
 }
 
-static struct matrices of_output(const struct psd_cuda_layer *self, struct psd_cuda_values values)
+static struct matrices of_output(const struct psd_gpu_layer *self, struct psd_gpu_values values)
 {
 	return of_map(self, (struct map){values, self->model->shape.channels}, 0, 1);
 }
 
-static struct psd_cuda_channel channel_of(const struct psd_cuda_layer *self, struct map map)
+static struct psd_gpu_channel channel_of(const struct psd_gpu_layer *self, struct map map)
 {
-	return (struct psd_cuda_channel){psd_cuda_channel_of(self).inner, map.channels};
+	return (struct psd_gpu_channel){psd_gpu_channel_of(self).inner, map.channels};
 }
 
-static enum psd_status rotate(struct psd_cuda_layer *self, struct map from, struct map to, bool is_back, bool adds,
+static enum psd_status rotate(struct psd_gpu_layer *self, struct map from, struct map to, bool is_back, bool adds,
 			      struct psd_error *err)
 {
 	const struct attention *attention = self->details;
-	const struct psd_cuda_rotary run = {.from = from.values,
-					    .to = to.values,
-					    .from_channel = channel_of(self, from),
-					    .to_channel = channel_of(self, to),
-					    .angles = attention->angles,
-					    .positions = psd_cuda_positions(self),
-					    .heads = rotated_heads(self),
-					    .half = depth_of(self) / 2,
-					    .is_back = is_back,
-					    .adds = adds};
+	const struct psd_gpu_rotary run = {.from = from.values,
+					   .to = to.values,
+					   .from_channel = channel_of(self, from),
+					   .to_channel = channel_of(self, to),
+					   .angles = attention->angles,
+					   .positions = psd_gpu_positions(self),
+					   .heads = rotated_heads(self),
+					   .half = depth_of(self) / 2,
+					   .is_back = is_back,
+					   .adds = adds};
 
-	return psd_cuda_run_rotary(self->device, &run, psd_cuda_batch_positions(self) * run.heads * run.half, err);
+	return psd_gpu_run_rotary(self->device, &run, psd_gpu_batch_positions(self) * run.heads * run.half, err);
 }
 
 /* Begins to write the rotated queries and keys to the workspace; does nothing without rotary embedding. */
-static enum psd_status rotate_input(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status rotate_input(struct psd_gpu_layer *self, struct psd_error *err)
 {
-	const struct map input = input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0)));
+	const struct map input = input_map(self, psd_gpu_value(self, psd_gpu_input(self, 0)));
 
 	return is_rotary(self) ? rotate(self, input, rotated_map(self, false), false, false, err) : PSD_OK;
 }
 
-static enum psd_status find_angles(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status find_angles(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	const struct attention *attention = self->details;
-	const struct psd_cuda_rotary_angles run = {.angles = attention->angles,
-						   .half = depth_of(self) / 2,
-						   .base_log = log(settings_of(self)->rotary_base)};
+	const struct psd_gpu_rotary_angles run = {.angles = attention->angles,
+						  .half = depth_of(self) / 2,
+						  .base_log = log(settings_of(self)->rotary_base)};
 
 	if (!is_rotary(self))
 		return PSD_OK;
-	return psd_cuda_run_rotary_angles(self->device, &run, (uint64_t)psd_cuda_positions(self) * run.half, err);
+	return psd_gpu_run_rotary_angles(self->device, &run, (uint64_t)psd_gpu_positions(self) * run.half, err);
 }
 
-static struct matrices probabilities_of(const struct psd_cuda_layer *self)
+static struct matrices probabilities_of(const struct psd_gpu_layer *self)
 {
 	const struct attention *attention = self->details;
 
@@ -329,23 +329,23 @@ static struct matrices probabilities_of(const struct psd_cuda_layer *self)
 }
 
 /* Returns the factor on the scores. */
-static float scale_of(const struct psd_cuda_layer *self)
+static float scale_of(const struct psd_gpu_layer *self)
 {
 	return 1.0f / sqrtf((float)depth_of(self));
 }
 
-static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
+static struct psd_gpu_attention rows_of(const struct psd_gpu_layer *self)
 {
 	float *sums = self->device->sums;
 
-	return (struct psd_cuda_attention){.rows = probabilities_of(self).first,
-					   .positions = psd_cuda_positions(self),
-					   .is_causal = settings_of(self)->is_causal,
-					   .partial = {sums, sums + count_rows(self) * PSD_CUDA_PARTS}};
+	return (struct psd_gpu_attention){.rows = probabilities_of(self).first,
+					  .positions = psd_gpu_positions(self),
+					  .is_causal = settings_of(self)->is_causal,
+					  .partial = {sums, sums + count_rows(self) * PSD_GPU_PARTS}};
 }
 
 /* Returns the matrices, in the workspace, of probabilities that dropout left, or of gradients of probabilities. */
-static struct matrices workspace_places(const struct psd_cuda_layer *self)
+static struct matrices workspace_places(const struct psd_gpu_layer *self)
 {
 	const struct attention *attention = self->details;
 
@@ -354,59 +354,59 @@ static struct matrices workspace_places(const struct psd_cuda_layer *self)
 
 /* Begins to write probabilities or their gradients, without the dropped ones, to the workspace. *left: where they are;
  * `from` if nothing is dropped. */
-static enum psd_status drop(struct psd_cuda_layer *self, struct matrices from, struct matrices *left,
+static enum psd_status drop(struct psd_gpu_layer *self, struct matrices from, struct matrices *left,
 			    struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
 	const double ratio = settings_of(self)->dropout_ratio; /* below 1 */
-	const struct psd_cuda_maps maps = {settings_of(self)->heads, from.rows, from.rows, false};
+	const struct psd_gpu_maps maps = {settings_of(self)->heads, from.rows, from.rows, false};
 
 	*left = from;
 	if (ratio <= 0 || !device->batch.is_training)
 		return PSD_OK;
 	*left = workspace_places(self);
-	return psd_cuda_run_drop(self, from.first, left->first, maps, ratio, false, err);
+	return psd_gpu_run_drop(self, from.first, left->first, maps, ratio, false, err);
 }
 
 /* Begins the forward pass: top = dropout(softmax(scale * queries * keys^T)) * values. */
-static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status forward(struct psd_gpu_layer *self, struct psd_error *err)
 {
-	const struct psd_cuda_attention rows = rows_of(self);
+	const struct psd_gpu_attention rows = rows_of(self);
 	const struct matrices probabilities = probabilities_of(self);
-	const struct matrices top = of_output(self, psd_cuda_value(self, self->blob));
+	const struct matrices top = of_output(self, psd_gpu_value(self, self->blob));
 	const struct factors scores = {part_of(self, QUERIES), turned(part_of(self, KEYS)), probabilities};
-	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
+	const uint64_t parts = count_rows(self) * PSD_GPU_PARTS;
 	struct matrices left;
 
 	PSD_TRY(find_angles(self, err));
 	PSD_TRY(rotate_input(self, err));
 	PSD_TRY(multiply(self, scores, scale_of(self), false, err));
-	PSD_TRY(psd_cuda_run_attention_sums(self->device, &rows, parts, err));
-	PSD_TRY(psd_cuda_run_attention_end(self->device, &rows, parts, err));
+	PSD_TRY(psd_gpu_run_attention_sums(self->device, &rows, parts, err));
+	PSD_TRY(psd_gpu_run_attention_end(self->device, &rows, parts, err));
 	PSD_TRY(drop(self, probabilities, &left, err));
 	return multiply(self, (struct factors){left, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
 /* Begins dscores = probabilities * (dprobabilities - row sums of probabilities * dprobabilities), which overwrites
  * dprobabilities. */
-static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct psd_cuda_values diff,
+static enum psd_status differentiate_softmax(struct psd_gpu_layer *self, struct psd_gpu_values diff,
 					     struct psd_error *err)
 {
-	const struct psd_cuda_attention rows = rows_of(self);
-	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
+	const struct psd_gpu_attention rows = rows_of(self);
+	const uint64_t parts = count_rows(self) * PSD_GPU_PARTS;
 
-	PSD_TRY(psd_cuda_run_attention_dots(self->device, &(struct psd_cuda_attention_dots){rows, diff}, parts, err));
-	return psd_cuda_run_attention_back(self->device, &(struct psd_cuda_attention_back){rows, diff}, parts, err);
+	PSD_TRY(psd_gpu_run_attention_dots(self->device, &(struct psd_gpu_attention_dots){rows, diff}, parts, err));
+	return psd_gpu_run_attention_back(self->device, &(struct psd_gpu_attention_back){rows, diff}, parts, err);
 }
 
 /* Begins dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries. adds: they are added to the input's
  * gradient. */
-static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct matrices dscores, bool adds,
+static enum psd_status differentiate_scores(struct psd_gpu_layer *self, struct matrices dscores, bool adds,
 					    struct psd_error *err)
 {
 	const struct factors dqueries = {dscores, part_of(self, KEYS), gradient_of(self, QUERIES)};
 	const struct factors dkeys = {turned(dscores), part_of(self, QUERIES), gradient_of(self, KEYS)};
-	const struct map dinput = input_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0)));
+	const struct map dinput = input_map(self, psd_gpu_diff(self, psd_gpu_input(self, 0)));
 
 	PSD_TRY(multiply(self, dqueries, scale_of(self), adds && !is_rotary(self), err));
 	PSD_TRY(multiply(self, dkeys, scale_of(self), adds && !is_rotary(self), err));
@@ -415,10 +415,10 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
 
 /* Begins the backward pass: dvalues = probabilities^T * dtop, dprobabilities = dtop * values^T, then dscores, dqueries
  * and dkeys. */
-static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status backward(struct psd_gpu_layer *self, struct psd_error *err)
 {
-	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	const struct matrices dtop = of_output(self, psd_cuda_diff(self, self->blob));
+	struct psd_gpu_blob *in = psd_gpu_input(self, 0);
+	const struct matrices dtop = of_output(self, psd_gpu_diff(self, self->blob));
 	const struct matrices dscores = workspace_places(self);
 	const struct factors dprobabilities = {dtop, turned(part_of(self, VALUES)), dscores};
 	struct matrices left;
@@ -426,7 +426,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 
 	if (!in->has_diff)
 		return PSD_OK;
-	adds = psd_cuda_share(in);
+	adds = psd_gpu_share(in);
 	PSD_TRY(rotate_input(self, err));
 	PSD_TRY(drop(self, probabilities_of(self), &left, err));
 	PSD_TRY(multiply(self, (struct factors){turned(left), dtop, gradient_of(self, VALUES)}, 1.0f, adds, err));
@@ -436,5 +436,5 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return differentiate_scores(self, dscores, adds, err);
 }
 
-const struct psd_cuda_kind psd_cuda_kind_attention = {
+const struct psd_gpu_kind psd_gpu_kind_attention = {
 	.prepare = prepare, .forward = forward, .backward = backward, .details_bytes = sizeof(struct attention)};

@@ -7,14 +7,14 @@
 
 /* ---- memory order, sums ---- */
 
-PSD_BODY void psd_move_at(uint64_t i, const struct psd_cuda_move *of)
+PSD_BODY void psd_move_at(uint64_t i, const struct psd_gpu_move *of)
 {
 	const float value = psd_get(of->from, psd_seen_at(&of->from_view, (uint32_t)i));
 
 	psd_give(of->to, psd_seen_at(&of->to_view, (uint32_t)i), of->scale * value, of->adds);
 }
 
-PSD_BODY void psd_convert_from(uint64_t i, const struct psd_cuda_convert *of, int n)
+PSD_BODY void psd_convert_from(uint64_t i, const struct psd_gpu_convert *of, int n)
 {
 	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
 
@@ -24,7 +24,7 @@ PSD_BODY void psd_convert_from(uint64_t i, const struct psd_cuda_convert *of, in
 }
 PSD_BODIES(convert)
 
-PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
+PSD_BODY void psd_add_from(uint64_t i, const struct psd_gpu_add *of, int n)
 {
 	struct psd_lanes sum = psd_get_lanes(of->left, i, n);
 	const struct psd_lanes right = psd_get_lanes(of->right, i, n);
@@ -38,9 +38,9 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-/* Computes n elements (1 or 4) of the result of psd_cuda_affine, the first at index i. Four adjacent elements belong to
+/* Computes n elements (1 or 4) of the result of psd_gpu_affine, the first at index i. Four adjacent elements belong to
  * one channel or, with channels last, to four adjacent channels. */
-PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
+PSD_BODY void psd_affine_from(uint64_t i, const struct psd_gpu_affine *of, int n)
 {
 	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
 	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
@@ -58,31 +58,31 @@ PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int 
 }
 PSD_BODIES(affine)
 
-PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
+PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_gpu_inverse *of)
 {
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-/* Returns the summand (enum psd_cuda_summand) of element k of an output. `at`: index of that element in memory. */
-PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
+/* Returns the summand (enum psd_gpu_summand) of element k of an output. `at`: index of that element in memory. */
+PSD_BODY float psd_summand(const struct psd_gpu_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
-	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_POSITIONS ? k : channel;
+	const uint32_t entry = of->summand == PSD_GPU_SUM_NORMALISED_POSITIONS ? k : channel;
 	const float left = psd_get(of->left, at);
 	float right;
 
-	if (of->summand == PSD_CUDA_SUM_LEFT)
+	if (of->summand == PSD_GPU_SUM_LEFT)
 		return left;
 	right = psd_get(of->right, at);
-	if (of->summand == PSD_CUDA_SUM_PRODUCT)
+	if (of->summand == PSD_GPU_SUM_PRODUCT)
 		return left * right;
-	if (of->summand == PSD_CUDA_SUM_BELOW_ZERO)
+	if (of->summand == PSD_GPU_SUM_BELOW_ZERO)
 		return right > 0.0f ? 0.0f : left * right;
 	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
-/* Computes one partial sum of psd_cuda_sums. Index i computes part i % n_parts of output i / n_parts; with channels
+/* Computes one partial sum of psd_gpu_sums. Index i computes part i % n_parts of output i / n_parts; with channels
  * last, part i / n_outputs of output i % n_outputs. So adjacent indices read adjacent values. */
-PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
+PSD_BODY void psd_sums_at(uint64_t i, const struct psd_gpu_sums *of)
 {
 	const bool is_by_output = of->channel_stride == 1;
 	const uint32_t n = is_by_output ? of->n_outputs : of->n_parts;
@@ -95,7 +95,7 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	if (of->inner == of->count) { /* avoids divisions, which would take most of the time */
 		uint32_t k = part;
 
-		for (; of->summand == PSD_CUDA_SUM_LEFT && k < of->count && of->count - k > 3 * of->n_parts;
+		for (; of->summand == PSD_GPU_SUM_LEFT && k < of->count && of->count - k > 3 * of->n_parts;
 		     k += 4 * of->n_parts) {
 			float values[4]; /* all loads begin before the first loaded value is used */
 
@@ -114,7 +114,7 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	of->partial[(uint64_t)part * of->n_outputs + output] = sum;
 }
 
-PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_cuda_sums_end *of)
+PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_gpu_sums_end *of)
 {
 	double sum = 0.0;
 
@@ -144,23 +144,23 @@ PSD_BODY float psd_nearly_normal_below(float x)
 	return psd_logistic(x * (1.5957691f + 0.071354816f * x * x));
 }
 
-PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, float beta, float x)
+PSD_BODY float psd_function_of(enum psd_gpu_function_kind kind, float alpha, float beta, float x)
 {
 	switch (kind) {
-	case PSD_CUDA_RELU: return x > 0.0f ? x : alpha * x;
-	case PSD_CUDA_SIGMOID: return psd_logistic(x);
-	case PSD_CUDA_TANH: return tanhf(x);
-	case PSD_CUDA_ELU: return x > 0.0f ? x : alpha * expm1f(x);
-	case PSD_CUDA_CLIP: return fminf(fmaxf(x, 0.0f), beta);
-	case PSD_CUDA_LINEAR: return alpha * x + beta;
-	case PSD_CUDA_EXP: return expf(x);
-	case PSD_CUDA_ABS: return fabsf(x);
-	case PSD_CUDA_LOG: return logf(x);
-	case PSD_CUDA_SOFTPLUS: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
-	case PSD_CUDA_POWER: return powf(x, alpha);
-	case PSD_CUDA_GELU: return x * psd_normal_below(x);
-	case PSD_CUDA_GELU_TANH: return x * psd_nearly_normal_below(x);
-	case PSD_CUDA_SILU: return x * psd_logistic(x);
+	case PSD_GPU_RELU: return x > 0.0f ? x : alpha * x;
+	case PSD_GPU_SIGMOID: return psd_logistic(x);
+	case PSD_GPU_TANH: return tanhf(x);
+	case PSD_GPU_ELU: return x > 0.0f ? x : alpha * expm1f(x);
+	case PSD_GPU_CLIP: return fminf(fmaxf(x, 0.0f), beta);
+	case PSD_GPU_LINEAR: return alpha * x + beta;
+	case PSD_GPU_EXP: return expf(x);
+	case PSD_GPU_ABS: return fabsf(x);
+	case PSD_GPU_LOG: return logf(x);
+	case PSD_GPU_SOFTPLUS: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+	case PSD_GPU_POWER: return powf(x, alpha);
+	case PSD_GPU_GELU: return x * psd_normal_below(x);
+	case PSD_GPU_GELU_TANH: return x * psd_nearly_normal_below(x);
+	case PSD_GPU_SILU: return x * psd_logistic(x);
 	}
 	return x;
 }
@@ -172,31 +172,31 @@ PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 	return share * (1.0f + x * (1.0f - share) * slope);
 }
 
-PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, float beta, float known)
+PSD_BODY float psd_derivative_by(enum psd_gpu_function_kind kind, float alpha, float beta, float known)
 {
 	switch (kind) {
-	case PSD_CUDA_RELU: return known > 0.0f ? 1.0f : alpha;
-	case PSD_CUDA_SIGMOID: return known * (1.0f - known);
-	case PSD_CUDA_TANH: return (1.0f - known) * (1.0f + known);
-	case PSD_CUDA_ELU: return known > 0.0f ? 1.0f : known + alpha;
-	case PSD_CUDA_CLIP: return known > 0.0f && known < beta ? 1.0f : 0.0f;
-	case PSD_CUDA_LINEAR: return alpha;
-	case PSD_CUDA_EXP: return known;
-	case PSD_CUDA_ABS: return (known > 0.0f ? 1.0f : 0.0f) - (known < 0.0f ? 1.0f : 0.0f);
-	case PSD_CUDA_LOG: return 1.0f / known;
-	case PSD_CUDA_SOFTPLUS: return psd_logistic(known);
-	case PSD_CUDA_POWER: return alpha * powf(known, alpha - 1.0f);
-	case PSD_CUDA_GELU:
+	case PSD_GPU_RELU: return known > 0.0f ? 1.0f : alpha;
+	case PSD_GPU_SIGMOID: return known * (1.0f - known);
+	case PSD_GPU_TANH: return (1.0f - known) * (1.0f + known);
+	case PSD_GPU_ELU: return known > 0.0f ? 1.0f : known + alpha;
+	case PSD_GPU_CLIP: return known > 0.0f && known < beta ? 1.0f : 0.0f;
+	case PSD_GPU_LINEAR: return alpha;
+	case PSD_GPU_EXP: return known;
+	case PSD_GPU_ABS: return (known > 0.0f ? 1.0f : 0.0f) - (known < 0.0f ? 1.0f : 0.0f);
+	case PSD_GPU_LOG: return 1.0f / known;
+	case PSD_GPU_SOFTPLUS: return psd_logistic(known);
+	case PSD_GPU_POWER: return alpha * powf(known, alpha - 1.0f);
+	case PSD_GPU_GELU:
 		return psd_normal_below(known) + known * 0.39894228f * expf(-0.5f * known * known); /* 1 / sqrt(2 pi) */
-	case PSD_CUDA_GELU_TANH:
+	case PSD_GPU_GELU_TANH:
 		return psd_gated_derivative(known, psd_nearly_normal_below(known),
 					    1.5957691f + 3.0f * 0.071354816f * known * known);
-	case PSD_CUDA_SILU: return psd_gated_derivative(known, psd_logistic(known), 1.0f);
+	case PSD_GPU_SILU: return psd_gated_derivative(known, psd_logistic(known), 1.0f);
 	}
 	return 1.0f;
 }
 
-PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, int n)
+PSD_BODY void psd_function_from(uint64_t i, const struct psd_gpu_function *of, int n)
 {
 	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
 
@@ -206,9 +206,9 @@ PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, 
 }
 PSD_BODIES(function)
 
-/* Computes n gradients (1 or 4) of an element-wise function (psd_cuda_function_back), the first at index i. Both arrays
+/* Computes n gradients (1 or 4) of an element-wise function (psd_gpu_function_back), the first at index i. Both arrays
  * are loaded before the first value is used. */
-PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
+PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_gpu_function_back *of, int n)
 {
 	const struct psd_lanes known = psd_get_lanes(of->known, i, n);
 	struct psd_lanes diff = psd_get_lanes(of->diff, i, n);
@@ -219,14 +219,14 @@ PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_
 }
 PSD_BODIES(function_back)
 
-PSD_BODY void psd_prelu_at(uint64_t i, const struct psd_cuda_prelu *of)
+PSD_BODY void psd_prelu_at(uint64_t i, const struct psd_gpu_prelu *of)
 {
 	const float x = psd_get(of->from, i);
 
 	psd_put(of->to, i, x > 0.0f ? x : x * of->slopes[psd_channel_of(of->channel, (uint32_t)i)]);
 }
 
-PSD_BODY void psd_prelu_back_at(uint64_t i, const struct psd_cuda_prelu_back *of)
+PSD_BODY void psd_prelu_back_at(uint64_t i, const struct psd_gpu_prelu_back *of)
 {
 	const float diff = psd_get(of->diff, i);
 	const float slope = of->slopes[psd_channel_of(of->channel, (uint32_t)i)];
@@ -234,7 +234,7 @@ PSD_BODY void psd_prelu_back_at(uint64_t i, const struct psd_cuda_prelu_back *of
 	psd_give(of->to, i, psd_get(of->from, i) > 0.0f ? diff : diff * slope, of->adds);
 }
 
-PSD_BODY void psd_multiply_at(uint64_t i, const struct psd_cuda_multiply *of)
+PSD_BODY void psd_multiply_at(uint64_t i, const struct psd_gpu_multiply *of)
 {
 	uint64_t at = i;
 
@@ -272,9 +272,9 @@ PSD_BODY void psd_draw(uint32_t random[4], uint64_t key)
 	}
 }
 
-PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_cuda_dropout *of)
+PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_gpu_dropout *of)
 {
-	const struct psd_cuda_maps plain = {of->maps.channels, of->maps.height, of->maps.width, false};
+	const struct psd_gpu_maps plain = {of->maps.channels, of->maps.height, of->maps.width, false};
 	const uint32_t elements = plain.channels * plain.height * plain.width, quads = (elements + 3) / 4;
 	const uint32_t sample = (uint32_t)i / quads, quad = (uint32_t)i % quads;
 	uint32_t random[4] = {quad, of->layer, of->counters[0] + sample, of->counters[1]};
@@ -289,7 +289,7 @@ PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_cuda_dropout *of)
 		}
 }
 
-PSD_BODY void psd_counters_at(uint64_t i, const struct psd_cuda_counters *of)
+PSD_BODY void psd_counters_at(uint64_t i, const struct psd_gpu_counters *of)
 {
 	(void)i;
 	of->to[0] = of->first_sample;

@@ -6,18 +6,18 @@
 #include "real/device/gpu/values.h"
 #include "real/device/low_rank.h"
 
-PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_move *of)
+PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_gpu_low_rank_move *of)
 {
-	const uint32_t unit = (uint32_t)(i / PSD_CUDA_PARTS);
-	const struct psd_cuda_move_span *span = of->spans;
+	const uint32_t unit = (uint32_t)(i / PSD_GPU_PARTS);
+	const struct psd_gpu_move_span *span = of->spans;
 	uint32_t first = 0;
 
 	for (; unit >= span->end; span++)
 		first = span->end;
-	const uint64_t begin = (uint64_t)(unit - first) * PSD_CUDA_MOVE_UNIT, whole_end = begin + PSD_CUDA_MOVE_UNIT;
+	const uint64_t begin = (uint64_t)(unit - first) * PSD_GPU_MOVE_UNIT, whole_end = begin + PSD_GPU_MOVE_UNIT;
 	const uint64_t end = whole_end < span->elements ? whole_end : span->elements;
 
-	for (uint64_t e = begin + i % PSD_CUDA_PARTS; e < end; e += PSD_CUDA_PARTS)
+	for (uint64_t e = begin + i % PSD_GPU_PARTS; e < end; e += PSD_GPU_PARTS)
 		span->to[e] = span->adds ? span->to[e] + span->from[e] : span->from[e];
 }
 
@@ -31,9 +31,9 @@ struct psd_right_row {
 
 /* Finds one row of the right matrices. row: number of the row, from 0, counted over all right matrices that this kernel
  * launch handles. */
-PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
+PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_gpu_matrices *all, uint32_t row)
 {
-	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
+	const struct psd_gpu_matrix *matrix = &all->matrices[row / all->rank];
 	struct psd_right_row one;
 
 	one.row = row % all->rank;
@@ -44,14 +44,14 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 }
 
 /* Sets `found` of one part of a row of `right` to 1 if the part has a value that is not zero (NaN counts), otherwise to
- * 0. Part p has the columns p, p + PSD_CUDA_PARTS, ... and stops at the first such value. Kernel indices: (rows of all
- * right matrices) * PSD_CUDA_PARTS. */
-PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *of)
+ * 0. Part p has the columns p, p + PSD_GPU_PARTS, ... and stops at the first such value. Kernel indices: (rows of all
+ * right matrices) * PSD_GPU_PARTS. */
+PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_gpu_matrices *of)
 {
-	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
+	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_GPU_PARTS));
 	uint32_t found = 0;
 
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < row.columns && !found; c += PSD_CUDA_PARTS)
+	for (uint32_t c = (uint32_t)(i % PSD_GPU_PARTS); c < row.columns && !found; c += PSD_GPU_PARTS)
 		found = row.values[c] != 0.0f;
 	of->found[i] = found;
 }
@@ -68,16 +68,16 @@ PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 }
 
 /* Overwrites each row of `right` in which all values are zero by starting values. Kernel indices: (rows of all right
- * matrices) * PSD_CUDA_PARTS. */
-PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_matrices *of)
+ * matrices) * PSD_GPU_PARTS. */
+PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_gpu_matrices *of)
 {
-	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
-	const uint32_t *found = of->found + i / PSD_CUDA_PARTS * PSD_CUDA_PARTS;
+	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_GPU_PARTS));
+	const uint32_t *found = of->found + i / PSD_GPU_PARTS * PSD_GPU_PARTS;
 
-	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+	for (uint32_t p = 0; p < PSD_GPU_PARTS; p++)
 		if (found[p])
 			return;
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < row.columns; c += PSD_CUDA_PARTS)
+	for (uint32_t c = (uint32_t)(i % PSD_GPU_PARTS); c < row.columns; c += PSD_GPU_PARTS)
 		row.values[c] = psd_start_of(row.number, row.row, c);
 }
 
@@ -98,21 +98,21 @@ PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 	return pair;
 }
 
-PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t matrix)
+PSD_BODY uint64_t psd_first_part(const struct psd_gpu_matrices *all, uint32_t matrix)
 {
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
 /* Computes one partial sum of the inner product of two columns of a left matrix. Kernel indices: partial sums of all
  * matrices. Adjacent indices read the same rows. */
-PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrices *all)
+PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_gpu_matrices *all)
 {
 	uint32_t m = 0;
 	double sum = 0.0;
 
 	while (i >= all->matrices[m].parts_end)
 		m++;
-	const struct psd_cuda_matrix *matrix = &all->matrices[m];
+	const struct psd_gpu_matrix *matrix = &all->matrices[m];
 	const uint32_t part = (uint32_t)(i - psd_first_part(all, m));
 	const struct psd_pair pair = psd_pair_of(all->rank, part % all->n_pairs);
 
@@ -126,13 +126,13 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrice
 
 /* Returns the address of the rank x rank values of matrix number `matrix`, in an array with such values for all
  * matrices of the launch. */
-PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
+PSD_BODY double *psd_square_of(const struct psd_gpu_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
 /* Adds the partial sums of the inner product of one pair of columns. Kernel indices: n * n_pairs. */
-PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices *all)
+PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_gpu_matrices *all)
 {
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
 	const struct psd_pair pair = psd_pair_of(all->rank, number);
@@ -157,9 +157,9 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 
 /* Computes one element of a Cholesky factor. Each index also computes the diagonal element of its row, so that no index
  * waits for another index. */
-PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
+PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_gpu_low_rank_factor *of)
 {
-	const struct psd_cuda_matrices *all = &of->of;
+	const struct psd_gpu_matrices *all = &of->of;
 	const uint32_t rank = all->rank, row = of->row, n = rank - row;
 	const uint32_t m = (uint32_t)(i / n), column = row + (uint32_t)(i % n);
 	const double *products = psd_square_of(all, all->products, m) + row * rank;
@@ -175,7 +175,7 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 
 /* Computes row j of the inverse of a Cholesky factor. It has the coefficients of column j in unit vectors j, j + 1, ...
  * A row does not depend on other rows. Kernel indices: n * rank. */
-PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices *all)
+PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_gpu_matrices *all)
 {
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
 	const double *factor = psd_square_of(all, all->factor, m);
@@ -193,7 +193,7 @@ PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices
 
 /* Multiplies one row of a left matrix by the inverse of the Cholesky factor, in place. When all rows are multiplied,
  * the columns are orthonormal. Kernel indices: rows of all left matrices. */
-PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *all)
+PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_gpu_matrices *all)
 {
 	uint32_t m = 0;
 

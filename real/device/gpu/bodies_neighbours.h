@@ -19,7 +19,7 @@ PSD_BODY void psd_reach(uint32_t centre, uint32_t half, uint32_t side, uint32_t 
 	*high = side - centre > half ? centre + half + 1 : side;
 }
 
-PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, struct psd_spot position, uint32_t size,
+PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_gpu_maps maps, struct psd_spot position, uint32_t size,
 						 bool is_within_channel)
 {
 	const uint32_t half = (size - 1) / 2, positions = is_within_channel ? half : 0;
@@ -31,7 +31,7 @@ PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, stru
 	return around;
 }
 
-PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
+PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_gpu_lrn *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
 	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
@@ -51,9 +51,9 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 
 /* Computes the gradient of one input value of local response normalisation. If a is a neighbour of b, then b is a
  * neighbour of a. So the outputs that depend on the value are exactly those of its neighbours. */
-PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
+PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_gpu_lrn_back *of)
 {
-	const struct psd_cuda_lrn *lrn = &of->lrn;
+	const struct psd_gpu_lrn *lrn = &of->lrn;
 	const struct psd_spot here = psd_spot_of(lrn->maps, (uint32_t)i);
 	const struct psd_neighbours around = psd_neighbours_of(lrn->maps, here, lrn->size, lrn->is_within_channel);
 	struct psd_spot at = here;
@@ -96,13 +96,13 @@ PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, u
 	return reach;
 }
 
-PSD_BODY struct psd_reach psd_rows_of(const struct psd_cuda_window *window, uint32_t row)
+PSD_BODY struct psd_reach psd_rows_of(const struct psd_gpu_window *window, uint32_t row)
 {
 	return psd_window_reach(row, window->stride_height, window->kernel_height, window->pad_height,
 				window->in.height);
 }
 
-PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, uint32_t column)
+PSD_BODY struct psd_reach psd_columns_of(const struct psd_gpu_window *window, uint32_t column)
 {
 	return psd_window_reach(column, window->stride_width, window->kernel_width, window->pad_width,
 				window->in.width);
@@ -110,9 +110,9 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 
 /* Computes n adjacent elements (1 or 4) of the output of pooling, the first at index i. If n is 4, they are four
  * channels of one position. */
-PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
+PSD_BODY void psd_pool_from(uint64_t i, const struct psd_gpu_pool *of, int n)
 {
-	const struct psd_cuda_window *window = &of->window;
+	const struct psd_gpu_window *window = &of->window;
 	struct psd_spot at = psd_spot_of(window->out, (uint32_t)i);
 	const struct psd_reach rows = psd_rows_of(window, at.row), columns = psd_columns_of(window, at.column);
 	const uint32_t first = rows.low * window->in.width + columns.low;
@@ -153,14 +153,14 @@ PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, u
 	return reach;
 }
 
-PSD_BODY float psd_window_size(const struct psd_cuda_window *window, struct psd_spot output)
+PSD_BODY float psd_window_size(const struct psd_gpu_window *window, struct psd_spot output)
 {
 	return (float)(psd_rows_of(window, output.row).length * psd_columns_of(window, output.column).length);
 }
 
-PSD_BODY void psd_pool_back_from(uint64_t i, const struct psd_cuda_pool_back *of, int n)
+PSD_BODY void psd_pool_back_from(uint64_t i, const struct psd_gpu_pool_back *of, int n)
 {
-	const struct psd_cuda_window *window = &of->window;
+	const struct psd_gpu_window *window = &of->window;
 	const struct psd_spot here = psd_spot_of(window->in, (uint32_t)i);
 	const struct psd_reach rows = psd_windows_over(here.row, window->stride_height, window->kernel_height,
 						       window->pad_height, window->out.height);
@@ -218,7 +218,7 @@ PSD_BODY float psd_mix(float first, float second, float nearness)
 	return first + nearness * (second - first);
 }
 
-PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
+PSD_BODY void psd_resize_at(uint64_t i, const struct psd_gpu_resize *of)
 {
 	const struct psd_spot here = psd_spot_of(of->out, (uint32_t)i);
 	const struct psd_between row = psd_between_of(here.row, of->in.height, of->out.height);
@@ -261,7 +261,7 @@ PSD_BODY float psd_taken(uint32_t new_place, uint32_t position, uint32_t side, u
 	       (between.second == position ? between.nearness : 0.0f);
 }
 
-PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *of)
+PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_gpu_resize_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->in, (uint32_t)i);
 	const struct psd_reach rows = psd_outputs_around(here.row, of->in.height, of->out.height);
@@ -282,7 +282,7 @@ PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *
 /* ---- softmax of the channels ---- */
 
 /* Returns the element in channel 0 of position number i. Positions are numbered through all samples. */
-PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
+PSD_BODY struct psd_spot psd_place_of(struct psd_gpu_maps maps, uint32_t i)
 {
 	struct psd_spot at;
 
@@ -294,7 +294,7 @@ PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
 	return at;
 }
 
-PSD_BODY void psd_softmax_at(uint64_t i, const struct psd_cuda_softmax *of)
+PSD_BODY void psd_softmax_at(uint64_t i, const struct psd_gpu_softmax *of)
 {
 	struct psd_spot at = psd_place_of(of->maps, (uint32_t)i);
 	float largest = -INFINITY, sum = 0.0f;
@@ -310,7 +310,7 @@ PSD_BODY void psd_softmax_at(uint64_t i, const struct psd_cuda_softmax *of)
 	}
 }
 
-PSD_BODY void psd_softmax_back_at(uint64_t i, const struct psd_cuda_softmax_back *of)
+PSD_BODY void psd_softmax_back_at(uint64_t i, const struct psd_gpu_softmax_back *of)
 {
 	struct psd_spot at = psd_place_of(of->maps, (uint32_t)i);
 	float sum = 0.0f;

@@ -22,9 +22,9 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 
 /* Finds the tensor and the values of a compressed block. block: number of the block, from 0, among all blocks that this
  * kernel launch handles. */
-PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
+PSD_BODY struct psd_one_block psd_block_of(const struct psd_gpu_blocks *of, uint32_t block)
 {
-	const struct psd_cuda_block_span *span = of->spans;
+	const struct psd_gpu_block_span *span = of->spans;
 	struct psd_one_block one;
 	uint32_t first = 0;
 
@@ -44,7 +44,7 @@ PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uin
 
 /* Returns the value of element e that is added to the residual in this iteration. It is the gradient. If there is a
  * velocity, the velocity is updated, and the value is that of psd_packing_pack(). */
-PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
+PSD_BODY float psd_moved(const struct psd_gpu_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	if (!one->velocity)
 		return one->gradient[e];
@@ -56,7 +56,7 @@ PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_
 }
 
 /* Adds this iteration's value of element e to its residual, and returns the new residual. */
-PSD_BODY float psd_collect(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
+PSD_BODY float psd_collect(const struct psd_gpu_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	const float whole = one->residual[e] + psd_moved(of, one, e);
 
@@ -73,7 +73,7 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 
 /* One-bit: computes for one lane of a compressed block the sums of its values, and writes its sign bits. There is one
  * word of sign bits for each unit of a block of full length, even if the block is shorter. */
-PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
+PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_gpu_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / PSD_BLOCK_LANES);
@@ -95,7 +95,7 @@ PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look
 		psd_words_of(&one)[unit / PSD_BLOCK_LANES + lane] = word;
 	}
 	of->sums[i] = low;
-	of->sums[PSD_CUDA_BLOCKS * PSD_BLOCK_LANES + i] = high;
+	of->sums[PSD_GPU_BLOCKS * PSD_BLOCK_LANES + i] = high;
 	of->n_low[i] = (uint16_t)n_low;
 }
 
@@ -108,7 +108,7 @@ PSD_BODY float psd_mean_of(const float *sums, uint32_t n)
 	return n ? sum / (float)n : 0.0f;
 }
 
-PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_reduce *of)
+PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_gpu_one_bit_reduce *of)
 {
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
 	float *means = (float *)(void *)one.packed;
@@ -117,12 +117,12 @@ PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_re
 	for (uint32_t lane = 0; lane < PSD_BLOCK_LANES; lane++)
 		n_low += of->n_low[i * PSD_BLOCK_LANES + lane];
 	means[0] = psd_mean_of(of->sums + i * PSD_BLOCK_LANES, n_low);
-	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
+	means[1] = psd_mean_of(of->sums + (PSD_GPU_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
 /* One-bit: decompresses the sign bits of one lane in one unit. Adds the values to the residual, or writes them to the
  * gradient. */
-PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
+PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_gpu_one_bit_add *of)
 {
 	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, position = (uint32_t)i % n_words;
 	const uint32_t unit = position / PSD_BLOCK_LANES * PSD_BLOCK_UNIT;
@@ -148,16 +148,16 @@ PSD_BODY uint32_t psd_key_of(float value)
 }
 
 /* Returns the address of the counts for one digit of a compressed block: PSD_BLOCK_LANES counts, one for each lane. */
-PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
+PSD_BODY uint16_t *psd_counts_of(const struct psd_gpu_keys *keys, uint32_t block, uint32_t digit)
 {
-	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
+	return keys->counts + ((uint64_t)block * PSD_GPU_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
 /* Top-k: counts the keys of one lane, for one digit of the keys. Kernel indices: lanes of all compressed blocks. While
  * digits are counted, adjacent lanes read adjacent values. In the last count (is_last) a lane has a contiguous range of
  * values, because selected values are written in their order. A residual is read seven times: once for each of five
  * digits, in the last count, and when values are written. */
-PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
+PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_gpu_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
@@ -165,26 +165,26 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 	const uint32_t begin = keys->is_last ? lane * share : lane;
 	const uint32_t end = keys->is_last ? psd_lesser(begin + share, one.n) : one.n;
 	const uint32_t lowest = (keys->is_first ? 0 : keys->lowest[block]) + (keys->is_last ? 0 : 1u << keys->shift);
-	uint32_t counts[PSD_CUDA_DIGITS] = {0};
+	uint32_t counts[PSD_GPU_DIGITS] = {0};
 
 	for (uint32_t e = begin; e < end; e += step) {
 		const uint32_t key = psd_key_of(keys->is_first ? psd_collect(&keys->of, &one, e) : one.residual[e]);
 
-		for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++)
+		for (uint32_t digit = 0; digit < PSD_GPU_DIGITS; digit++)
 			counts[digit] += key >= lowest + (digit << keys->shift);
 	}
-	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++)
+	for (uint32_t digit = 0; digit < PSD_GPU_DIGITS; digit++)
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
 /* Chooses one digit of the lowest selected key of a compressed block, which is the k-th largest key. The digit is the
  * largest d for which at least k keys have a digit of d or more. If a block at the end of a tensor has fewer than k
  * values, all digits become 0, and all its values are sent. Kernel indices: compressed blocks. */
-PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
+PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_gpu_keys *keys)
 {
 	uint32_t chosen = 0;
 
-	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++) {
+	for (uint32_t digit = 0; digit < PSD_GPU_DIGITS; digit++) {
 		const uint16_t *counts = psd_counts_of(keys, (uint32_t)i, digit);
 		uint32_t n = 0;
 
@@ -205,7 +205,7 @@ struct psd_taken {
 
 /* Returns the progress with which a lane begins, when all earlier lanes have written their values. A block sends `kept`
  * values: all whose keys are above the lowest selected key, and the first of those whose keys equal it. */
-PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
+PSD_BODY struct psd_taken psd_taken_before(const struct psd_gpu_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
 	const uint16_t *from = psd_counts_of(keys, block, 0), *above = psd_counts_of(keys, block, 1);
@@ -225,7 +225,7 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 
 /* Top-k: writes the selected values of one lane to the compressed block, and sets their residuals to 0. Kernel indices:
  * lanes of all compressed blocks. */
-PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
+PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_gpu_keys *keys)
 {
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
@@ -259,7 +259,7 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 /* Adds one value of a compressed block to the gradient, which is 0 before. Kernel indices: kept values of all
  * compressed blocks. Adding to 0 turns -0 into 0, as on the CPU. Bytes that pack() did not write may contain positions
  * out of range, which are ignored, or the same position twice. */
-PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
+PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_gpu_blocks *of)
 {
 	const uint32_t k = (uint32_t)i % of->kept;
 	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / of->kept);
@@ -277,7 +277,7 @@ PSD_BODY int8_t *psd_wholes_of(const struct psd_one_block *one)
 	return (int8_t *)(void *)(one->packed + sizeof(float));
 }
 
-PSD_BODY void psd_int8_look_at(uint64_t i, const struct psd_cuda_int8 *of)
+PSD_BODY void psd_int8_look_at(uint64_t i, const struct psd_gpu_int8 *of)
 {
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / PSD_BLOCK_LANES);
 	uint32_t largest = 0;
@@ -291,7 +291,7 @@ PSD_BODY void psd_int8_look_at(uint64_t i, const struct psd_cuda_int8 *of)
 }
 
 /* The step is 0 where it would be subnormal. */
-PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_cuda_int8 *of)
+PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_gpu_int8 *of)
 {
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
 	uint32_t largest = 0;
@@ -305,7 +305,7 @@ PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_cuda_int8 *of)
 }
 
 /* Writes the whole numbers of one lane and leaves the errors. Kernel indices: lanes of all compressed blocks. */
-PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_cuda_blocks *of)
+PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_gpu_blocks *of)
 {
 	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);
 	const float step = *(const float *)(const void *)one.packed;
@@ -323,7 +323,7 @@ PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_cuda_blocks *of)
 }
 
 /* Kernel indices: lanes of all compressed blocks. */
-PSD_BODY void psd_int8_put_at(uint64_t i, const struct psd_cuda_blocks *of)
+PSD_BODY void psd_int8_put_at(uint64_t i, const struct psd_gpu_blocks *of)
 {
 	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);
 	const float step = *(const float *)(const void *)one.packed;

@@ -5,26 +5,26 @@
 
 #include "real/device/gpu/values.h"
 
-/* Returns the sum of the PSD_CUDA_PARTS partial results of one position or row, added in order. */
+/* Returns the sum of the PSD_GPU_PARTS partial results of one position or row, added in order. */
 PSD_BODY float psd_sum_parts(const float *parts)
 {
 	float sum = 0.0f;
 
-	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+	for (uint32_t p = 0; p < PSD_GPU_PARTS; p++)
 		sum += parts[p];
 	return sum;
 }
 
 /* ---- softmax with loss ---- */
 
-PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
+PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_gpu_loss *loss)
 {
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	uint32_t likely = part.number;
 	float largest = -INFINITY;
 
-	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_GPU_PARTS) {
 		const float score = psd_get(loss->scores, first + c * loss->channel.inner);
 
 		if (score > largest) {
@@ -38,26 +38,26 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 
 /* Returns the index of the part of a position's classes that has the largest score. If several parts have it, it is the
  * part with the lowest class. */
-PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
+PSD_BODY uint64_t psd_largest_part(const struct psd_gpu_loss *loss, uint32_t position)
 {
-	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
+	const uint64_t first = (uint64_t)position * PSD_GPU_PARTS;
 	uint64_t best = first;
 
-	for (uint64_t p = first + 1; p < first + PSD_CUDA_PARTS; p++)
+	for (uint64_t p = first + 1; p < first + PSD_GPU_PARTS; p++)
 		if (loss->largest[p] > loss->largest[best] ||
 		    (loss->largest[p] == loss->largest[best] && loss->likely_classes[p] < loss->likely_classes[best]))
 			best = p;
 	return best;
 }
 
-PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss)
+PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_gpu_loss *loss)
 {
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	const float largest = loss->largest[psd_largest_part(loss, part.position)];
 	double sum = 0.0;
 
-	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * loss->channel.inner;
 		const float exponent = expf(psd_get(loss->scores, at) - largest);
 
@@ -68,21 +68,21 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss
 }
 
 /* Computes the sum of the exponentials, the loss and is_correct of one position. Kernel indices: positions. */
-PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
+PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_gpu_loss *loss)
 {
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
 	const uint32_t label = (uint32_t)loss->labels[i];
 	const uint32_t at = psd_first_at(loss->channel, (uint32_t)i) + label * loss->channel.inner;
 	double sum = 0.0;
 
-	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
-		sum += loss->partial_sums[i * PSD_CUDA_PARTS + p];
+	for (uint32_t p = 0; p < PSD_GPU_PARTS; p++)
+		sum += loss->partial_sums[i * PSD_GPU_PARTS + p];
 	loss->sums[i] = sum;
 	loss->losses[i] = log(sum) - ((double)psd_get(loss->scores, at) - (double)loss->largest[best]);
 	loss->is_correct[i] = loss->likely_classes[best] == label;
 }
 
-PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
+PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_gpu_loss_back *of)
 {
 	const uint32_t position = psd_position_number(of->loss.channel, (uint32_t)i);
 	const uint32_t class_number = psd_channel_of(of->loss.channel, (uint32_t)i);
@@ -94,14 +94,14 @@ PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
 
 /* ---- embedding, position embedding, learned first positions ---- */
 
-PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_cuda_embedding *of)
+PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_gpu_embedding *of)
 {
 	const uint64_t token = (uint64_t)of->tokens[psd_position_number(of->channel, (uint32_t)i)];
 
 	psd_put(of->to, i, of->table[token * of->channel.channels + psd_channel_of(of->channel, (uint32_t)i)]);
 }
 
-PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_cuda_token_chains *of)
+PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_gpu_token_chains *of)
 {
 	const float token = of->tokens[i];
 	uint32_t next = (uint32_t)i + 1, before = 0;
@@ -114,7 +114,7 @@ PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_cuda_token_chains
 	of->is_first[i] = before == i;
 }
 
-PSD_BODY void psd_embedding_back_at(uint64_t i, const struct psd_cuda_embedding_back *of)
+PSD_BODY void psd_embedding_back_at(uint64_t i, const struct psd_gpu_embedding_back *of)
 {
 	const uint32_t channel = psd_channel_of(of->channel, (uint32_t)i);
 	uint32_t position = psd_position_number(of->channel, (uint32_t)i);
@@ -128,17 +128,17 @@ PSD_BODY void psd_embedding_back_at(uint64_t i, const struct psd_cuda_embedding_
 	of->dtable[token * of->channel.channels + channel] = of->scale * sum;
 }
 
-PSD_BODY uint32_t psd_plain_at(struct psd_cuda_channel channel, uint32_t positions, uint32_t i)
+PSD_BODY uint32_t psd_plain_at(struct psd_gpu_channel channel, uint32_t positions, uint32_t i)
 {
 	return psd_channel_of(channel, i) * positions + psd_position_number(channel, i) % positions;
 }
 
-PSD_BODY void psd_position_at(uint64_t i, const struct psd_cuda_position *of)
+PSD_BODY void psd_position_at(uint64_t i, const struct psd_gpu_position *of)
 {
 	psd_put(of->to, i, psd_get(of->from, i) + of->weight[psd_plain_at(of->channel, of->positions, (uint32_t)i)]);
 }
 
-PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_cuda_position_back *of)
+PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_gpu_position_back *of)
 {
 	const uint64_t elements = (uint64_t)of->positions * of->channel.channels;
 	float sum = 0.0f;
@@ -148,7 +148,7 @@ PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_cuda_position_ba
 	of->dweight[psd_plain_at(of->channel, of->positions, (uint32_t)i)] = of->scale * sum;
 }
 
-PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *of)
+PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_gpu_prefix_back *of)
 {
 	const uint32_t channel = (uint32_t)i / of->own, position = (uint32_t)i % of->own;
 	float sum = 0.0f;
@@ -163,33 +163,33 @@ PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *
 
 /* Sets one element of partial[0] to a partial sum of the position's values. This kernel is not launched if is_centred
  * is false. */
-PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
+PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_gpu_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	float sum = 0.0f;
 
-	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS)
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS)
 		sum += psd_get(norm->from, first + c * norm->channel.inner);
 	norm->partial[0][psd_part_at(part)] = sum;
 }
 
 /* Returns the mean over the channels of a position, computed from the position's partial sums in `partial`. */
-PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t position)
+PSD_BODY float psd_position_mean(const struct psd_gpu_layer_norm *norm, const float *partial, uint32_t position)
 {
-	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
+	return psd_sum_parts(partial + (uint64_t)position * PSD_GPU_PARTS) / (float)norm->channel.channels;
 }
 
 /* Computes the mean of a position. Sets one element of partial[1] to a partial sum of the squared differences between
  * values and mean. All parts of a position compute the same mean; part 0 stores it. */
-PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
+PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_gpu_layer_norm *norm)
 {
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
 	float sum = 0.0f;
 
-	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const float centred = psd_get(norm->from, first + c * norm->channel.inner) - mean;
 
 		sum += centred * centred;
@@ -199,15 +199,15 @@ PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_
 		norm->mean[part.position] = mean;
 }
 
-PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_cuda_layer_norm_end *of)
+PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_gpu_layer_norm_end *of)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position];
 	const float inverse = 1.0f / sqrtf(psd_position_mean(norm, norm->partial[1], part.position) + norm->epsilon);
 
-	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
 
 		psd_put(of->to, at,
@@ -218,15 +218,15 @@ PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_cuda_layer_norm
 		norm->inverse[part.position] = inverse;
 }
 
-PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_norm_dots *of)
+PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_gpu_layer_norm_dots *of)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
 	float sum = 0.0f, product = 0.0f;
 
-	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
 		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
 
@@ -239,16 +239,16 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* Gradient of layer norm: inverse * (g - mean(g) - x * mean(g * x)), where x is the normalised value and g = diff *
  * gamma. If is_centred is false, mean(g) is left out. */
-PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
+PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_gpu_layer_norm_back *of)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
 	const float mean_diff = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
 	const float mean_product = psd_position_mean(norm, norm->partial[1], part.position);
 
-	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
 		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
 		const float normalised = (psd_get(norm->from, at) - mean) * inverse;
@@ -277,16 +277,16 @@ PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 	to[1] = (float)(quarter == 0 ? sine : quarter == 1 ? cosine : quarter == 2 ? -sine : -cosine);
 }
 
-PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angles *of)
+PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_gpu_rotary_angles *of)
 {
 	const double share = (double)(i % of->half) / (double)of->half, position = (double)(i / of->half);
 
 	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Rotates one pair of channels, for rotary position embedding (psd_cuda_rotary). Adjacent indices read adjacent
+/* Rotates one pair of channels, for rotary position embedding (psd_gpu_rotary). Adjacent indices read adjacent
  * elements. */
-PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
+PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_gpu_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
 	const uint32_t position = rest / of->half / of->heads * inner + (uint32_t)i % inner;
@@ -302,22 +302,22 @@ PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 
 /* Returns the number of columns that a row uses: all columns or, if is_causal, the columns up to the row's own
  * position. */
-PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
+PSD_BODY uint32_t psd_visible_of(const struct psd_gpu_attention *attention, uint64_t row)
 {
 	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
 /* Sets partial[0] to the largest score of a part of a row, and partial[1] to the part's sum of exp(score - largest
  * score). For a part without columns it writes -infinity and 0. */
-PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention *attention)
+PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_gpu_attention *attention)
 {
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
-	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
+	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
+	const uint32_t number = (uint32_t)(i % PSD_GPU_PARTS), visible = psd_visible_of(attention, row);
 	float largest = -INFINITY, sum = 0.0f;
 
-	for (uint32_t c = number; c < visible; c += PSD_CUDA_PARTS)
+	for (uint32_t c = number; c < visible; c += PSD_GPU_PARTS)
 		largest = fmaxf(largest, psd_get(attention->rows, first + c));
-	for (uint32_t c = number; c < visible; c += PSD_CUDA_PARTS)
+	for (uint32_t c = number; c < visible; c += PSD_GPU_PARTS)
 		sum += expf(psd_get(attention->rows, first + c) - largest);
 	attention->partial[0][i] = largest;
 	attention->partial[1][i] = sum;
@@ -325,43 +325,43 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention 
 
 /* Replaces attention scores by probabilities. Every row uses at least its first column, so the largest score of a row
  * is finite. */
-PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
+PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_gpu_attention *attention)
 {
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
-	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
-	const float *largests = attention->partial[0] + row * PSD_CUDA_PARTS;
-	const float *sums = attention->partial[1] + row * PSD_CUDA_PARTS;
+	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
+	const uint32_t number = (uint32_t)(i % PSD_GPU_PARTS), visible = psd_visible_of(attention, row);
+	const float *largests = attention->partial[0] + row * PSD_GPU_PARTS;
+	const float *sums = attention->partial[1] + row * PSD_GPU_PARTS;
 	float largest = -INFINITY, sum = 0.0f;
 
-	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+	for (uint32_t p = 0; p < PSD_GPU_PARTS; p++)
 		largest = fmaxf(largest, largests[p]);
-	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+	for (uint32_t p = 0; p < PSD_GPU_PARTS; p++)
 		sum += sums[p] * expf(largests[p] - largest);
-	for (uint32_t c = number; c < attention->positions; c += PSD_CUDA_PARTS)
+	for (uint32_t c = number; c < attention->positions; c += PSD_GPU_PARTS)
 		psd_put(attention->rows, first + c,
 			c < visible ? expf(psd_get(attention->rows, first + c) - largest) / sum : 0.0f);
 }
 
-PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_cuda_attention_dots *of)
+PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_gpu_attention_dots *of)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
+	const struct psd_gpu_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
 	float sum = 0.0f;
 
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < visible; c += PSD_CUDA_PARTS)
+	for (uint32_t c = (uint32_t)(i % PSD_GPU_PARTS); c < visible; c += PSD_GPU_PARTS)
 		sum += psd_get(attention->rows, first + c) * psd_get(of->diff, first + c);
 	attention->partial[0][i] = sum;
 }
 
-PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_cuda_attention_back *of)
+PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_gpu_attention_back *of)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
+	const struct psd_gpu_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
-	const float sum = psd_sum_parts(attention->partial[0] + row * PSD_CUDA_PARTS);
+	const float sum = psd_sum_parts(attention->partial[0] + row * PSD_GPU_PARTS);
 
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < attention->positions; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = (uint32_t)(i % PSD_GPU_PARTS); c < attention->positions; c += PSD_GPU_PARTS) {
 		const uint64_t at = first + c;
 		float value = 0.0f;
 

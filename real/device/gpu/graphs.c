@@ -4,7 +4,7 @@
  * Graphs differ by sample slot, addresses of gradients, and training or test. The counters that masks depend on are in
  * the device's memory; layers use no rates. - The first time layers are launched call by call, so that libraries load
  * their code, and are recorded after that. Layers that cannot be recorded, or that change by themselves, are always
- * launched call by call, and counted in struct psd_cuda_recorded.  Refuses to record updates and copies, which programs
+ * launched call by call, and counted in struct psd_gpu_recorded.  Refuses to record updates and copies, which programs
  * begin one by one. */
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +24,20 @@ struct graph {
 };
 
 /* Stretch: consecutive layers, forward or backward, that are launched together. */
-struct psd_cuda_stretch {
-	struct psd_cuda_stretch *next;
+struct psd_gpu_stretch {
+	struct psd_gpu_stretch *next;
 	struct psd_pass pass;
 	bool is_training, reads_samples, is_left_out;
 	unsigned n_gradients; /* number of gradients that the stretch writes; 0 in forward */
 	unsigned n_graphs;
 	struct graph *graphs;
 	unsigned n_filled;
-	struct psd_cuda_blob *filled[]; /* blobs whose diff this stretch is the first to write */
+	struct psd_gpu_blob *filled[]; /* blobs whose diff this stretch is the first to write */
 };
 
 /* ---- keys of graphs ---- */
 
-static bool is_same(const struct psd_device *device, const struct psd_cuda_stretch *stretch, const struct graph *graph)
+static bool is_same(const struct psd_device *device, const struct psd_gpu_stretch *stretch, const struct graph *graph)
 {
 	void *const *gradient = graph->gradients;
 
@@ -50,7 +50,7 @@ static bool is_same(const struct psd_device *device, const struct psd_cuda_stret
 	return true;
 }
 
-static void note(const struct psd_device *device, const struct psd_cuda_stretch *stretch, struct graph *graph)
+static void note(const struct psd_device *device, const struct psd_gpu_stretch *stretch, struct graph *graph)
 {
 	void **gradient = graph->gradients;
 
@@ -60,7 +60,7 @@ static void note(const struct psd_device *device, const struct psd_cuda_stretch 
 			*gradient++ = device->layers[l].gradients[i];
 }
 
-static struct graph *find_graph(const struct psd_device *device, const struct psd_cuda_stretch *stretch)
+static struct graph *find_graph(const struct psd_device *device, const struct psd_gpu_stretch *stretch)
 {
 	struct graph *graph = stretch->graphs;
 
@@ -71,7 +71,7 @@ static struct graph *find_graph(const struct psd_device *device, const struct ps
 
 /* ---- blobs that layers fill ---- */
 
-static void set_filled(const struct psd_cuda_stretch *stretch, bool is_filled)
+static void set_filled(const struct psd_gpu_stretch *stretch, bool is_filled)
 {
 	for (unsigned i = 0; i < stretch->n_filled; i++)
 		stretch->filled[i]->is_filled = is_filled;
@@ -87,7 +87,7 @@ static unsigned most_filled(const struct psd_device *device, const struct psd_pa
 	return n;
 }
 
-static void watch(struct psd_cuda_stretch *stretch, struct psd_cuda_blob *blob)
+static void watch(struct psd_gpu_stretch *stretch, struct psd_gpu_blob *blob)
 {
 	for (unsigned i = 0; i < stretch->n_filled; i++)
 		if (stretch->filled[i] == blob)
@@ -97,18 +97,18 @@ static void watch(struct psd_cuda_stretch *stretch, struct psd_cuda_blob *blob)
 }
 
 /* Lists, before the layers are launched, the blobs whose diff is not filled yet. */
-static void watch_all(const struct psd_device *device, struct psd_cuda_stretch *stretch)
+static void watch_all(const struct psd_device *device, struct psd_gpu_stretch *stretch)
 {
 	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->pass.is_backward; l++) {
-		const struct psd_cuda_layer *layer = &device->layers[l];
+		const struct psd_gpu_layer *layer = &device->layers[l];
 
 		watch(stretch, layer->blob);
 		for (unsigned i = 0; i < layer->model->n_inputs; i++)
-			watch(stretch, psd_cuda_input(layer, i));
+			watch(stretch, psd_gpu_input(layer, i));
 	}
 }
 
-static void keep_filled(struct psd_cuda_stretch *stretch)
+static void keep_filled(struct psd_gpu_stretch *stretch)
 {
 	unsigned n = 0;
 
@@ -125,7 +125,7 @@ static enum psd_status begin_each(struct psd_device *device, const struct psd_pa
 	for (unsigned i = 0; i < pass->end - pass->first; i++) {
 		const unsigned l = pass->is_backward ? pass->end - 1 - i : pass->first + i;
 
-		PSD_TRY(psd_cuda_begin_layer(&device->layers[l], pass->is_backward, err));
+		PSD_TRY(psd_gpu_begin_layer(&device->layers[l], pass->is_backward, err));
 	}
 	return PSD_OK;
 }
@@ -138,28 +138,28 @@ static bool varies(const struct psd_device *device, const struct psd_pass *pass)
 	return false;
 }
 
-static void leave_out(struct psd_device *device, struct psd_cuda_stretch *stretch)
+static void leave_out(struct psd_device *device, struct psd_gpu_stretch *stretch)
 {
 	stretch->is_left_out = true;
 	device->recorded.left_out++;
 }
 
 /* Records the work of a stretch's layers as a graph. Marks blobs as filled, as launching the layers would do. */
-static enum psd_status capture(struct psd_device *device, const struct psd_cuda_stretch *stretch,
+static enum psd_status capture(struct psd_device *device, const struct psd_gpu_stretch *stretch,
 			       struct CUgraphExec_st **launchable, struct psd_error *err)
 {
 	struct psd_error unheard;
 
-	PSD_TRY(psd_cuda_begin_capture(device, err));
+	PSD_TRY(psd_gpu_begin_capture(device, err));
 	const enum psd_status status = begin_each(device, &stretch->pass, err);
-	const enum psd_status ended = psd_cuda_end_capture(device, launchable, status ? &unheard : err);
+	const enum psd_status ended = psd_gpu_end_capture(device, launchable, status ? &unheard : err);
 	if (status && !ended)
-		psd_cuda_end_launchable(*launchable);
+		psd_gpu_end_launchable(*launchable);
 	return status ? status : ended;
 }
 
 /* Records that CUDA could not record a stretch; the reason of the first such failure is kept. */
-static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, const struct psd_error *why)
+static void refuse(struct psd_device *device, struct psd_gpu_stretch *stretch, const struct psd_error *why)
 {
 	if (device->recorded.refused++ == 0)
 		device->recorded.why = *why;
@@ -168,12 +168,12 @@ static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, 
 }
 
 /* Records a stretch as a graph and returns it. If that fails, returns NULL, and blobs are unchanged. */
-static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *stretch)
+static struct graph *record(struct psd_device *device, struct psd_gpu_stretch *stretch)
 {
 	struct graph *graph = calloc(1, sizeof(*graph) + stretch->n_gradients * sizeof(graph->gradients[0]));
 	struct psd_error why;
 
-	if (graph ? capture(device, stretch, &graph->launchable, &why) : psd_cuda_no_memory(&why)) {
+	if (graph ? capture(device, stretch, &graph->launchable, &why) : psd_gpu_no_memory(&why)) {
 		refuse(device, stretch, &why);
 		free(graph);
 		return NULL;
@@ -186,16 +186,16 @@ static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *
 	return graph;
 }
 
-static enum psd_status launch(struct psd_device *device, const struct psd_cuda_stretch *stretch,
+static enum psd_status launch(struct psd_device *device, const struct psd_gpu_stretch *stretch,
 			      const struct graph *graph, struct psd_error *err)
 {
 	set_filled(stretch, true);
-	return graph->launchable ? psd_cuda_launch(device, graph->launchable, err) : PSD_OK;
+	return graph->launchable ? psd_gpu_launch(device, graph->launchable, err) : PSD_OK;
 }
 
-static struct psd_cuda_stretch *make_stretch(struct psd_device *device, const struct psd_pass *pass)
+static struct psd_gpu_stretch *make_stretch(struct psd_device *device, const struct psd_pass *pass)
 {
-	struct psd_cuda_stretch *stretch =
+	struct psd_gpu_stretch *stretch =
 		calloc(1, sizeof(*stretch) + most_filled(device, pass) * sizeof(stretch->filled[0]));
 
 	if (!stretch)
@@ -214,10 +214,10 @@ static struct psd_cuda_stretch *make_stretch(struct psd_device *device, const st
 /* Launches the layers call by call, then records them. */
 static enum psd_status begin_first(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
-	struct psd_cuda_stretch *stretch = make_stretch(device, pass);
+	struct psd_gpu_stretch *stretch = make_stretch(device, pass);
 
 	if (!stretch)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	watch_all(device, stretch);
 	const enum psd_status status = begin_each(device, pass, err);
 	keep_filled(stretch);
@@ -231,7 +231,7 @@ static enum psd_status begin_first(struct psd_device *device, const struct psd_p
 	return status;
 }
 
-static enum psd_status begin_again(struct psd_device *device, struct psd_cuda_stretch *stretch, struct psd_error *err)
+static enum psd_status begin_again(struct psd_device *device, struct psd_gpu_stretch *stretch, struct psd_error *err)
 {
 	struct graph *graph = find_graph(device, stretch);
 
@@ -240,9 +240,9 @@ static enum psd_status begin_again(struct psd_device *device, struct psd_cuda_st
 	return graph ? launch(device, stretch, graph, err) : begin_each(device, &stretch->pass, err);
 }
 
-static struct psd_cuda_stretch *find_stretch(const struct psd_device *device, const struct psd_pass *pass)
+static struct psd_gpu_stretch *find_stretch(const struct psd_device *device, const struct psd_pass *pass)
 {
-	struct psd_cuda_stretch *stretch = device->layers[pass->first].stretches;
+	struct psd_gpu_stretch *stretch = device->layers[pass->first].stretches;
 
 	while (stretch && (stretch->pass.end != pass->end || stretch->pass.is_backward != pass->is_backward ||
 			   stretch->is_training != device->batch.is_training))
@@ -250,25 +250,25 @@ static struct psd_cuda_stretch *find_stretch(const struct psd_device *device, co
 	return stretch;
 }
 
-enum psd_status psd_cuda_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
+enum psd_status psd_gpu_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(psd_gpu_enter(device, err));
 	for (unsigned l = pass->first; l < pass->end && !pass->is_backward; l++)
 		if (device->layers[l].kind->check)
 			PSD_TRY(device->layers[l].kind->check(&device->layers[l], err));
 	if (device->options.is_without_graphs)
 		return begin_each(device, pass, err);
-	struct psd_cuda_stretch *stretch = find_stretch(device, pass);
+	struct psd_gpu_stretch *stretch = find_stretch(device, pass);
 	return stretch ? begin_again(device, stretch, err) : begin_first(device, pass, err);
 }
 
-static void end_stretch(struct psd_device *device, struct psd_cuda_stretch *stretch)
+static void end_stretch(struct psd_device *device, struct psd_gpu_stretch *stretch)
 {
 	while (stretch->graphs) {
 		struct graph *graph = stretch->graphs;
 
 		stretch->graphs = graph->next;
-		psd_cuda_end_launchable(graph->launchable);
+		psd_gpu_end_launchable(graph->launchable);
 		free(graph);
 		device->recorded.graphs--;
 	}
@@ -276,19 +276,19 @@ static void end_stretch(struct psd_device *device, struct psd_cuda_stretch *stre
 	free(stretch);
 }
 
-void psd_cuda_end_graphs(struct psd_device *device, struct psd_cuda_layer *layer)
+void psd_gpu_end_graphs(struct psd_device *device, struct psd_gpu_layer *layer)
 {
 	while (layer->stretches) {
-		struct psd_cuda_stretch *stretch = layer->stretches;
+		struct psd_gpu_stretch *stretch = layer->stretches;
 
 		layer->stretches = stretch->next;
 		end_stretch(device, stretch);
 	}
 }
 
-bool psd_cuda_detour(const struct psd_device *device, struct psd_error *how)
+bool psd_gpu_detour(const struct psd_device *device, struct psd_error *how)
 {
-	const struct psd_cuda_recorded *recorded = &device->recorded;
+	const struct psd_gpu_recorded *recorded = &device->recorded;
 
 	if (recorded->refused == 0)
 		return false;

@@ -12,15 +12,15 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 }
 
-enum psd_status psd_cuda_want(struct psd_device *device, uint64_t bytes, void **slot, struct psd_error *err)
+enum psd_status psd_gpu_want(struct psd_device *device, uint64_t bytes, void **slot, struct psd_error *err)
 {
-	struct psd_cuda_wanted *grown =
+	struct psd_gpu_wanted *grown =
 		psd_grown(device->wants, device->n_wants, &device->want_capacity, sizeof(*grown));
 
 	if (!grown)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	device->wants = grown;
-	device->wants[device->n_wants++] = (struct psd_cuda_wanted){bytes, slot};
+	device->wants[device->n_wants++] = (struct psd_gpu_wanted){bytes, slot};
 	return PSD_OK;
 }
 
@@ -30,22 +30,22 @@ static void raise(uint64_t *most, uint64_t value)
 		*most = value;
 }
 
-void psd_cuda_want_workspace(struct psd_device *device, uint64_t bytes)
+void psd_gpu_want_workspace(struct psd_device *device, uint64_t bytes)
 {
 	raise(&device->workspace_bytes, bytes);
 }
 
-void psd_cuda_want_dweight(struct psd_device *device, uint64_t bytes)
+void psd_gpu_want_dweight(struct psd_device *device, uint64_t bytes)
 {
 	raise(&device->dweight_bytes, bytes);
 }
 
-void psd_cuda_want_sums(struct psd_device *device, uint64_t n_sums)
+void psd_gpu_want_sums(struct psd_device *device, uint64_t n_sums)
 {
 	raise(&device->n_sums, n_sums);
 }
 
-void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
+void psd_gpu_want_ones(struct psd_device *device, uint32_t count)
 {
 	if (count > device->n_ones)
 		device->n_ones = count;
@@ -53,10 +53,10 @@ void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
 
 /* Returns the lifetime of a blob's gradient: from the backward pass of the last layer that reads the blob, to that of
  * the blob's owner. */
-static struct psd_block_lifetime life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
+static struct psd_block_lifetime life_of(const struct psd_device *device, const struct psd_gpu_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
-	const struct psd_cuda_layer *last = &device->layers[blob->last];
+	const struct psd_gpu_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
 	/* the gradient is a factor, and is needed after the iteration */
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
@@ -69,7 +69,7 @@ static struct psd_block_lifetime life_of(const struct psd_device *device, const 
 
 /* Returns the blob in whose memory the gradient is: a sum may share its gradient with its inputs, also through another
  * sum. */
-static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
+static const struct psd_gpu_blob *diff_holder(const struct psd_gpu_blob *blob)
 {
 	while (blob->diff_of)
 		blob = blob->diff_of;
@@ -82,13 +82,13 @@ static uint64_t place_diffs(const struct psd_device *device, struct psd_block_li
 {
 	*n_lives = 0;
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
-		const struct psd_cuda_layer *layer = &device->layers[l];
+		const struct psd_gpu_layer *layer = &device->layers[l];
 
 		if (layer->blob == &layer->own && layer->own.has_diff && !layer->own.diff_of)
 			lives[(*n_lives)++] = life_of(device, &layer->own);
 	}
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
-		const struct psd_cuda_blob *blob = &device->layers[l].own, *holder = diff_holder(blob);
+		const struct psd_gpu_blob *blob = &device->layers[l].own, *holder = diff_holder(blob);
 		const unsigned death_step = life_of(device, blob).death_step;
 
 		for (unsigned i = 0; i < *n_lives && blob != holder; i++)
@@ -106,7 +106,7 @@ static enum psd_status want_shared(struct psd_device *device, struct psd_error *
 
 	for (unsigned i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (bytes[i])
-			PSD_TRY(psd_cuda_want(device, bytes[i], slots[i], err));
+			PSD_TRY(psd_gpu_want(device, bytes[i], slots[i], err));
 	return PSD_OK;
 }
 
@@ -115,13 +115,13 @@ static enum psd_status fill_ones(struct psd_device *device, struct psd_error *er
 	float *ones = malloc((device->n_ones + 1u) * sizeof(*ones));
 
 	if (!ones)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	for (uint32_t i = 0; i < device->n_ones; i++)
 		ones[i] = 1.0f;
 	enum psd_status status =
-		psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
+		psd_gpu_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
 	if (!status) /* a copy may outlive its call where GPUs read pageable memory themselves */
-		status = psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+		status = psd_gpu_finish(device, PSD_STREAM_COMPUTE, err);
 	free(ones);
 	return status;
 }
@@ -135,7 +135,7 @@ static enum psd_status take_all(struct psd_device *device, struct psd_block_life
 
 	for (unsigned w = 0; w < device->n_wants; w++)
 		bytes += round_up(device->wants[w].bytes);
-	PSD_TRY(psd_cuda_take(device, bytes, "the network's activations", &block, err));
+	PSD_TRY(psd_gpu_take(device, bytes, "the network's activations", &block, err));
 	device->held_bytes += bytes;
 	for (unsigned i = 0; i < n_lives; i++)
 		device->layers[lives[i].owner].own.diff = (char *)block + lives[i].offset_bytes;
@@ -148,10 +148,10 @@ static enum psd_status take_all(struct psd_device *device, struct psd_block_life
 	return device->n_ones ? fill_ones(device, err) : PSD_OK;
 }
 
-enum psd_status psd_cuda_allocate(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_allocate(struct psd_device *device, struct psd_error *err)
 {
 	struct psd_block_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
-	enum psd_status status = lives ? want_shared(device, err) : psd_cuda_no_memory(err);
+	enum psd_status status = lives ? want_shared(device, err) : psd_gpu_no_memory(err);
 
 	if (!status)
 		status = take_all(device, lives, err);

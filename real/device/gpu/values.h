@@ -72,36 +72,36 @@ PSD_BODY uint16_t psd_to_bfloat(float value)
 }
 
 /* Converts 16 bits in the number format `type` to a float. */
-PSD_BODY float psd_of_short(enum psd_cuda_type type, uint16_t bits)
+PSD_BODY float psd_of_short(enum psd_gpu_type type, uint16_t bits)
 {
-	return type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
+	return type == PSD_GPU_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
 }
 
 /* Converts a float to 16 bits in the number format `type`. */
-PSD_BODY uint16_t psd_to_short(enum psd_cuda_type type, float value)
+PSD_BODY uint16_t psd_to_short(enum psd_gpu_type type, float value)
 {
-	return type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
+	return type == PSD_GPU_HALF ? psd_to_half(value) : psd_to_bfloat(value);
 }
 
 /* Reads element number i as a float. */
-PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
+PSD_BODY float psd_get(struct psd_gpu_values values, uint64_t i)
 {
-	if (values.type == PSD_CUDA_FLOAT)
+	if (values.type == PSD_GPU_FLOAT)
 		return ((const float *)values.data)[i];
 	return psd_of_short(values.type, ((const uint16_t *)values.data)[i]);
 }
 
 /* Writes `value` to element number i. */
-PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
+PSD_BODY void psd_put(struct psd_gpu_values values, uint64_t i, float value)
 {
-	if (values.type == PSD_CUDA_FLOAT)
+	if (values.type == PSD_GPU_FLOAT)
 		((float *)values.data)[i] = value;
 	else
 		((uint16_t *)values.data)[i] = psd_to_short(values.type, value);
 }
 
 /* Writes `value` to element number i, or adds it to the element if `adds`. */
-PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, bool adds)
+PSD_BODY void psd_give(struct psd_gpu_values values, uint64_t i, float value, bool adds)
 {
 	psd_put(values, i, adds ? psd_get(values, i) + value : value);
 }
@@ -132,13 +132,13 @@ struct psd_four_positions {
 } __attribute__((aligned(16)));
 
 /* Reads n values (1 or 4), the first at index i. */
-PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t i, int n)
+PSD_BODY struct psd_lanes psd_get_lanes(struct psd_gpu_values values, uint64_t i, int n)
 {
 	struct psd_lanes lanes = {{0.0f, 0.0f, 0.0f, 0.0f}};
 
 	if (n == 1) {
 		lanes.of[0] = psd_get(values, i);
-	} else if (values.type == PSD_CUDA_FLOAT) {
+	} else if (values.type == PSD_GPU_FLOAT) {
 		const struct psd_four_floats four = *(const struct psd_four_floats *)((const float *)values.data + i);
 
 		for (int k = 0; k < 4; k++)
@@ -154,11 +154,11 @@ PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t 
 }
 
 /* Writes n values (1 or 4), the first at index i. */
-PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n)
+PSD_BODY void psd_put_lanes(struct psd_gpu_values values, uint64_t i, struct psd_lanes lanes, int n)
 {
 	if (n == 1) {
 		psd_put(values, i, lanes.of[0]);
-	} else if (values.type == PSD_CUDA_FLOAT) {
+	} else if (values.type == PSD_GPU_FLOAT) {
 		struct psd_four_floats four;
 
 		for (int k = 0; k < 4; k++)
@@ -174,7 +174,7 @@ PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct ps
 }
 
 /* Writes n values (1 or 4), the first at index i, or adds them to the elements if `adds`. */
-PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n, bool adds)
+PSD_BODY void psd_give_lanes(struct psd_gpu_values values, uint64_t i, struct psd_lanes lanes, int n, bool adds)
 {
 	if (adds) {
 		const struct psd_lanes there = psd_get_lanes(values, i, n);
@@ -201,11 +201,11 @@ PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uin
 /* Defines the two bodies of a kernel, for one element and for four elements per index. Both call the function
  * psd_NAME_from(), which handles n elements, the first at index i. */
 #define PSD_BODIES(name)                                                                                               \
-	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_cuda_##name *of)                                    \
+	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_gpu_##name *of)                                     \
 	{                                                                                                              \
 		psd_##name##_from(i, of, 1);                                                                           \
 	}                                                                                                              \
-	PSD_BODY void psd_##name##_four_at(uint64_t i, const struct psd_cuda_##name *of)                               \
+	PSD_BODY void psd_##name##_four_at(uint64_t i, const struct psd_gpu_##name *of)                                \
 	{                                                                                                              \
 		psd_##name##_from(4 * i, of, 4);                                                                       \
 	}
@@ -218,7 +218,7 @@ struct psd_spot {
 };
 
 /* Returns the sample, channel, row and column of the element at index i in memory. */
-PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
+PSD_BODY struct psd_spot psd_spot_of(struct psd_gpu_maps maps, uint32_t i)
 {
 	struct psd_spot position;
 
@@ -239,7 +239,7 @@ PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 }
 
 /* Returns the index in memory of the element at a position of a batch of maps. */
-PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
+PSD_BODY uint32_t psd_at(struct psd_gpu_maps maps, struct psd_spot position)
 {
 	if (maps.is_channels_last)
 		return ((position.sample * maps.height + position.row) * maps.width + position.column) * maps.channels +
@@ -249,37 +249,37 @@ PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 }
 
 /* Returns the channel of the element at index i, by the rule `channel`. */
-PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
+PSD_BODY uint32_t psd_channel_of(struct psd_gpu_channel channel, uint32_t i)
 {
 	return i / channel.inner % channel.channels;
 }
 
 /* Returns the number of the position of the element at index i. Positions are numbered through all samples. */
-PSD_BODY uint32_t psd_position_number(struct psd_cuda_channel channel, uint32_t i)
+PSD_BODY uint32_t psd_position_number(struct psd_gpu_channel channel, uint32_t i)
 {
 	return i / channel.inner / channel.channels * channel.inner + i % channel.inner;
 }
 
 /* Returns the index of a position's element in channel 0. The element in channel c has the index c * channel.inner
  * higher. */
-PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t position)
+PSD_BODY uint32_t psd_first_at(struct psd_gpu_channel channel, uint32_t position)
 {
 	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
 /* Part of a position's channels. One index of a kernel handles one part. number: number of the part, 0 to
- * PSD_CUDA_PARTS - 1. */
+ * PSD_GPU_PARTS - 1. */
 struct psd_part {
 	uint32_t position, number;
 };
 
 /* Returns the part of a position's channels (struct psd_part) that index i of a kernel handles. Adjacent indices read
  * adjacent elements. */
-PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
+PSD_BODY struct psd_part psd_part_of(struct psd_gpu_channel channel, uint64_t i)
 {
 	/* number of kernel indices for one sample */
-	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS;
-	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
+	const uint64_t all = (uint64_t)channel.inner * PSD_GPU_PARTS;
+	struct psd_part part = {(uint32_t)(i / PSD_GPU_PARTS), (uint32_t)(i % PSD_GPU_PARTS)};
 
 	if (channel.inner > 1) { /* avoids slow 64-bit divisions */
 		part.position = (uint32_t)(i / all * channel.inner + i % channel.inner);
@@ -288,14 +288,14 @@ PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i
 	return part;
 }
 
-/* Returns the index of this part in an array of shape (positions, PSD_CUDA_PARTS). */
+/* Returns the index of this part in an array of shape (positions, PSD_GPU_PARTS). */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
-	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;
+	return (uint64_t)part.position * PSD_GPU_PARTS + part.number;
 }
 
 /* Returns the index, in the array, of element number i of a view. */
-PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)
+PSD_BODY uint32_t psd_seen_at(const struct psd_gpu_view *view, uint32_t i)
 {
 	uint32_t at = view->offset;
 
