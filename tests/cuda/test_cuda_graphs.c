@@ -168,6 +168,7 @@ static void learn(struct cuda_net *cuda, float *const gradients[], float *const 
 										gradients[t],
 										{.history = histories[t]},
 										graph->tensors[t].elements,
+										NULL,
 										NULL},
 							    &err),
 			     PSD_OK, "%s", err.text);

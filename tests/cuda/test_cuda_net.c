@@ -342,6 +342,7 @@ static void train(struct net *net, struct cuda_net *cuda)
 											cuda->gradients[t],
 											{.history = histories[t]},
 											net->graph->tensors[t].elements,
+											NULL,
 											NULL},
 								    &err),
 				     PSD_OK, "%s", err.text);

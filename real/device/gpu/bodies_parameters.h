@@ -45,8 +45,10 @@ PSD_BODY void psd_norms_at(uint64_t i, const struct psd_gpu_norms *of)
 
 PSD_BODY void psd_squares_at(uint64_t i, const struct psd_gpu_squares *of)
 {
+	const double ratio = psd_entry(of->ratio, 0, 1.0f);
+
 	if (of->is_back)
-		of->squares[i] = of->sent[i];
+		of->squares[i] = ratio * ratio * of->sent[i];
 	else
 		of->sent[i] = (float)of->squares[i];
 }
@@ -67,7 +69,7 @@ PSD_BODY void psd_trust_at(uint64_t i, const struct psd_gpu_trust *of)
 
 	for (uint32_t array = 0; array < 2; array++) {
 		for (uint32_t g = 0; g < of->n_groups; g++)
-			norms[array] += of->reduced[array * of->n_groups + g];
+			norms[array] += of->squares[array][g];
 		norms[array] = sqrt(norms[array]);
 	}
 	of->own_rate[i] = of->rate;

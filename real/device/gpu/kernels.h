@@ -581,12 +581,13 @@ struct psd_gpu_squares {
 	double *squares;
 	float *sent;
 	bool is_back; /* `sent` to `squares`; false: the other way round */
+	/* factor that the values get whose squares come back; NULL: 1 */
+	const float *ratio;
 };
 
 /* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Kernel indices: 1. */
 struct psd_gpu_trust {
-	/* Sums of squares: n_groups sums for the weight, then n_groups sums for the gradient. */
-	const double *reduced;
+	const double *squares[2]; /* sums of squares of the weight and of the gradient; n_groups sums for each */
 	uint32_t n_groups;
 	float rate, weight_decay;
 	double trust_ratio;

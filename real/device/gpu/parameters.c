@@ -16,10 +16,10 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
-static enum psd_status take_rate(struct psd_device *device, const struct psd_update *update, const double *reduced,
-				 uint32_t n_groups, struct psd_error *err)
+static enum psd_status take_rate(struct psd_device *device, const struct psd_update *update, const double *weight,
+				 const double *gradient, uint32_t n_groups, struct psd_error *err)
 {
-	const struct psd_gpu_trust trust = {.reduced = reduced,
+	const struct psd_gpu_trust trust = {.squares = {weight, gradient},
 					    .n_groups = n_groups,
 					    .rate = update->rate,
 					    .weight_decay = update->weight_decay,
@@ -45,7 +45,7 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 
 	PSD_TRY(psd_gpu_run_norms(device, &norms, 2 * (uint64_t)n_parts, err));
 	PSD_TRY(psd_gpu_run_norms_reduce(device, &reduce, 2 * (uint64_t)n_groups, err));
-	return take_rate(device, update, device->scratch->norms.reduced, n_groups, err);
+	return take_rate(device, update, reduce.reduced, reduce.reduced + n_groups, n_groups, err);
 }
 
 /* ---- norms of all gradients ---- */
@@ -53,7 +53,7 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 enum psd_status psd_gpu_kernel_send_squares(struct psd_device *device, const struct psd_squares *of,
 					    struct psd_error *err)
 {
-	const struct psd_gpu_squares run = {of->squares, of->sent, of->is_back};
+	const struct psd_gpu_squares run = {of->squares, of->sent, of->is_back, of->ratio};
 
 	return psd_gpu_run_squares(device, &run, of->n, err);
 }
@@ -125,8 +125,8 @@ enum psd_status psd_gpu_kernel_apply(struct psd_device *device, const struct psd
 
 	if (update->adaptive.epsilon > 0.0f)
 		return apply_adaptive(device, of, err);
-	if (is_by_norms && of->squares)
-		PSD_TRY(take_rate(device, update, of->squares, 1, err));
+	if (is_by_norms && of->gradient_square)
+		PSD_TRY(take_rate(device, update, of->weight_square, of->gradient_square, 1, err));
 	else if (is_by_norms)
 		PSD_TRY(find_rate(device, update, of->weight, of->gradient, of->elements, err));
 	return psd_gpu_run_update(device, &run, of->elements, err);
