@@ -126,12 +126,14 @@ TEST_OBJECTS   := $(call objects,tests/runner.c $(wildcard tests/test_*.c) \
 	$(call sources,tests/engine tests/sim tests/plots,c))
 BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
-REAL_SOURCES   := $(filter-out real/device/cuda/%,$(call sources,real,c))
-REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,real/device/cuda,c cu)))
+GPU_FOLDERS    := real/device/gpu real/device/cuda
+REAL_SOURCES   := $(filter-out $(GPU_FOLDERS:%=%/%),$(call sources,real,c))
+REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,$(GPU_FOLDERS),c cu)))
 # Open MPI's header, if it is here: psd-run loads the library itself only for systems that name it.
 MPI_HEADERS    := $(firstword $(dir $(wildcard $(shell mpicc --showme:incdirs 2>/dev/null | sed 's|[^ ]*|&/mpi.h|g'))))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
+CPU_PARTS      := $(filter-out $(GPU_FOLDERS:%=$(BUILD)/%/%),$(REAL_PARTS))
 # Whole runs and cases that wait for time limits have a binary of their own, and the same helpers.
 RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net/test_joining.c \
 	net/test_joining_again.c session/test_stall.c session/test_replay.c)
@@ -160,7 +162,7 @@ CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(h
 STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN \
 	$(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
 STAND_IN       := $(BUILD)/stand-in
-CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
+CUDA_SOURCES   := $(call sources,$(wildcard $(GPU_FOLDERS)) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
 	$(call objects,tests/runner.c tests/real/net.c tests/real/session_contract.c tests/real/training.c \
 	tests/real/going_on.c tests/real/device/reference.c)
@@ -355,11 +357,11 @@ $(BUILD)/psd-real-tests $(BUILD)/psd-run-tests: $(REAL_HELPERS) $(REAL_PARTS) $(
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE) -lcriterion $(REAL_LIBS)
 
-$(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+$(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(CPU_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -lcriterion $(REAL_LIBS)
 
-$(BUILD)/psd-plan-tests: $(PLAN_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+$(BUILD)/psd-plan-tests: $(PLAN_TESTS) $(CPU_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS) $(CUDNN) -Wl,-rpath,$(dir $(CUDNN))
 
@@ -371,14 +373,14 @@ $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
 # psd-run and these cases on the stand-in: to try tests/gpu-check.sh.
 $(STAND_IN)/real/device/device.o: ALL_CPPFLAGS += -DPSD_HAS_CUDA
 $(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
-		$(filter-out $(BUILD)/real/device/cuda/% $(BUILD)/real/device/device.o,$(REAL_OBJECTS)) $(ENGINE)
+		$(REAL_MAIN) $(filter-out $(BUILD)/real/device/device.o,$(CPU_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(REAL_LIBS)
 
 $(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) \
 		$(GPU_CASES:%=$(STAND_IN)/tests/cuda/%.o) \
 		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) \
-		$(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+		$(CPU_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 

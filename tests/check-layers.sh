@@ -81,6 +81,8 @@ for folder in engine sim real; do
 		grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
 		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"
 done
+[ ! -d real ] || includes real | grep ':"real/device/cuda/' | grep -v '^real/device/cuda/' |
+	sed 's/$/: others reach real\/device\/cuda\/ by real\/device\/gpu\/gpu.h/' >>"$bad"
 # engine/base/banned.h covers C; C++ does not read it.
 find sim real -name '*.[ch]pp' -exec grep -nHE '\<(sprintf|strcpy|strcat|strtok|atoi|atof)[ ]*\(' {} + 2>/dev/null |
 	sed 's/$/: banned, see engine\/banned.h/' >>"$bad"

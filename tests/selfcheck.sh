@@ -116,6 +116,8 @@ include_from sim '"plots/figure.h"'
 must_reject 'sim with "plots/figure.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from real/device/gpu '"real/device/cuda/dnn.h"'
+must_reject 'a header of calls of cuDNN' "real/device/gpu/bad.c:1:" tests/check-layers.sh "$work/tree"
 
 mkdir "$work/empty"
 must_reject "a tree without files" "there are no files" tests/check-columns.sh "$work/empty"

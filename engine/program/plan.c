@@ -419,19 +419,13 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 
 /* Appends the item whose elements are sums of squares, if workers update parts of tensors by the norms of whole
  * ones. */
-static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
+static void add_squares(struct psd_plan *plan, const struct psd_plan_input *input)
 {
 	const bool has_parts = plan->n_items > 0 && plan->items[0].method->updates != PSD_OWNER_ALL;
 
 	if (!has_parts || plan->layout.workers == 1 || (!plan->clips && !input->is_by_norms))
-		return PSD_OK;
-	if (plan->clips && input->is_by_norms)
-		return psd_error_set(
-			err, PSD_EINVAL, psd_node_option_at(input->optimiser, "clip", plan->system->at),
-			"system '%s' divides updates among workers, 'clip' of the optimiser cannot be used "
-			"together with 'lars'",
-			plan->system->name);
-	plan->sums_per_tensor = plan->clips ? 1 : 2;
+		return;
+	plan->sums_per_tensor = input->is_by_norms ? 2 : 1;
 	const uint64_t elements = (uint64_t)plan->sums_per_tensor * plan->n_tensors;
 	plan->items[plan->n_items] =
 		(struct psd_plan_item){.layer = plan->items[plan->n_items - 1].layer,
@@ -441,7 +435,6 @@ static enum psd_status add_squares(struct psd_plan *plan, const struct psd_plan_
 				       .n_slices = 1,
 				       .travelling = elements};
 	plan->n_items++;
-	return PSD_OK;
 }
 
 static void set_compression(struct psd_plan *plan, const struct psd_compress *compress)
@@ -541,13 +534,13 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = check_members(&made, err);
 	if (status == PSD_OK && made.sparse)
 		status = add_norms(&made, err);
-	if (status == PSD_OK)
-		status = add_squares(&made, input, err);
-	if (status != PSD_OK)
+	if (status != PSD_OK) {
 		psd_plan_release(&made);
-	else
-		*plan = made;
-	return status;
+		return status;
+	}
+	add_squares(&made, input);
+	*plan = made;
+	return PSD_OK;
 }
 
 bool psd_plan_depends_on_link(const struct psd_system *system)

@@ -111,8 +111,9 @@ struct psd_plan {
 	uint32_t micro_batches;
 	/* Gradients are clipped by the norm of all gradients together, so each update waits for all gradients. */
 	bool clips;
-	/* Number of sums of squares of each tensor that workers with parts of it add up: 1 for clipping; 2 for LARS, of
-	 * parameters and of gradients; 0: none. The last item (bucket) then has no tensors: its elements are these. */
+	/* Number of sums of squares of each tensor that workers with parts of it add up: 1 for clipping, of gradients;
+	 * 2 for LARS, of gradients and of parameters; 0: none. The last item (bucket) then has no tensors: its elements
+	 * are the sums of all gradients, then those of all parameters. */
 	unsigned sums_per_tensor;
 	/* Workers make all updates, because updates are late or gradients are clipped. Shards then keep no parameters,
 	 * and send the sums of gradients back to the workers. */

@@ -64,7 +64,7 @@ static enum psd_status time_update(struct bench *bench, const struct psd_update 
 {
 	float *weight = bench->there, *gradient = weight + UPDATE_ELEMENTS;
 	const struct psd_moments moments = {gradient + UPDATE_ELEMENTS, gradient + 2 * UPDATE_ELEMENTS};
-	const struct psd_apply run = {*update, weight, gradient, moments, UPDATE_ELEMENTS, NULL};
+	const struct psd_apply run = {*update, weight, gradient, moments, UPDATE_ELEMENTS, NULL, NULL};
 	const uint64_t from = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);
 	enum psd_status status = psd_run_apply(bench->kind->kernels, bench->device, &run, err);
 	const uint64_t to = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);

@@ -8,18 +8,20 @@
 
 static void apply(const struct psd_apply *of)
 {
-	const struct psd_update own = of->squares
-					      ? psd_update_by_squares(of->update, of->squares[0], of->squares[1])
-					      : psd_update_by_norms(of->update, of->weight, of->gradient, of->elements);
+	const struct psd_update own =
+		of->gradient_square ? psd_update_by_squares(of->update, *of->weight_square, *of->gradient_square)
+				    : psd_update_by_norms(of->update, of->weight, of->gradient, of->elements);
 
 	psd_update_apply(&own, of->weight, of->gradient, of->moments, of->elements);
 }
 
 static void send_squares(const struct psd_squares *of)
 {
+	const double ratio = of->ratio ? *of->ratio : 1.0;
+
 	for (uint32_t i = 0; i < of->n; i++) {
 		if (of->is_back)
-			of->squares[i] = of->sent[i];
+			of->squares[i] = ratio * ratio * of->sent[i];
 		else
 			of->sent[i] = (float)of->squares[i];
 	}

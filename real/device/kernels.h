@@ -23,9 +23,8 @@ struct psd_apply {
 	const float *gradient;
 	struct psd_moments moments;
 	uint64_t elements;
-	/* sums of squares of the whole tensor, of its parameters and of its gradient; NULL: these are those of `weight`
-	 * and `gradient` */
-	const double *squares;
+	/* sums of squares of the whole tensor; NULL: these are those of `weight` and `gradient` */
+	const double *weight_square, *gradient_square;
 };
 
 /* Conversion between sums of squares and the floats in which they are sent. */
@@ -34,6 +33,8 @@ struct psd_squares {
 	float *sent;
 	uint32_t n;
 	bool is_back; /* `sent` to `squares`; false: the other way round */
+	/* factor that the values get whose squares come back; NULL: 1 */
+	const float *ratio;
 };
 
 /* Sum of the squares of values, as psd_clip_measure(). */

@@ -6,8 +6,8 @@
 
 struct clipping {
 	struct psd_clip clip; /* arguments of the device's function */
-	/* Sum of squares of each tensor's gradient; shape (tensors of the plan). For LARS by parts: of parameters
-	 * and of the gradient; shape (tensors of the plan, 2). */
+	/* Sum of squares of each tensor's gradient, then of its parameters for LARS by parts; shape (2, tensors of the
+	 * plan) */
 	double *squares;
 };
 
@@ -47,17 +47,22 @@ const float *psd_work_clip_ratio(const struct psd_work *work)
 	return clipping && work->host->plan->clips ? clipping->clip.ratio : NULL;
 }
 
-/* Converts squares of n tensors from the first on to the floats in which they are sent, or back. */
+/* Converts squares of n tensors from the first on to the floats in which they are sent, or back; ratio: factor of
+ * gradients whose squares come back, or NULL. */
 static enum psd_status convert(const struct psd_work *work, uint32_t iteration, unsigned first, unsigned n,
-			       bool is_back, struct psd_error *err)
+			       bool is_back, const float *ratio, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
 	const struct clipping *clipping = work->states.clip;
-	const unsigned each = host->plan->sums_per_tensor;
-	float *sent = psd_memory_buffer(host->on_device, PSD_BUFFER_NORMS, host->plan->n_items - 1, iteration);
-	const struct psd_squares run = {clipping->squares + each * first, sent + each * first, each * n, is_back};
 
-	return psd_run_send_squares(host->kind->kernels, host->device, &run, err);
+	for (unsigned s = 0; s < host->plan->sums_per_tensor; s++) {
+		const size_t at = (size_t)s * host->plan->n_tensors + first;
+		float *sent = psd_memory_buffer(host->on_device, PSD_BUFFER_NORMS, host->plan->n_items - 1, iteration);
+		const struct psd_squares run = {clipping->squares + at, sent + at, n, is_back, s == 0 ? ratio : NULL};
+
+		PSD_TRY(psd_run_send_squares(host->kind->kernels, host->device, &run, err));
+	}
+	return PSD_OK;
 }
 
 enum psd_status psd_work_find_squares(struct psd_work *work, const struct psd_plan_item *item, uint32_t iteration,
@@ -68,8 +73,8 @@ enum psd_status psd_work_find_squares(struct psd_work *work, const struct psd_pl
 	*squares = NULL;
 	if (work->host->plan->sums_per_tensor != 2)
 		return PSD_OK;
-	*squares = clipping->squares + (size_t)2 * item->first;
-	return convert(work, iteration, item->first, item->n_tensors, true, err);
+	*squares = clipping->squares + item->first;
+	return convert(work, iteration, item->first, item->n_tensors, true, psd_work_clip_ratio(work), err);
 }
 
 static enum psd_status measure(struct psd_work *work, struct psd_task task, struct psd_error *err)
@@ -83,7 +88,6 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	const float *sum =
 		psd_memory_kept(host->on_device, PSD_BUFFER_SUM, (unsigned)op->item, task.iteration - op->lag);
 	const float *own = psd_memory_kept(host->on_device, PSD_BUFFER_OWN, (unsigned)op->item, 0);
-	const unsigned each = host->plan->sums_per_tensor > 1 ? host->plan->sums_per_tensor : 1;
 	const bool counts = host->plan->sums_per_tensor == 0 ||
 			    psd_layout_is_first_with_part(host->layout, item->method->updates, host->self);
 	const bool is_nothing = !counts || task.iteration < op->lag || psd_work_skips(work, op);
@@ -91,28 +95,26 @@ static enum psd_status measure(struct psd_work *work, struct psd_task task, stru
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
 		const struct psd_piece piece = psd_plan_piece(host->plan, item, updated, n);
-		double *squares = clipping->squares + (size_t)each * (item->first + n);
+		double *square = clipping->squares + item->first + n;
 		const struct psd_measure of_weight = {own ? own : host->on_device->parameters[t] + piece.first,
-						      counts ? piece.elements : 0, squares};
+						      counts ? piece.elements : 0, square + host->plan->n_tensors};
 		const struct psd_measure run = {sum ? sum : gradients[t] + piece.first, is_nothing ? 0 : piece.elements,
-						squares + each - 1};
+						square};
 
-		if (each > 1)
+		if (host->plan->sums_per_tensor > 1)
 			PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &of_weight, err));
 		PSD_TRY(psd_run_measure(host->kind->kernels, host->device, &run, err));
 		sum = sum ? sum + piece.elements : NULL;
 		own = own ? own + piece.elements : NULL;
 	}
-	return host->plan->sums_per_tensor > 0 ? convert(work, task.iteration, item->first, item->n_tensors, false, err)
-					       : PSD_OK;
+	return convert(work, task.iteration, item->first, item->n_tensors, false, NULL, err);
 }
 
 static enum psd_status find_clip(struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct clipping *clipping = work->states.clip;
 
-	if (work->host->plan->sums_per_tensor > 0)
-		PSD_TRY(convert(work, task.iteration, 0, work->host->plan->n_tensors, true, err));
+	PSD_TRY(convert(work, task.iteration, 0, work->host->plan->n_tensors, true, NULL, err));
 	return psd_run_find_clip(work->host->kind->kernels, work->host->device, &clipping->clip, err);
 }
 

@@ -60,7 +60,8 @@ static enum psd_status apply(struct psd_work *work, struct psd_task task, struct
 			.gradient = gradient,
 			.moments = moments,
 			.elements = piece.elements,
-			.squares = squares ? squares + (size_t)2 * n : NULL,
+			.weight_square = squares ? squares + host->plan->n_tensors + n : NULL,
+			.gradient_square = squares ? squares + n : NULL,
 		};
 
 		if (piece.elements == 0)

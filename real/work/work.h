@@ -119,8 +119,8 @@ bool psd_work_is_of_chunks(const struct psd_work *work, const struct psd_op *op)
 /* Returns the factor by which gradients are multiplied before an update, in the device's memory; NULL: they are not
  * clipped. */
 const float *psd_work_clip_ratio(const struct psd_work *work);
-/* For LARS by parts of tensors: sets *squares to the sums of squares of the parameters and of the gradient of each
- * of an item's (bucket's) tensors, shape (tensors of the item, 2), in the device's memory. NULL: each worker has
+/* For LARS by parts of tensors: sets *squares to the sums of squares of the clipped gradients of an item's (bucket's)
+ * tensors, in the device's memory; those of the parameters are n_tensors of the plan further. NULL: each worker has
  * whole tensors. Statuses of the device's functions. */
 enum psd_status psd_work_find_squares(struct psd_work *work, const struct psd_plan_item *item, uint32_t iteration,
 				      const double **squares, struct psd_error *err) PSD_MUST_CHECK;

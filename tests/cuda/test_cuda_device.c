@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 

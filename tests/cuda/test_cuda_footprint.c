@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/footprint_helper.h"
 
 static const struct footprint_model models[] = {{"mlp", 64},	  {"cifar10-quick", 64}, {"alexnet", 4},

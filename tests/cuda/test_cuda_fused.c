@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 
@@ -21,7 +21,7 @@ static struct psd_device *open_device(enum psd_layer_arithmetic arithmetic)
 /* ---- one product ---- */
 
 struct fused_case {
-	enum psd_cuda_epilogue epilogue;
+	enum psd_gpu_epilogue epilogue;
 	bool is_left_transposed, is_right_transposed;
 	float vector[COLUMNS];
 	float result[ROWS * COLUMNS];
@@ -34,9 +34,9 @@ static const float right[COLUMNS * DEPTH] = {1, 0, 0, 1, 1, -1};
 static const float summands[COLUMNS] = {0.5f, -3.0f, 0.25f};
 
 static const struct fused_case cases[] = {
-	{PSD_CUDA_ADD_VECTOR, false, true, {0.5f, -3.0f, 0.25f}, {1.5f, -1.0f, -0.75f, 3.5f, 1.0f, -0.75f}},
-	{PSD_CUDA_ADD_VECTOR_AND_RECTIFY, false, true, {0.5f, -3.0f, 0.25f}, {1.5f, 0.0f, 0.0f, 3.5f, 1.0f, 0.0f}},
-	{PSD_CUDA_SUM_LEFT_ROWS, true, false, {1 + 3, 2 + 4, 0.25f}, {4, 3, -3, 6, 4, -4}},
+	{PSD_GPU_ADD_VECTOR, false, true, {0.5f, -3.0f, 0.25f}, {1.5f, -1.0f, -0.75f, 3.5f, 1.0f, -0.75f}},
+	{PSD_GPU_ADD_VECTOR_AND_RECTIFY, false, true, {0.5f, -3.0f, 0.25f}, {1.5f, 0.0f, 0.0f, 3.5f, 1.0f, 0.0f}},
+	{PSD_GPU_SUM_LEFT_ROWS, true, false, {1 + 3, 2 + 4, 0.25f}, {4, 3, -3, 6, 4, -4}},
 };
 
 /* The matrices begin `offset` floats behind multiples of 256 bytes. */
@@ -44,25 +44,25 @@ static void check_case(struct psd_device *device, const struct fused_case *wante
 {
 	float *memory = cuda_net_take(device, (const float[4 * 64]){0}, 4 * 64) + offset, found[ROWS * COLUMNS];
 	float *vector = memory + 192;
-	const struct psd_cuda_product product = {.left = psd_cuda_floats(memory),
-						 .right = psd_cuda_floats(memory + 64),
-						 .result = psd_cuda_floats(memory + 128),
-						 .rows = ROWS,
-						 .columns = COLUMNS,
-						 .depth = DEPTH,
-						 .is_left_transposed = wanted->is_left_transposed,
-						 .is_right_transposed = wanted->is_right_transposed,
-						 .alpha = 1.0f};
-	struct psd_cuda_fused *fused = NULL;
+	const struct psd_gpu_product product = {.left = psd_gpu_floats(memory),
+						.right = psd_gpu_floats(memory + 64),
+						.result = psd_gpu_floats(memory + 128),
+						.rows = ROWS,
+						.columns = COLUMNS,
+						.depth = DEPTH,
+						.is_left_transposed = wanted->is_left_transposed,
+						.is_right_transposed = wanted->is_right_transposed,
+						.alpha = 1.0f};
+	struct psd_gpu_fused *fused = NULL;
 	struct psd_error err = {0};
 
 	cuda_net_put(device, memory, left, sizeof(left));
 	cuda_net_put(device, memory + 64, right, sizeof(right));
 	cuda_net_put(device, vector, summands, sizeof(summands));
-	cr_assert_eq(psd_cuda_open_fused(device, &product, wanted->epilogue, vector, &fused, &err), PSD_OK, "%s",
+	cr_assert_eq(psd_gpu_open_fused(device, &product, wanted->epilogue, vector, &fused, &err), PSD_OK, "%s",
 		     err.text);
 	cr_assert(fused, "epilogue %d", (int)wanted->epilogue);
-	cr_assert_eq(psd_cuda_multiply_fused(device, fused, &product, vector, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_gpu_multiply_fused(device, fused, &product, vector, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	cuda_net_get(device, found, product.result.data, sizeof(found));
 	for (unsigned i = 0; i < ROWS * COLUMNS; i++)
@@ -70,7 +70,7 @@ static void check_case(struct psd_device *device, const struct fused_case *wante
 	cuda_net_get(device, found, vector, sizeof(summands));
 	for (unsigned i = 0; i < COLUMNS; i++)
 		cr_expect_eq(found[i], wanted->vector[i], "epilogue %d, %u: %g", (int)wanted->epilogue, i, found[i]);
-	psd_cuda_close_fused(fused);
+	psd_gpu_close_fused(fused);
 }
 
 Test(cuda_fused, epilogues_are_those_of_algebra_wherever_memory_begins)
@@ -91,55 +91,55 @@ Test(cuda_fused, parts_of_the_depth_are_added_as_floats)
 	struct psd_device *device = open_device(PSD_LAYERS_FP16);
 	char *memory = (char *)cuda_net_take(device, (const float[4 * 64]){0}, 4 * 64);
 	void *vector = memory + 768;
-	const struct psd_cuda_product product = {.left = {memory, PSD_CUDA_HALF},
-						 .right = {memory + 256, PSD_CUDA_HALF},
-						 .result = {memory + 512, PSD_CUDA_HALF},
-						 .rows = 1,
-						 .columns = 1,
-						 .depth = 2,
-						 .is_right_transposed = true,
-						 .alpha = 1.0f};
-	struct psd_cuda_fused *fused = NULL;
+	const struct psd_gpu_product product = {.left = {memory, PSD_GPU_HALF},
+						.right = {memory + 256, PSD_GPU_HALF},
+						.result = {memory + 512, PSD_GPU_HALF},
+						.rows = 1,
+						.columns = 1,
+						.depth = 2,
+						.is_right_transposed = true,
+						.alpha = 1.0f};
+	struct psd_gpu_fused *fused = NULL;
 	struct psd_error err = {0};
 	uint16_t found;
 
 	cuda_net_put(device, product.left.data, lefts, sizeof(lefts));
 	cuda_net_put(device, product.right.data, rights, sizeof(rights));
 	cuda_net_put(device, vector, &summand, sizeof(summand));
-	cr_assert_eq(psd_cuda_open_fused(device, &product, PSD_CUDA_ADD_VECTOR, vector, &fused, &err), PSD_OK, "%s",
+	cr_assert_eq(psd_gpu_open_fused(device, &product, PSD_GPU_ADD_VECTOR, vector, &fused, &err), PSD_OK, "%s",
 		     err.text);
-	cr_assert_eq(psd_cuda_multiply_fused(device, fused, &product, vector, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_gpu_multiply_fused(device, fused, &product, vector, &err), PSD_OK, "%s", err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	cuda_net_get(device, &found, product.result.data, sizeof(found));
 	cr_expect_eq(found, 0x5cb2, "%04x", found);
-	psd_cuda_close_fused(fused);
+	psd_gpu_close_fused(fused);
 	psd_device_cuda.close(device);
 }
 
 /* ---- where they are taken ---- */
 
-static bool is_taken(enum psd_cuda_epilogue epilogue)
+static bool is_taken(enum psd_gpu_epilogue epilogue)
 {
 	struct psd_device *device = open_device(PSD_LAYERS_FP32);
-	const struct psd_cuda_product product = {.rows = ROWS, .columns = COLUMNS, .depth = DEPTH, .alpha = 1.0f};
-	struct psd_cuda_fused *fused = NULL;
+	const struct psd_gpu_product product = {.rows = ROWS, .columns = COLUMNS, .depth = DEPTH, .alpha = 1.0f};
+	struct psd_gpu_fused *fused = NULL;
 	struct psd_error err = {0};
 	bool is_there;
 
-	cr_assert_eq(psd_cuda_open_fused(device, &product, epilogue, NULL, &fused, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_gpu_open_fused(device, &product, epilogue, NULL, &fused, &err), PSD_OK, "%s", err.text);
 	is_there = fused != NULL;
-	psd_cuda_close_fused(fused);
+	psd_gpu_close_fused(fused);
 	psd_device_cuda.close(device);
 	return is_there;
 }
 
 Test(cuda_fused, an_epilogue_is_taken_where_the_products_own_algorithm_does_it)
 {
-	cr_expect(is_taken(PSD_CUDA_ADD_VECTOR));
+	cr_expect(is_taken(PSD_GPU_ADD_VECTOR));
 	psd_stand_in_set_epilogues(PSD_STAND_IN_EPILOGUES_DEAR);
-	cr_expect_not(is_taken(PSD_CUDA_ADD_VECTOR));
+	cr_expect_not(is_taken(PSD_GPU_ADD_VECTOR));
 	psd_stand_in_set_epilogues(PSD_STAND_IN_EPILOGUES_NONE);
-	cr_expect_not(is_taken(PSD_CUDA_SUM_LEFT_ROWS));
+	cr_expect_not(is_taken(PSD_GPU_SUM_LEFT_ROWS));
 	cr_expect_eq(psd_stand_in_held().handles, 0);
 }
 

@@ -8,7 +8,7 @@
 
 #include "engine/model/model.h"
 #include "engine/program/program.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/real/transformer_helper.h"
@@ -168,6 +168,7 @@ static void learn(struct cuda_net *cuda, float *const gradients[], float *const 
 										gradients[t],
 										{.history = histories[t]},
 										graph->tensors[t].elements,
+										NULL,
 										NULL},
 							    &err),
 			     PSD_OK, "%s", err.text);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_neighbours.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_neighbours.h"
 #include "tests/cuda/draw_helper.h"
 
 /* ---- numbers of 16 bits ---- */
@@ -70,7 +70,7 @@ Test(cuda_kernels, floats_become_the_nearest_bfloat_ties_to_even)
 
 Test(cuda_kernels, every_place_is_that_of_its_index)
 {
-	const struct psd_cuda_maps orders[] = {{3, 4, 5, false}, {3, 4, 5, true}};
+	const struct psd_gpu_maps orders[] = {{3, 4, 5, false}, {3, 4, 5, true}};
 
 	for (unsigned o = 0; o < 2; o++)
 		for (uint32_t i = 0; i < 2 * 3 * 4 * 5; i++)
@@ -83,10 +83,10 @@ Test(cuda_kernels, every_place_is_that_of_its_index)
 Test(cuda_kernels, weights_move_between_their_orders)
 {
 	enum { K = 4, C = 3, R = 2, S = 5, ALL = K * C * R * S };
-	const struct psd_cuda_view plain = {{K, C, R, S}, {C * R * S, R * S, S, 1}, 0};
-	const struct psd_cuda_view last = {{K, C, R, S}, {R * S * C, 1, S * C, C}, 0};
+	const struct psd_gpu_view plain = {{K, C, R, S}, {C * R * S, R * S, S, 1}, 0};
+	const struct psd_gpu_view last = {{K, C, R, S}, {R * S * C, 1, S * C, C}, 0};
 	float from[ALL], to[ALL];
-	const struct psd_cuda_move move = {{from, PSD_CUDA_FLOAT}, {to, PSD_CUDA_FLOAT}, plain, last, 0.5f, false};
+	const struct psd_gpu_move move = {{from, PSD_GPU_FLOAT}, {to, PSD_GPU_FLOAT}, plain, last, 0.5f, false};
 
 	fill(from, ALL, 1);
 	for (uint64_t i = 0; i < ALL; i++)
@@ -107,15 +107,15 @@ static void check_masks(bool is_channels_last)
 	enum { SAMPLES = 2, CHANNELS = 3, HEIGHT = 3, WIDTH = 5, ALL = CHANNELS * HEIGHT * WIDTH };
 	float ones[SAMPLES * ALL], to[SAMPLES * ALL];
 	uint32_t counters[2];
-	const struct psd_cuda_counters count = {counters, 40, 9};
-	const struct psd_cuda_dropout dropout = {.from = {ones, PSD_CUDA_FLOAT},
-						 .to = {to, PSD_CUDA_FLOAT},
-						 .maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last},
-						 .seed = UINT64_C(0x123456789abcdef0),
-						 .counters = counters,
-						 .layer = 7,
-						 .threshold = 0x60000000u,
-						 .scale = 1.6f};
+	const struct psd_gpu_counters count = {counters, 40, 9};
+	const struct psd_gpu_dropout dropout = {.from = {ones, PSD_GPU_FLOAT},
+						.to = {to, PSD_GPU_FLOAT},
+						.maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last},
+						.seed = UINT64_C(0x123456789abcdef0),
+						.counters = counters,
+						.layer = 7,
+						.threshold = 0x60000000u,
+						.scale = 1.6f};
 
 	for (unsigned i = 0; i < SAMPLES * ALL; i++)
 		ones[i] = 1.0f;
@@ -123,7 +123,7 @@ static void check_masks(bool is_channels_last)
 	for (uint64_t i = 0; i < SAMPLES * ((ALL + 3) / 4); i++)
 		psd_dropout_at(i, &dropout);
 	for (uint32_t i = 0; i < SAMPLES * ALL; i++) {
-		const struct psd_cuda_maps plain = {CHANNELS, HEIGHT, WIDTH, false};
+		const struct psd_gpu_maps plain = {CHANNELS, HEIGHT, WIDTH, false};
 		const uint32_t element = i % ALL, counter[4] = {element / 4, 7, 40 + i / ALL, 9};
 		uint32_t random[4];
 
@@ -146,22 +146,22 @@ Test(cuda_kernels, dropout_draws_the_masks_of_the_cpu)
 static void check_sums(bool is_channels_last, bool is_one_row, uint32_t n_parts)
 {
 	enum { SAMPLES = 3, CHANNELS = 4, HEIGHT = 5, WIDTH = 6, PLACES = HEIGHT * WIDTH, ALL = CHANNELS * PLACES };
-	const struct psd_cuda_maps maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last};
+	const struct psd_gpu_maps maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last};
 	float left[SAMPLES * ALL], right[SAMPLES * ALL], partial[CHANNELS * SAMPLES * PLACES], sums[CHANNELS];
-	const struct psd_cuda_sums run = {.left = {left, PSD_CUDA_FLOAT},
-					  .right = {right, PSD_CUDA_FLOAT},
-					  .summand = PSD_CUDA_SUM_PRODUCT,
-					  .n_outputs = CHANNELS,
-					  .n_parts = n_parts,
-					  .channels = CHANNELS,
-					  .group_stride = ALL,
-					  .channel_stride = is_channels_last ? 1 : PLACES,
-					  .outer_stride = ALL,
-					  .inner_stride = is_channels_last ? CHANNELS : 1,
-					  .count = SAMPLES * PLACES,
-					  .inner = is_one_row ? SAMPLES * PLACES : PLACES,
-					  .partial = partial};
-	const struct psd_cuda_sums_end end = {partial, CHANNELS, n_parts, {sums, PSD_CUDA_FLOAT}, 0.5f, false};
+	const struct psd_gpu_sums run = {.left = {left, PSD_GPU_FLOAT},
+					 .right = {right, PSD_GPU_FLOAT},
+					 .summand = PSD_GPU_SUM_PRODUCT,
+					 .n_outputs = CHANNELS,
+					 .n_parts = n_parts,
+					 .channels = CHANNELS,
+					 .group_stride = ALL,
+					 .channel_stride = is_channels_last ? 1 : PLACES,
+					 .outer_stride = ALL,
+					 .inner_stride = is_channels_last ? CHANNELS : 1,
+					 .count = SAMPLES * PLACES,
+					 .inner = is_one_row ? SAMPLES * PLACES : PLACES,
+					 .partial = partial};
+	const struct psd_gpu_sums_end end = {partial, CHANNELS, n_parts, {sums, PSD_GPU_FLOAT}, 0.5f, false};
 	double expected[CHANNELS] = {0};
 
 	fill(left, SAMPLES * ALL, 2);
@@ -193,19 +193,18 @@ Test(cuda_kernels, sums_of_parts_are_those_of_the_whole)
 static void check_pool_back(bool is_max, bool is_channels_last)
 {
 	enum { IN = 2 * 7 * 6, OUT = 2 * 4 * 3 };
-	const struct psd_cuda_window window = {.in = {2, 7, 6, is_channels_last},
-					       .out = {2, 4, 3, is_channels_last},
-					       .kernel_height = 3,
-					       .kernel_width = 3,
-					       .stride_height = 2,
-					       .stride_width = 2,
-					       .pad_height = 1,
-					       .is_max = is_max};
+	const struct psd_gpu_window window = {.in = {2, 7, 6, is_channels_last},
+					      .out = {2, 4, 3, is_channels_last},
+					      .kernel_height = 3,
+					      .kernel_width = 3,
+					      .stride_height = 2,
+					      .stride_width = 2,
+					      .pad_height = 1,
+					      .is_max = is_max};
 	float from[IN], to[OUT], weights[OUT], dfrom[IN];
 	uint32_t places[OUT];
-	const struct psd_cuda_pool run = {{from, PSD_CUDA_FLOAT}, {to, PSD_CUDA_FLOAT}, window, places};
-	const struct psd_cuda_pool_back back = {
-		{weights, PSD_CUDA_FLOAT}, {dfrom, PSD_CUDA_FLOAT}, window, places, false};
+	const struct psd_gpu_pool run = {{from, PSD_GPU_FLOAT}, {to, PSD_GPU_FLOAT}, window, places};
+	const struct psd_gpu_pool_back back = {{weights, PSD_GPU_FLOAT}, {dfrom, PSD_GPU_FLOAT}, window, places, false};
 
 	fill(from, IN, 4);
 	fill(weights, OUT, 5);
@@ -243,18 +242,18 @@ Test(cuda_kernels, pooling_has_caffes_ties_and_edges)
 {
 	float from[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, to[4];
 	uint32_t places[4];
-	struct psd_cuda_pool run = {{from, PSD_CUDA_FLOAT},
-				    {to, PSD_CUDA_FLOAT},
-				    {.in = {1, 3, 3, false},
-				     .out = {1, 2, 2, false},
-				     .kernel_height = 3,
-				     .kernel_width = 3,
-				     .stride_height = 3,
-				     .stride_width = 3,
-				     .pad_height = 1,
-				     .pad_width = 1,
-				     .is_max = true},
-				    places};
+	struct psd_gpu_pool run = {{from, PSD_GPU_FLOAT},
+				   {to, PSD_GPU_FLOAT},
+				   {.in = {1, 3, 3, false},
+				    .out = {1, 2, 2, false},
+				    .kernel_height = 3,
+				    .kernel_width = 3,
+				    .stride_height = 3,
+				    .stride_width = 3,
+				    .pad_height = 1,
+				    .pad_width = 1,
+				    .is_max = true},
+				   places};
 
 	psd_pool_at(0, &run);
 	cr_assert_eq(places[0], 0);
@@ -278,7 +277,7 @@ static double silu(double x)
 	return x / (1 + exp(-x));
 }
 
-static void check_gated(enum psd_cuda_function_kind kind, double (*function)(double))
+static void check_gated(enum psd_gpu_function_kind kind, double (*function)(double))
 {
 	const double step = 1e-5;
 
@@ -294,6 +293,6 @@ static void check_gated(enum psd_cuda_function_kind kind, double (*function)(dou
 
 Test(cuda_kernels, gated_functions_are_those_of_their_formulas)
 {
-	check_gated(PSD_CUDA_GELU_TANH, gelu_by_tanh);
-	check_gated(PSD_CUDA_SILU, silu);
+	check_gated(PSD_GPU_GELU_TANH, gelu_by_tanh);
+	check_gated(PSD_GPU_SILU, silu);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/cuda/compare_helper.h"
 #include "tests/real/transformer_helper.h"
 #include "tests/test_with.h"
@@ -32,7 +32,7 @@ static void check_floats(const char *text, uint32_t batch)
 Test(cuda_net, every_kind_has_a_row)
 {
 	for (unsigned i = 0; psd_layer_kinds[i]; i++)
-		cr_expect(!psd_cuda_find_kind(psd_layer_kinds[i]) == psd_layer_kinds[i]->is_predicted_only, "%s",
+		cr_expect(!psd_gpu_find_kind(psd_layer_kinds[i]) == psd_layer_kinds[i]->is_predicted_only, "%s",
 			  psd_layer_kinds[i]->name);
 }
 
@@ -342,6 +342,7 @@ static void train(struct net *net, struct cuda_net *cuda)
 											cuda->gradients[t],
 											{.history = histories[t]},
 											net->graph->tensors[t].elements,
+											NULL,
 											NULL},
 								    &err),
 				     PSD_OK, "%s", err.text);

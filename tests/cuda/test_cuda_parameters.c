@@ -67,7 +67,7 @@ static void check_update(struct psd_update update, uint64_t count)
 
 	for (unsigned step = 0; step < 2; step++) {
 		const struct psd_update own = psd_update_by_norms(update, weight, gradient, count);
-		const struct psd_apply there = {update, own_weight, own_gradient, own_moments, count, NULL};
+		const struct psd_apply there = {update, own_weight, own_gradient, own_moments, count, NULL, NULL};
 
 		psd_update_apply(&own, weight, gradient, moments, count);
 		cr_assert_eq(psd_device_cuda.kernels->apply(device, &there, &err), PSD_OK, "%s", err.text);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "real/device/cuda/bodies_sequences.h"
+#include "real/device/gpu/bodies_sequences.h"
 #include "tests/cuda/compare_helper.h"
 #include "tests/cuda/draw_helper.h"
 #include "tests/real/transformer_helper.h"
@@ -12,16 +12,16 @@
 
 /* More channels than a place has indices, and not a multiple of them. */
 enum { SAMPLES = 2, PLACES = 3, CHANNELS = 70, ALL_PLACES = SAMPLES * PLACES, ALL = ALL_PLACES * CHANNELS };
-enum { ALL_PARTS = ALL_PLACES * PSD_CUDA_PARTS };
+enum { ALL_PARTS = ALL_PLACES * PSD_GPU_PARTS };
 
 #define TOLERANCE	2e-5 /* for values near 1, each with some roundings */
 #define DIFFERENCE_STEP 1e-4 /* in double */
 
-static const struct psd_cuda_channel orders[] = {{PLACES, CHANNELS}, {1, CHANNELS}}; /* channels first, last */
+static const struct psd_gpu_channel orders[] = {{PLACES, CHANNELS}, {1, CHANNELS}}; /* channels first, last */
 
-static struct psd_cuda_values floats(float *data)
+static struct psd_gpu_values floats(float *data)
 {
-	return (struct psd_cuda_values){data, PSD_CUDA_FLOAT};
+	return (struct psd_gpu_values){data, PSD_GPU_FLOAT};
 }
 
 /* By the definition of either order. */
@@ -49,10 +49,10 @@ struct loss {
 
 static void run_loss(struct loss *loss, unsigned order)
 {
-	const struct psd_cuda_loss of = {floats(loss->scores), orders[order],	loss->labels,	    loss->largest,
-					 loss->likely_classes, loss->exponents, loss->partial_sums, loss->sums,
-					 loss->losses,	       loss->is_correct};
-	const struct psd_cuda_loss_back back = {of, floats(loss->gradient), 0.5f, false};
+	const struct psd_gpu_loss of = {floats(loss->scores), orders[order],   loss->labels,	   loss->largest,
+					loss->likely_classes, loss->exponents, loss->partial_sums, loss->sums,
+					loss->losses,	      loss->is_correct};
+	const struct psd_gpu_loss_back back = {of, floats(loss->gradient), 0.5f, false};
 
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
 		psd_loss_largest_at(i, &of);
@@ -115,7 +115,7 @@ Test(cuda_sequences, tokens_name_rows)
 
 	fill(table, TOKENS * CHANNELS, 8);
 	for (unsigned order = 0; order < 2; order++) {
-		const struct psd_cuda_embedding run = {floats(out), orders[order], tokens, table};
+		const struct psd_gpu_embedding run = {floats(out), orders[order], tokens, table};
 
 		for (uint64_t i = 0; i < ALL; i++)
 			psd_embedding_at(i, &run);
@@ -129,7 +129,7 @@ Test(cuda_sequences, places_of_one_token_are_a_chain)
 {
 	const uint32_t expected_next[] = {2, 6, 5, 6, 6, 6}, expected_first[] = {1, 1, 0, 1, 1, 0};
 	uint32_t next[ALL_PLACES], is_first[ALL_PLACES];
-	const struct psd_cuda_token_chains run = {tokens, ALL_PLACES, next, is_first};
+	const struct psd_gpu_token_chains run = {tokens, ALL_PLACES, next, is_first};
 
 	for (uint64_t i = 0; i < ALL_PLACES; i++)
 		psd_token_chains_at(i, &run);
@@ -145,8 +145,8 @@ Test(cuda_sequences, rows_get_the_gradients_of_their_places)
 
 	fill(diff, ALL, 9);
 	for (unsigned order = 0; order < 2; order++) {
-		const struct psd_cuda_embedding_back run = {floats(diff), orders[order], tokens, next,
-							    is_first,	  ALL_PLACES,	 dtable, 0.25f};
+		const struct psd_gpu_embedding_back run = {floats(diff), orders[order], tokens, next,
+							   is_first,	 ALL_PLACES,	dtable, 0.25f};
 
 		for (unsigned i = 0; i < TOKENS * CHANNELS; i++)
 			dtable[i] = 77;
@@ -171,9 +171,9 @@ Test(cuda_sequences, positions_lie_in_the_plain_order)
 	fill(from, ALL, 10);
 	fill(weight, PLACES * CHANNELS, 11);
 	for (unsigned order = 0; order < 2; order++) {
-		const struct psd_cuda_position run = {floats(from), floats(to), orders[order], PLACES, weight};
-		const struct psd_cuda_position_back back = {floats(from), orders[order], PLACES,
-							    SAMPLES,	  dweight,	 0.25f};
+		const struct psd_gpu_position run = {floats(from), floats(to), orders[order], PLACES, weight};
+		const struct psd_gpu_position_back back = {floats(from), orders[order], PLACES,
+							   SAMPLES,	 dweight,	0.25f};
 
 		for (uint64_t i = 0; i < ALL; i++)
 			psd_position_at(i, &run);
@@ -199,8 +199,8 @@ Test(cuda_sequences, vectors_get_the_sums_of_their_places)
 
 	fill(diff, ALL, 20);
 	for (unsigned order = 0; order < 2; order++) {
-		const struct psd_cuda_prefix_back run = {floats(diff), orders[order], PLACES, OWN,
-							 SAMPLES,      dweight,	      0.25f};
+		const struct psd_gpu_prefix_back run = {floats(diff), orders[order], PLACES, OWN,
+							SAMPLES,      dweight,	     0.25f};
 
 		for (uint64_t i = 0; i < (uint64_t)CHANNELS * OWN; i++)
 			psd_prefix_back_at(i, &run);
@@ -236,18 +236,18 @@ static void fill_norm(struct layer_norm *norm)
 
 static void run_norm(struct layer_norm *norm, unsigned order, bool is_centred, bool has_vectors, bool adds)
 {
-	const struct psd_cuda_layer_norm of = {floats(norm->from),
-					       orders[order],
-					       is_centred,
-					       has_vectors ? norm->gamma : NULL,
-					       has_vectors ? norm->beta : NULL,
-					       (float)EPSILON,
-					       norm->mean,
-					       norm->inverse,
-					       {norm->partial[0], norm->partial[1]}};
-	const struct psd_cuda_layer_norm_end end = {of, floats(norm->to)};
-	const struct psd_cuda_layer_norm_dots dots = {of, floats(norm->diff)};
-	const struct psd_cuda_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
+	const struct psd_gpu_layer_norm of = {floats(norm->from),
+					      orders[order],
+					      is_centred,
+					      has_vectors ? norm->gamma : NULL,
+					      has_vectors ? norm->beta : NULL,
+					      (float)EPSILON,
+					      norm->mean,
+					      norm->inverse,
+					      {norm->partial[0], norm->partial[1]}};
+	const struct psd_gpu_layer_norm_end end = {of, floats(norm->to)};
+	const struct psd_gpu_layer_norm_dots dots = {of, floats(norm->diff)};
+	const struct psd_gpu_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
 
 	for (uint64_t i = 0; i < ALL_PARTS && is_centred; i++)
 		psd_layer_norm_sums_at(i, &of);
@@ -333,23 +333,23 @@ Test(cuda_sequences, places_are_normalised)
 enum { COLUMNS = 41, ROWS = 2 * COLUMNS, SCORES = ROWS * COLUMNS };
 
 struct rows {
-	float rows[SCORES], diff[SCORES], partial[2][ROWS * PSD_CUDA_PARTS];
+	float rows[SCORES], diff[SCORES], partial[2][ROWS * PSD_GPU_PARTS];
 };
 
 static void run_rows(struct rows *rows, bool is_causal)
 {
-	const struct psd_cuda_attention of = {
+	const struct psd_gpu_attention of = {
 		floats(rows->rows), COLUMNS, is_causal, {rows->partial[0], rows->partial[1]}};
-	const struct psd_cuda_attention_dots dots = {of, floats(rows->diff)};
-	const struct psd_cuda_attention_back back = {of, floats(rows->diff)};
+	const struct psd_gpu_attention_dots dots = {of, floats(rows->diff)};
+	const struct psd_gpu_attention_back back = {of, floats(rows->diff)};
 
-	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
+	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_sums_at(i, &of);
-	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
+	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_end_at(i, &of);
-	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
+	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_dots_at(i, &dots);
-	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
+	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_back_at(i, &back);
 }
 
@@ -422,7 +422,7 @@ Test(cuda_sequences, angles_are_those_of_places)
 {
 	enum { FAR = 70000, HALF = 3 };
 	static float angles[2 * FAR * HALF];
-	const struct psd_cuda_rotary_angles run = {angles, HALF, log(500000)};
+	const struct psd_gpu_rotary_angles run = {angles, HALF, log(500000)};
 
 	for (uint64_t i = 0; i < FAR * HALF; i++)
 		psd_rotary_angles_at(i, &run);
@@ -450,30 +450,30 @@ static unsigned rotated_at(unsigned order, unsigned place, unsigned channel)
 
 static void run_rotation(struct rotation *rotation, unsigned order)
 {
-	const struct psd_cuda_channel rotated = {orders[order].inner, ROTATED};
-	const struct psd_cuda_rotary run = {floats(rotation->from),
-					    floats(rotation->to),
-					    orders[order],
+	const struct psd_gpu_channel rotated = {orders[order].inner, ROTATED};
+	const struct psd_gpu_rotary run = {floats(rotation->from),
+					   floats(rotation->to),
+					   orders[order],
+					   rotated,
+					   rotation->angles,
+					   PLACES,
+					   HEADS,
+					   HALF,
+					   false,
+					   false};
+	const struct psd_gpu_rotary back = {floats(rotation->to),
+					    floats(rotation->back),
 					    rotated,
+					    orders[order],
 					    rotation->angles,
 					    PLACES,
 					    HEADS,
 					    HALF,
-					    false,
-					    false};
-	const struct psd_cuda_rotary back = {floats(rotation->to),
-					     floats(rotation->back),
-					     rotated,
-					     orders[order],
-					     rotation->angles,
-					     PLACES,
-					     HEADS,
-					     HALF,
-					     true,
-					     true};
+					    true,
+					    true};
 
 	for (uint64_t i = 0; i < (uint64_t)PLACES * HALF; i++)
-		psd_rotary_angles_at(i, &(struct psd_cuda_rotary_angles){rotation->angles, HALF, log(100)});
+		psd_rotary_angles_at(i, &(struct psd_gpu_rotary_angles){rotation->angles, HALF, log(100)});
 	for (uint64_t i = 0; i < (uint64_t)ALL_PLACES * HEADS * HALF; i++)
 		psd_rotary_at(i, &run);
 	for (uint64_t i = 0; i < (uint64_t)ALL_PLACES * HEADS * HALF; i++)

@@ -1,6 +1,7 @@
 /* Whole runs whose workers train on the CUDA device, with every method, against runs on the processor. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/cuda_run.h"
@@ -178,32 +179,36 @@ Test(cuda_training, accumulated_gradients_end_as_on_the_processor)
 /* ---- other jobs ---- */
 
 static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,
-				const struct psd_device_kind *kind)
+				unsigned workers_per_node, const struct psd_device_kind *kind)
 {
-	return training_finish(cuda_run_make_job(model, job, system, workers, 1, kind), system);
+	return training_finish(cuda_run_make_job(model, job, system, workers, workers_per_node, kind), system);
+}
+
+static void check_job_on(const char *model, const char *job, const char *system, unsigned workers,
+			 unsigned workers_per_node)
+{
+	struct training *on_gpu = run_job(model, job, system, workers, workers_per_node, &psd_device_cuda);
+	struct training *here = run_job(model, job, system, workers, workers_per_node, NULL);
+
+	for (unsigned w = 0; w < workers; w++) {
+		const double ratio = distance_ratio(on_gpu, here, w);
+		cr_expect_leq(ratio, TOLERANCE_RATIO, "%s, %s, worker %u of %u: %g", model, system, w, workers, ratio);
+	}
+	training_free(on_gpu);
+	training_free(here);
 }
 
 static void check_job(const char *model, const char *job, const char *system)
 {
-	for (unsigned workers = 1; workers <= 2; workers++) {
-		struct training *on_gpu = run_job(model, job, system, workers, &psd_device_cuda);
-		struct training *here = run_job(model, job, system, workers, NULL);
-
-		for (unsigned w = 0; w < workers; w++) {
-			const double ratio = distance_ratio(on_gpu, here, w);
-			cr_expect_leq(ratio, TOLERANCE_RATIO, "%s, %s, worker %u of %u: %g", model, system, w, workers,
-				      ratio);
-		}
-		training_free(on_gpu);
-		training_free(here);
-	}
+	for (unsigned workers = 1; workers <= 2; workers++)
+		check_job_on(model, job, system, workers, 1);
 }
 
 static void check_transformer(const char *model)
 {
 #define JOB(n) "iterations: " n ", optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.02}"
-	struct training *begun = run_job(model, JOB("1"), "sync: ring", 1, NULL);
-	struct training *ended = run_job(model, JOB("10"), "sync: ring", 1, NULL);
+	struct training *begun = run_job(model, JOB("1"), "sync: ring", 1, 1, NULL);
+	struct training *ended = run_job(model, JOB("10"), "sync: ring", 1, 1, NULL);
 
 	cr_expect_gt(distance_ratio(begun, ended, 0), LEAST_WAY_RATIO);
 	check_job(model, JOB("10"), "schedule: wait-free, sync: ps, pair: 256B, slice: 1KiB");
@@ -240,20 +245,25 @@ Test(cuda_training, parts_of_updates_end_as_on_the_processor)
 	check_on_nodes("schedule: wait-free, sync: zero-3, shard_over: node, prefetch: 0", 2, TOLERANCE_RATIO);
 }
 
+static void check_norms(const char *optimiser)
+{
+	char job[256];
+
+	snprintf(job, sizeof(job), "iterations: 10, optimiser: {%s}, learning_rate: {policy: fixed, base: 0.05}",
+		 optimiser);
+	check_job("smooth.yaml", job, "schedule: wait-free, sync: zero-1");
+	check_job("smooth.yaml", job, "schedule: wait-free, sync: zero-2");
+	check_job("smooth.yaml", job, "schedule: wait-free, sync: zero-3");
+	check_job_on("smooth.yaml", job, "schedule: wait-free, sync: zero-3, shard_over: node", 4, 2);
+}
+
 Test(cuda_training, norms_of_parts_are_those_of_whole_tensors)
 {
-#define JOB "iterations: 10, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}"
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
-#undef JOB
-#define JOB                                                                                                            \
-	"iterations: 10, optimiser: {kind: lars, trust: 0.02, momentum: 0.9}, learning_rate: {policy: fixed, base: "   \
-	"0.05}"
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-1");
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-2");
-	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: zero-3");
-#undef JOB
+#define BY_NORMS "kind: lars, trust: 0.02, momentum: 0.9"
+	check_norms("momentum: 0.9, clip: 0.05");
+	check_norms(BY_NORMS);
+	check_norms(BY_NORMS ", weight_decay: 0.01, clip: 0.05");
+#undef BY_NORMS
 }
 
 /* Each iteration ends with a fence, so that the times at which sums arrive change nothing. */

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "real/base/values.h"
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_parameters.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_parameters.h"
 #include "tests/cuda/cuda_net.h"
 
 static const struct psd_encoding *const encodings[] = {&psd_encoding_fp16, &psd_encoding_bf16};
 
-static enum psd_cuda_type type_of(const struct psd_encoding *encoding)
+static enum psd_gpu_type type_of(const struct psd_encoding *encoding)
 {
-	return encoding == &psd_encoding_fp16 ? PSD_CUDA_HALF : PSD_CUDA_BFLOAT;
+	return encoding == &psd_encoding_fp16 ? PSD_GPU_HALF : PSD_GPU_BFLOAT;
 }
 
 static bool is_nan(const struct psd_encoding *encoding, uint16_t bits)
@@ -27,7 +27,7 @@ static bool is_nan(const struct psd_encoding *encoding, uint16_t bits)
 static void check_encoded(const struct psd_encoding *encoding, float value, float ratio)
 {
 	uint16_t own, expected;
-	const struct psd_cuda_convert convert = {{&value, PSD_CUDA_FLOAT}, {&own, type_of(encoding)}, ratio, false};
+	const struct psd_gpu_convert convert = {{&value, PSD_GPU_FLOAT}, {&own, type_of(encoding)}, ratio, false};
 
 	psd_convert_at(0, &convert);
 	psd_values_encode(encoding, &expected, &value, ratio, 1);
@@ -54,8 +54,8 @@ Test(cuda_wire, every_encoded_value_is_decoded_as_on_the_processor)
 			const struct psd_encoding *encoding = encodings[c / 3];
 			uint16_t bits = (uint16_t)i;
 			float own, expected;
-			const struct psd_cuda_convert convert = {
-				{&bits, type_of(encoding)}, {&own, PSD_CUDA_FLOAT}, ratios[c % 3], false};
+			const struct psd_gpu_convert convert = {
+				{&bits, type_of(encoding)}, {&own, PSD_GPU_FLOAT}, ratios[c % 3], false};
 
 			psd_convert_at(0, &convert);
 			psd_values_decode(encoding, &expected, &bits, ratios[c % 3], 1);
@@ -70,8 +70,8 @@ Test(cuda_wire, a_part_finds_infinities_and_nans_and_nothing_else)
 		for (uint32_t i = 0; i <= UINT16_MAX; i++) {
 			const uint16_t values[] = {0x1234, (uint16_t)i, 0x3c00};
 			uint32_t found[2], one;
-			const struct psd_cuda_look look = {values, 3, encodings[e]->encode(INFINITY), 2, found};
-			const struct psd_cuda_look_reduce reduce = {found, 2, 1, &one};
+			const struct psd_gpu_look look = {values, 3, encodings[e]->encode(INFINITY), 2, found};
+			const struct psd_gpu_look_reduce reduce = {found, 2, 1, &one};
 
 			psd_look_at(0, &look);
 			psd_look_at(1, &look);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/cuda/cuda.h"
 #include "real/device/cuda/dnn.h"
+#include "real/device/gpu/gpu.h"
 #include "tests/test_with.h"
 
 struct gpu {
@@ -80,16 +80,16 @@ struct shape {
 
 enum { MOST_SHAPES = 512 };
 
-static bool is_new(const struct psd_cuda_layer *layer, struct shape *shapes, unsigned *n_shapes)
+static bool is_new(const struct psd_gpu_layer *layer, struct shape *shapes, unsigned *n_shapes)
 {
 	struct shape shape;
 
 	memset(&shape, 0, sizeof(shape));
-	shape.below = psd_cuda_below(layer, 0)->model->shape;
+	shape.below = psd_gpu_below(layer, 0)->model->shape;
 	shape.above = layer->model->shape;
 	memcpy(&shape.settings, &layer->model->settings.conv, sizeof(shape.settings));
-	shape.has_diff = psd_cuda_input(layer, 0)->has_diff;
-	shape.has_other_reader = psd_cuda_below(layer, 0)->n_readers > 1;
+	shape.has_diff = psd_gpu_input(layer, 0)->has_diff;
+	shape.has_other_reader = psd_gpu_below(layer, 0)->n_readers > 1;
 	for (unsigned i = 0; i < *n_shapes; i++)
 		if (memcmp(&shapes[i], &shape, sizeof(shape)) == 0)
 			return false;
@@ -101,11 +101,11 @@ static bool is_new(const struct psd_cuda_layer *layer, struct shape *shapes, uns
 static void link_layers(struct psd_device *device)
 {
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
-		struct psd_cuda_layer *layer = &device->layers[l];
+		struct psd_gpu_layer *layer = &device->layers[l];
 
 		layer->device = device;
 		layer->model = &device->graph->layers[l];
-		layer->kind = psd_cuda_find_kind(layer->model->kind);
+		layer->kind = psd_gpu_find_kind(layer->model->kind);
 		layer->blob = &layer->own;
 		layer->own.has_diff = layer->model->is_trained;
 		for (unsigned i = 0; i < layer->model->n_inputs; i++)
@@ -124,16 +124,16 @@ static unsigned plan_model(struct psd_device *device, const struct psd_graph *gr
 	cr_assert(shapes && device->layers);
 	link_layers(device);
 	for (unsigned l = 0; l < graph->n_layers; l++) {
-		struct psd_cuda_layer *layer = &device->layers[l];
-		struct psd_cuda_dnn_conv *conv;
+		struct psd_gpu_layer *layer = &device->layers[l];
+		struct psd_gpu_dnn_conv *conv;
 		struct psd_error err = {0};
 
-		if ((layer->kind != &psd_cuda_kind_conv && layer->kind != &psd_cuda_kind_deconv) ||
+		if ((layer->kind != &psd_gpu_kind_conv && layer->kind != &psd_gpu_kind_deconv) ||
 		    !is_new(layer, shapes, &n_shapes))
 			continue;
-		cr_assert_eq(psd_cuda_dnn_conv_open(layer, layer->kind == &psd_cuda_kind_deconv, &conv, &err), PSD_OK,
+		cr_assert_eq(psd_gpu_dnn_conv_open(layer, layer->kind == &psd_gpu_kind_deconv, &conv, &err), PSD_OK,
 			     "%s on %s: %s", graph->name, device->name, err.text);
-		psd_cuda_dnn_conv_close(conv);
+		psd_gpu_dnn_conv_close(conv);
 	}
 	free(device->layers);
 	free(shapes);
@@ -149,9 +149,9 @@ static void plan(const struct gpu *gpu, enum psd_layer_arithmetic arithmetic, bo
 				    .memory_bytes = gpu->memory_bytes,
 				    .dnn_properties = describe(gpu),
 				    .network.batch = batch,
-				    .type = is_float			    ? PSD_CUDA_FLOAT
-					    : arithmetic == PSD_LAYERS_FP16 ? PSD_CUDA_HALF
-									    : PSD_CUDA_BFLOAT,
+				    .type = is_float			    ? PSD_GPU_FLOAT
+					    : arithmetic == PSD_LAYERS_FP16 ? PSD_GPU_HALF
+									    : PSD_GPU_BFLOAT,
 				    .is_channels_last = arithmetic != PSD_LAYERS_FP32};
 
 	snprintf(device.name, sizeof(device.name), "%s", gpu->name);
@@ -259,9 +259,9 @@ Test(plans, missing_plans_are_named)
 				    .memory_bytes = gpus[0].memory_bytes,
 				    .dnn_properties = describe(&gpus[0]),
 				    .network.batch = 4,
-				    .type = PSD_CUDA_BFLOAT,
+				    .type = PSD_GPU_BFLOAT,
 				    .is_channels_last = true};
-	struct psd_cuda_dnn_conv *conv;
+	struct psd_gpu_dnn_conv *conv;
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
@@ -270,10 +270,10 @@ Test(plans, missing_plans_are_named)
 	device.layers = calloc(graph.n_layers, sizeof(*device.layers));
 	cr_assert(device.layers);
 	link_layers(&device);
-	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], false, &conv, &err), PSD_EINVAL);
+	cr_expect_eq(psd_gpu_dnn_conv_open(&device.layers[1], false, &conv, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
 			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal bits");
-	psd_cuda_dnn_conv_close(conv);
+	psd_gpu_dnn_conv_close(conv);
 	free(device.layers);
 	psd_graph_release(&graph);
 	must(cudnnBackendDestroyDescriptor(device.dnn_properties));
@@ -365,9 +365,9 @@ static void check_choices(enum psd_layer_arithmetic arithmetic, cudnnDataType_t 
 	struct psd_device device = {.options = {.arithmetic = arithmetic, .may_differ = may_differ},
 				    .memory_bytes = gpus[H100].memory_bytes,
 				    .dnn_properties = describe(&gpus[H100]),
-				    .type = type == CUDNN_DATA_FLOAT  ? PSD_CUDA_FLOAT
-					    : type == CUDNN_DATA_HALF ? PSD_CUDA_HALF
-								      : PSD_CUDA_BFLOAT};
+				    .type = type == CUDNN_DATA_FLOAT  ? PSD_GPU_FLOAT
+					    : type == CUDNN_DATA_HALF ? PSD_GPU_HALF
+								      : PSD_GPU_BFLOAT};
 	struct psd_cuda_dnn_op *op = calloc(1, sizeof(*op));
 	cudnnBackendDescriptor_t made[5];
 	unsigned n_with_cores = 0, n_that_differ = 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 extern "C" {
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 }
 
 static const struct psd_place nowhere = {NULL, 0, 0};
@@ -21,18 +21,17 @@ static enum psd_status check(cublasStatus_t status, const char *what, struct psd
 static enum psd_status start_one(struct psd_device *device, struct cublasContext **blas, void **workspace,
 				 struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", workspace, err));
+	PSD_TRY(psd_gpu_take_workspace(device, PSD_GPU_BLAS_WORKSPACE_BYTES, "matrix products", workspace, err));
 	PSD_TRY(check(cublasCreate(blas), "to start", err));
 	PSD_TRY(check(cublasSetStream(*blas, device->streams[PSD_STREAM_COMPUTE]), "to take a stream", err));
-	PSD_TRY(check(cublasSetWorkspace(*blas, *workspace, PSD_CUDA_BLAS_WORKSPACE_BYTES), "to take a workspace",
-		      err));
+	PSD_TRY(check(cublasSetWorkspace(*blas, *workspace, PSD_GPU_BLAS_WORKSPACE_BYTES), "to take a workspace", err));
 	PSD_TRY(check(cublasSetMathMode(*blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "to take a mode",
 		      err));
-	device->held_bytes += PSD_CUDA_BLAS_WORKSPACE_BYTES;
+	device->held_bytes += PSD_GPU_BLAS_WORKSPACE_BYTES;
 	return PSD_OK;
 }
 
-enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_start_blas(struct psd_device *device, struct psd_error *err)
 {
 	void *rebuild_workspace;
 
@@ -41,7 +40,7 @@ enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error 
 	return check(cublasLtCreate(&device->lt), "to start its products with epilogues", err);
 }
 
-void psd_cuda_stop_blas(struct psd_device *device)
+void psd_gpu_stop_blas(struct psd_device *device)
 {
 	if (device->blas)
 		(void)cublasDestroy(device->blas);
@@ -51,26 +50,26 @@ void psd_cuda_stop_blas(struct psd_device *device)
 		(void)cublasLtDestroy(device->lt);
 }
 
-static cudaDataType_t type_of(struct psd_cuda_values values)
+static cudaDataType_t type_of(struct psd_gpu_values values)
 {
 	switch (values.type) {
-	case PSD_CUDA_FLOAT: return CUDA_R_32F;
-	case PSD_CUDA_HALF: return CUDA_R_16F;
-	case PSD_CUDA_BFLOAT: return CUDA_R_16BF;
+	case PSD_GPU_FLOAT: return CUDA_R_32F;
+	case PSD_GPU_HALF: return CUDA_R_16F;
+	case PSD_GPU_BFLOAT: return CUDA_R_16BF;
 	}
 	return CUDA_R_32F;
 }
 
 /* Values of 16 bits are exact in TF32: a rebuild from such factors loses nothing. */
-static cublasComputeType_t arithmetic_of(const struct psd_device *device, const struct psd_cuda_product *product)
+static cublasComputeType_t arithmetic_of(const struct psd_device *device, const struct psd_gpu_product *product)
 {
-	if (product->left.type == PSD_CUDA_FLOAT && !product->is_exact && device->options.arithmetic != PSD_LAYERS_FP32)
+	if (product->left.type == PSD_GPU_FLOAT && !product->is_exact && device->options.arithmetic != PSD_LAYERS_FP32)
 		return CUBLAS_COMPUTE_32F_FAST_TF32;
 	return CUBLAS_COMPUTE_32F;
 }
 
-enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const struct psd_cuda_product *product,
-					   bool is_rebuild, struct psd_error *err)
+enum psd_status psd_gpu_multiply_matrices(struct psd_device *device, const struct psd_gpu_product *product,
+					  bool is_rebuild, struct psd_error *err)
 {
 	const int rows = (int)product->rows, columns = (int)product->columns, depth = (int)product->depth;
 	/* lengths of the rows of left and right as they are stored */
@@ -88,10 +87,10 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 		     "to multiply matrices", err);
 }
 
-enum psd_status psd_cuda_multiply_several(struct psd_device *device, const struct psd_cuda_products *products,
-					  struct psd_error *err)
+enum psd_status psd_gpu_multiply_several(struct psd_device *device, const struct psd_gpu_products *products,
+					 struct psd_error *err)
 {
-	const struct psd_cuda_product *first = &products->first;
+	const struct psd_gpu_product *first = &products->first;
 	const float alpha = first->alpha, beta = first->adds ? 1.0f : 0.0f;
 
 	return check(cublasGemmStridedBatchedEx(
@@ -109,7 +108,7 @@ enum psd_status psd_cuda_multiply_several(struct psd_device *device, const struc
 /* ---- products with an epilogue ---- */
 
 /* Left and right are exchanged for cuBLASLt, whose columns are the result's rows. */
-struct psd_cuda_fused {
+struct psd_gpu_fused {
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t right, left, result;
 	cublasLtMatmulPreference_t preference; /* for the choice of an algorithm */
@@ -119,17 +118,17 @@ struct psd_cuda_fused {
 	uint32_t result_alignment, vector_alignment;
 };
 
-static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)
+static cublasLtEpilogue_t name_of(enum psd_gpu_epilogue epilogue)
 {
 	switch (epilogue) {
-	case PSD_CUDA_ADD_VECTOR: return CUBLASLT_EPILOGUE_BIAS;
-	case PSD_CUDA_ADD_VECTOR_AND_RECTIFY: return CUBLASLT_EPILOGUE_RELU_BIAS;
-	case PSD_CUDA_SUM_LEFT_ROWS: return CUBLASLT_EPILOGUE_BGRADB;
+	case PSD_GPU_ADD_VECTOR: return CUBLASLT_EPILOGUE_BIAS;
+	case PSD_GPU_ADD_VECTOR_AND_RECTIFY: return CUBLASLT_EPILOGUE_RELU_BIAS;
+	case PSD_GPU_SUM_LEFT_ROWS: return CUBLASLT_EPILOGUE_BGRADB;
 	}
 	return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/* Alignment of memory; if it has no address yet, the alignment that psd_cuda_want() promises. */
+/* Alignment of memory; if it has no address yet, the alignment that psd_gpu_want() promises. */
 static uint32_t alignment_of(const void *data)
 {
 	const uintptr_t position = (uintptr_t)data | 256;
@@ -151,13 +150,13 @@ static cublasStatus_t prefer(cublasLtMatmulPreference_t preference, cublasLtMatm
 }
 
 /* Describes a row-major matrix of rows x columns. */
-static cublasStatus_t describe_matrix(cublasLtMatrixLayout_t *layout, struct psd_cuda_values values, uint32_t rows,
+static cublasStatus_t describe_matrix(cublasLtMatrixLayout_t *layout, struct psd_gpu_values values, uint32_t rows,
 				      uint32_t columns)
 {
 	return cublasLtMatrixLayoutCreate(layout, type_of(values), columns, rows, columns);
 }
 
-static cublasStatus_t describe_matrices(struct psd_cuda_fused *fused, const struct psd_cuda_product *product)
+static cublasStatus_t describe_matrices(struct psd_gpu_fused *fused, const struct psd_gpu_product *product)
 {
 	const bool is_left_turned = product->is_left_transposed, is_right_turned = product->is_right_transposed;
 	cublasStatus_t status =
@@ -174,8 +173,8 @@ static cublasStatus_t describe_matrices(struct psd_cuda_fused *fused, const stru
 }
 
 /* cuBLASLt derives the vector's alignment from its pointer. */
-static cublasStatus_t describe_operation(const struct psd_device *device, struct psd_cuda_fused *fused,
-					 const struct psd_cuda_product *product, const void *vector)
+static cublasStatus_t describe_operation(const struct psd_device *device, struct psd_gpu_fused *fused,
+					 const struct psd_gpu_product *product, const void *vector)
 {
 	const int32_t turned = CUBLAS_OP_T, as_stored = CUBLAS_OP_N;
 	const void *aligned_alike = (const void *)(uintptr_t)alignment_of(vector);
@@ -193,14 +192,13 @@ static cublasStatus_t describe_operation(const struct psd_device *device, struct
 }
 
 /* Split-k sums stay floats, like those of cuBLAS in the mode set here. */
-static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference,
-					  const struct psd_cuda_product *product)
+static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference, const struct psd_gpu_product *product)
 {
 	cublasStatus_t status = cublasLtMatmulPreferenceCreate(preference);
 
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-				(uint64_t)PSD_CUDA_BLAS_WORKSPACE_BYTES);
+				(uint64_t)PSD_GPU_BLAS_WORKSPACE_BYTES);
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = prefer(*preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
 				(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -227,7 +225,7 @@ static bool refuses(cublasStatus_t status)
 }
 
 /* The fastest algorithm by cuBLASLt's heuristic. *is_there: there is one. */
-static cublasStatus_t estimate(const struct psd_device *device, const struct psd_cuda_fused *fused,
+static cublasStatus_t estimate(const struct psd_device *device, const struct psd_gpu_fused *fused,
 			       cublasLtEpilogue_t epilogue, cublasLtMatmulHeuristicResult_t *best, bool *is_there)
 {
 	int n = 0;
@@ -261,8 +259,8 @@ static bool multiply_alike(const cublasLtMatmulAlgo_t *left, const cublasLtMatmu
 	return true;
 }
 
-static cublasStatus_t choose(const struct psd_device *device, struct psd_cuda_fused *fused,
-			     enum psd_cuda_epilogue epilogue, bool *is_chosen)
+static cublasStatus_t choose(const struct psd_device *device, struct psd_gpu_fused *fused,
+			     enum psd_gpu_epilogue epilogue, bool *is_chosen)
 {
 	cublasLtMatmulHeuristicResult_t alone, both;
 	bool has_alone = false, has_both = false;
@@ -279,15 +277,15 @@ static cublasStatus_t choose(const struct psd_device *device, struct psd_cuda_fu
 	return status;
 }
 
-enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_cuda_product *product,
-				    enum psd_cuda_epilogue epilogue, const void *vector, struct psd_cuda_fused **fused,
-				    struct psd_error *err)
+enum psd_status psd_gpu_open_fused(struct psd_device *device, const struct psd_gpu_product *product,
+				   enum psd_gpu_epilogue epilogue, const void *vector, struct psd_gpu_fused **fused,
+				   struct psd_error *err)
 {
-	struct psd_cuda_fused *opened = (struct psd_cuda_fused *)calloc(1, sizeof(*opened));
+	struct psd_gpu_fused *opened = (struct psd_gpu_fused *)calloc(1, sizeof(*opened));
 	bool is_chosen = false;
 
 	if (!opened)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	cublasStatus_t status = describe_operation(device, opened, product, vector);
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = describe_preference(&opened->preference, product);
@@ -298,7 +296,7 @@ enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_
 	if (is_chosen)
 		*fused = opened;
 	else
-		psd_cuda_close_fused(opened);
+		psd_gpu_close_fused(opened);
 	return check(status, "to choose a product's algorithm", err);
 }
 
@@ -308,7 +306,7 @@ static void end_matrix(cublasLtMatrixLayout_t layout)
 		(void)cublasLtMatrixLayoutDestroy(layout);
 }
 
-void psd_cuda_close_fused(struct psd_cuda_fused *fused)
+void psd_gpu_close_fused(struct psd_gpu_fused *fused)
 {
 	if (!fused)
 		return;
@@ -322,14 +320,14 @@ void psd_cuda_close_fused(struct psd_cuda_fused *fused)
 	free(fused);
 }
 
-bool psd_cuda_fits_fused(const struct psd_cuda_fused *fused, const struct psd_cuda_product *product, const void *vector)
+bool psd_gpu_fits_fused(const struct psd_gpu_fused *fused, const struct psd_gpu_product *product, const void *vector)
 {
 	return product->result.data && vector && (uintptr_t)product->result.data % fused->result_alignment == 0 &&
 	       (uintptr_t)vector % fused->vector_alignment == 0;
 }
 
-enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cuda_fused *fused,
-					const struct psd_cuda_product *product, void *vector, struct psd_error *err)
+enum psd_status psd_gpu_multiply_fused(struct psd_device *device, struct psd_gpu_fused *fused,
+				       const struct psd_gpu_product *product, void *vector, struct psd_error *err)
 {
 	const float alpha = product->alpha, beta = 0.0f;
 	cublasStatus_t status = tell(fused->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)vector);

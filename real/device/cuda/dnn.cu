@@ -23,7 +23,7 @@ static const char *reason_of(char room[REASON_ROOM])
 	return room[2] ? room : "";
 }
 
-enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_start_dnn(struct psd_device *device, struct psd_error *err)
 {
 	cudnnStatus_t status = cudnnCreate(&device->dnn);
 	char room[REASON_ROOM];
@@ -36,7 +36,7 @@ enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *
 			     cudnnGetErrorString(status), reason_of(room));
 }
 
-void psd_cuda_stop_dnn(struct psd_device *device)
+void psd_gpu_stop_dnn(struct psd_device *device)
 {
 	if (device->dnn)
 		(void)cudnnDestroy(device->dnn);
@@ -47,7 +47,7 @@ bool psd_cuda_dnn_refuses(int status)
 	return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000;
 }
 
-enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
+enum psd_status psd_cuda_dnn_check(const struct psd_gpu_layer *layer, int status, const char *what,
 				   struct psd_error *err)
 {
 	const struct psd_layer *model = layer->model;
@@ -65,9 +65,9 @@ enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int statu
 int psd_cuda_dnn_type_of(const struct psd_device *device)
 {
 	switch (device->type) {
-	case PSD_CUDA_FLOAT: return CUDNN_DATA_FLOAT;
-	case PSD_CUDA_HALF: return CUDNN_DATA_HALF;
-	case PSD_CUDA_BFLOAT: return CUDNN_DATA_BFLOAT16;
+	case PSD_GPU_FLOAT: return CUDNN_DATA_FLOAT;
+	case PSD_GPU_HALF: return CUDNN_DATA_HALF;
+	case PSD_GPU_BFLOAT: return CUDNN_DATA_BFLOAT16;
 	}
 	return CUDNN_DATA_FLOAT;
 }
@@ -79,19 +79,19 @@ uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes)
 	return (workspace_bytes + 255) / 256 * 256;
 }
 
-void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t workspace_bytes)
+void psd_cuda_dnn_want_aside(const struct psd_gpu_layer *layer, uint64_t workspace_bytes)
 {
-	if (psd_cuda_input(layer, 0)->has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
-		psd_cuda_want_workspace(layer->device,
-					psd_cuda_dnn_aside_at_bytes(workspace_bytes) + psd_cuda_input(layer, 0)->bytes);
+	if (psd_gpu_input(layer, 0)->has_diff && psd_gpu_below(layer, 0)->n_readers > 1)
+		psd_gpu_want_workspace(layer->device,
+				       psd_cuda_dnn_aside_at_bytes(workspace_bytes) + psd_gpu_input(layer, 0)->bytes);
 }
 
-enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside, struct psd_error *err)
+enum psd_status psd_cuda_dnn_add_aside(const struct psd_gpu_layer *layer, void *aside, struct psd_error *err)
 {
-	const struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
-	struct psd_cuda_add add = {};
+	const struct psd_gpu_blob *in = psd_gpu_input(layer, 0);
+	struct psd_gpu_add add = {};
 
-	add.left = add.right = add.to = psd_cuda_diff(layer, in);
+	add.left = add.right = add.to = psd_gpu_diff(layer, in);
 	add.right.data = aside;
-	return psd_cuda_run_add(layer->device, &add, in->elements, err);
+	return psd_gpu_run_add(layer->device, &add, in->elements, err);
 }

@@ -4,14 +4,14 @@
 #ifndef PSD_CUDA_DNN_H
 #define PSD_CUDA_DNN_H
 
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 
 /* True if the status means that cuDNN does not support this request; then another request may succeed. False if the GPU
  * or the library has failed. */
 bool psd_cuda_dnn_refuses(int status);
 /* Converts cuDNN's status to PSD_OK, PSD_EINVAL (cuDNN does not support this operation for the layer's shape) or
  * PSD_ERUN. what: name of the operation for error messages, such as "convolution". */
-enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
+enum psd_status psd_cuda_dnn_check(const struct psd_gpu_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
 int psd_cuda_dnn_type_of(
@@ -20,12 +20,12 @@ int psd_cuda_dnn_type_of(
 /* Some cuDNN operations cannot add to their output. If several layers read an input, such an operation writes its
  * gradient of the input to separate memory, after the operation's workspace, and a kernel adds it. This function
  * requests the separate memory if it is needed. workspace_bytes: bytes of the operation's workspace. */
-void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t workspace_bytes);
+void psd_cuda_dnn_want_aside(const struct psd_gpu_layer *layer, uint64_t workspace_bytes);
 /* Returns the offset of that separate memory in the device's workspace. The first workspace_bytes bytes are the
  * workspace of the operation itself. */
 uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes);
 /* Begins to add the gradient in the separate memory `aside` to the gradient of the layer's first input. PSD_ERUN. */
-enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside,
+enum psd_status psd_cuda_dnn_add_aside(const struct psd_gpu_layer *layer, void *aside,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- graph API (dnn_graph.cu) ---- */

@@ -13,7 +13,7 @@ enum tensor { LARGE, WEIGHT, SMALL, TENSORS = PSD_CUDA_DNN_TENSORS };
 
 /* A convolution from large maps to small ones. A transposed layer's forward is its data gradient, and the layer's data
  * gradient is the convolution; the weight has the convolution's order. */
-struct psd_cuda_dnn_conv {
+struct psd_gpu_dnn_conv {
 	bool is_transpose;
 	cudnnBackendDescriptor_t tensors[TENSORS], how;
 	cudnnBackendDescriptor_t operations[TENSORS], adding_operation;
@@ -29,7 +29,7 @@ static int describe_tensor(const struct psd_device *device, enum tensor which, c
 			   cudnnBackendDescriptor_t *tensor)
 {
 	const cudnnDataType_t type = (cudnnDataType_t)psd_cuda_dnn_type_of(device);
-	const int64_t id = which + 1, alignment_bytes = PSD_CUDA_DNN_ALIGNMENT_BYTES;
+	const int64_t id = which + 1, alignment_bytes = PSD_GPU_DNN_ALIGNMENT_BYTES;
 	const int64_t positions = sizes[2] * sizes[3], channels = sizes[1], columns = sizes[3];
 	const int64_t plain[4] = {channels * positions, positions, columns, 1};
 	const int64_t channels_last[4] = {channels * positions, 1, columns * channels, channels};
@@ -43,7 +43,7 @@ static int describe_tensor(const struct psd_device *device, enum tensor which, c
 	return psd_cuda_dnn_build(CUDNN_BACKEND_TENSOR_DESCRIPTOR, attributes, 5, tensor);
 }
 
-static int describe_maps(const struct psd_cuda_layer *layer, enum tensor which, cudnnBackendDescriptor_t *tensor)
+static int describe_maps(const struct psd_gpu_layer *layer, enum tensor which, cudnnBackendDescriptor_t *tensor)
 {
 	const struct psd_shape *shape = &layer->model->shape;
 	const int64_t sizes[4] = {layer->device->network.batch, shape->channels, shape->height, shape->width};
@@ -51,7 +51,7 @@ static int describe_maps(const struct psd_cuda_layer *layer, enum tensor which, 
 	return describe_tensor(layer->device, which, sizes, tensor);
 }
 
-static int describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *tensor)
+static int describe_weight(const struct psd_gpu_layer *layer, cudnnBackendDescriptor_t *tensor)
 {
 	const struct psd_tensor *weight = &layer->device->graph->tensors[layer->model->first_tensor];
 	const struct psd_sides *kernel = &layer->model->settings.conv.window.kernel;
@@ -61,7 +61,7 @@ static int describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescr
 }
 
 /* The number of groups is the map's channels divided by the weight's. */
-static int describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *how)
+static int describe_how(const struct psd_gpu_layer *layer, cudnnBackendDescriptor_t *how)
 {
 	const struct psd_window *window = &layer->model->settings.conv.window;
 	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -82,9 +82,9 @@ static int describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescript
 	return psd_cuda_dnn_build(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, attributes, 7, how);
 }
 
-static int describe(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
+static int describe(const struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv)
 {
-	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
+	const struct psd_gpu_layer *below = psd_gpu_below(layer, 0);
 	int status = describe_maps(conv->is_transpose ? layer : below, LARGE, &conv->tensors[LARGE]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
@@ -120,7 +120,7 @@ static const struct {
 };
 
 /* Describes the operation with the result `made`. */
-static int describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor made, bool adds,
+static int describe_operation(const struct psd_gpu_dnn_conv *conv, enum tensor made, bool adds,
 			      cudnnBackendDescriptor_t *operation)
 {
 	const float alpha = 1.0f, beta = adds ? 1.0f : 0.0f;
@@ -138,17 +138,17 @@ static int describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor 
 
 /* ---- opening and closing ---- */
 
-static enum tensor input_of(const struct psd_cuda_dnn_conv *conv)
+static enum tensor input_of(const struct psd_gpu_dnn_conv *conv)
 {
 	return conv->is_transpose ? SMALL : LARGE;
 }
 
-static enum tensor output_of(const struct psd_cuda_dnn_conv *conv)
+static enum tensor output_of(const struct psd_gpu_dnn_conv *conv)
 {
 	return conv->is_transpose ? LARGE : SMALL;
 }
 
-static enum psd_status open_op(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, enum tensor made,
+static enum psd_status open_op(const struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv, enum tensor made,
 			       const char *what, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
@@ -163,13 +163,13 @@ static enum psd_status open_op(const struct psd_cuda_layer *layer, struct psd_cu
 				     psd_layer_arithmetic_names[device->options.arithmetic],
 				     device->options.may_differ ? "" : " that gives equal bits");
 	if (status == CUDNN_STATUS_SUCCESS)
-		psd_cuda_want_workspace(device, conv->ops[made].bytes);
+		psd_gpu_want_workspace(device, conv->ops[made].bytes);
 	return psd_cuda_dnn_check(layer, status, what, err);
 }
 
 /* If the input has other readers, there may be a gradient to add to. Without such an operation in cuDNN, this gradient
  * is computed aside and added by a kernel. */
-static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+static enum psd_status open_adding(const struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv,
 				   struct psd_error *err)
 {
 	const enum tensor made = input_of(conv);
@@ -178,7 +178,7 @@ static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct ps
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = psd_cuda_dnn_open_op(layer->device, conv->adding_operation, &conv->adding);
 	if (status == CUDNN_STATUS_SUCCESS)
-		psd_cuda_want_workspace(layer->device, conv->adding.bytes);
+		psd_gpu_want_workspace(layer->device, conv->adding.bytes);
 	else
 		psd_cuda_dnn_close_op(&conv->adding);
 	conv->aside_at_bytes = conv->adding.bytes > conv->ops[made].bytes ? conv->adding.bytes : conv->ops[made].bytes;
@@ -187,25 +187,25 @@ static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct ps
 	return psd_cuda_dnn_refuses(status) ? PSD_OK : psd_cuda_dnn_check(layer, status, "data gradient", err);
 }
 
-enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, bool is_transpose,
-				       struct psd_cuda_dnn_conv **opened, struct psd_error *err)
+enum psd_status psd_gpu_dnn_conv_open(struct psd_gpu_layer *layer, bool is_transpose, struct psd_gpu_dnn_conv **opened,
+				      struct psd_error *err)
 {
-	struct psd_cuda_dnn_conv *conv = (struct psd_cuda_dnn_conv *)calloc(1, sizeof(*conv));
-	const bool has_diff = psd_cuda_input(layer, 0)->has_diff;
+	struct psd_gpu_dnn_conv *conv = (struct psd_gpu_dnn_conv *)calloc(1, sizeof(*conv));
+	const bool has_diff = psd_gpu_input(layer, 0)->has_diff;
 
 	*opened = conv;
 	if (!conv)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	conv->is_transpose = is_transpose;
 	PSD_TRY(psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err));
 	PSD_TRY(open_op(layer, conv, output_of(conv), "convolution", err));
 	PSD_TRY(open_op(layer, conv, WEIGHT, "weight gradient", err));
 	if (has_diff)
 		PSD_TRY(open_op(layer, conv, input_of(conv), "data gradient", err));
-	return has_diff && psd_cuda_below(layer, 0)->n_readers > 1 ? open_adding(layer, conv, err) : PSD_OK;
+	return has_diff && psd_gpu_below(layer, 0)->n_readers > 1 ? open_adding(layer, conv, err) : PSD_OK;
 }
 
-void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
+void psd_gpu_dnn_conv_close(struct psd_gpu_dnn_conv *conv)
 {
 	if (!conv)
 		return;
@@ -223,7 +223,7 @@ void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 /* ---- carrying out ---- */
 
 /* Executes the operation with the result `made`. input, output: the layer's values or gradients. */
-static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, enum tensor made, const void *input,
+static int run(const struct psd_device *device, struct psd_gpu_dnn_conv *conv, enum tensor made, const void *input,
 	       const void *weight, const void *output)
 {
 	const void *data[TENSORS];
@@ -234,25 +234,24 @@ static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, 
 	return psd_cuda_dnn_run_op(device, &conv->ops[made], (void *const *)data, made, NULL);
 }
 
-enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
-					  const void *weight, struct psd_error *err)
+enum psd_status psd_gpu_dnn_conv_forward(struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv, const void *weight,
+					 struct psd_error *err)
 {
 	const int status =
-		run(layer->device, conv, output_of(conv), psd_cuda_input(layer, 0)->value, weight, layer->blob->value);
+		run(layer->device, conv, output_of(conv), psd_gpu_input(layer, 0)->value, weight, layer->blob->value);
 
 	return psd_cuda_dnn_check(layer, status, "convolution", err);
 }
 
-enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
-					  struct psd_error *err)
+enum psd_status psd_gpu_dnn_conv_dweight(struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv, void *dweight,
+					 struct psd_error *err)
 {
-	const int status =
-		run(layer->device, conv, WEIGHT, psd_cuda_input(layer, 0)->value, dweight, layer->blob->diff);
+	const int status = run(layer->device, conv, WEIGHT, psd_gpu_input(layer, 0)->value, dweight, layer->blob->diff);
 
 	return psd_cuda_dnn_check(layer, status, "weight gradient", err);
 }
 
-static int add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, const void *weight,
+static int add_dinput(const struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv, const void *weight,
 		      void *dinput, void *aside)
 {
 	const enum tensor made = input_of(conv);
@@ -264,13 +263,13 @@ static int add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_co
 	return psd_cuda_dnn_run_op(layer->device, &conv->adding, (void *const *)data, made, aside);
 }
 
-enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
-					 const void *weight, struct psd_error *err)
+enum psd_status psd_gpu_dnn_conv_dinput(struct psd_gpu_layer *layer, struct psd_gpu_dnn_conv *conv, const void *weight,
+					struct psd_error *err)
 {
 	const struct psd_device *device = layer->device;
 	const enum tensor made = input_of(conv);
-	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
-	const bool adds = psd_cuda_share(in);
+	struct psd_gpu_blob *in = psd_gpu_input(layer, 0);
+	const bool adds = psd_gpu_share(in);
 	void *aside = (char *)device->workspace + conv->aside_at_bytes;
 	int status;
 

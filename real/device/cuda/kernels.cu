@@ -4,13 +4,13 @@
 #include <string.h>
 
 extern "C" {
-#include "real/device/cuda/bodies_layers.h"
-#include "real/device/cuda/bodies_low_rank.h"
-#include "real/device/cuda/bodies_neighbours.h"
-#include "real/device/cuda/bodies_packing.h"
-#include "real/device/cuda/bodies_parameters.h"
-#include "real/device/cuda/bodies_sequences.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/bodies_layers.h"
+#include "real/device/gpu/bodies_low_rank.h"
+#include "real/device/gpu/bodies_neighbours.h"
+#include "real/device/gpu/bodies_packing.h"
+#include "real/device/gpu/bodies_parameters.h"
+#include "real/device/gpu/bodies_sequences.h"
+#include "real/device/gpu/gpu.h"
 }
 
 #ifdef PSD_CUDA_STAND_IN
@@ -26,7 +26,7 @@ extern "C" {
 
 #define DEFINE_KERNEL(body, arguments)                                                                                 \
 	struct body##_launch {                                                                                         \
-		struct psd_cuda_##arguments of;                                                                        \
+		struct psd_gpu_##arguments of;                                                                         \
 		uint64_t n_indices;                                                                                    \
 	};                                                                                                             \
 	static void body##_of_each(void *argument)                                                                     \
@@ -57,7 +57,7 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 
 #define DEFINE_KERNEL(body, arguments)                                                                                 \
 	static __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
-		body##_of_each(const __grid_constant__ struct psd_cuda_##arguments of, const uint64_t n_indices)       \
+		body##_of_each(const __grid_constant__ struct psd_gpu_##arguments of, const uint64_t n_indices)        \
 	{                                                                                                              \
 		for (uint64_t i = blockIdx.x * (uint64_t)THREADS + threadIdx.x; i < n_indices;                         \
 		     i += gridDim.x * (uint64_t)THREADS)                                                               \
@@ -67,68 +67,68 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 #endif
 
 #define DEFINE_RUN(name, arguments)                                                                                    \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
-					    uint64_t n_indices, struct psd_error *err)                                 \
+	enum psd_status psd_gpu_run_##name(struct psd_device *device, const struct psd_gpu_##arguments *of,            \
+					   uint64_t n_indices, struct psd_error *err)                                  \
 	{                                                                                                              \
 		if (!n_indices)                                                                                        \
 			return PSD_OK;                                                                                 \
 		PSD_LAUNCH(name, n_indices, device, of);                                                               \
-		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
+		return psd_gpu_check(cudaGetLastError(), "to begin " #name, err);                                      \
 	}
 
 /* ---- four at once ---- */
 
-static bool lies_by_four(struct psd_cuda_values values)
+static bool lies_by_four(struct psd_gpu_values values)
 {
-	return (uintptr_t)values.data % (values.type == PSD_CUDA_FLOAT ? 16 : 8) == 0;
+	return (uintptr_t)values.data % (values.type == PSD_GPU_FLOAT ? 16 : 8) == 0;
 }
 
-static bool goes_by_four(const struct psd_cuda_convert *of)
+static bool goes_by_four(const struct psd_gpu_convert *of)
 {
 	return lies_by_four(of->from) && lies_by_four(of->to);
 }
 
-static bool goes_by_four(const struct psd_cuda_add *of)
+static bool goes_by_four(const struct psd_gpu_add *of)
 {
 	return lies_by_four(of->left) && lies_by_four(of->right) && lies_by_four(of->to);
 }
 
-static bool goes_by_four(const struct psd_cuda_affine *of)
+static bool goes_by_four(const struct psd_gpu_affine *of)
 {
 	const bool has_four = of->channel.inner == 1 ? of->channel.channels % 4 == 0 : of->channel.inner % 4 == 0;
 
 	return has_four && lies_by_four(of->from) && lies_by_four(of->to);
 }
 
-static bool goes_by_four(const struct psd_cuda_function *of)
+static bool goes_by_four(const struct psd_gpu_function *of)
 {
 	return lies_by_four(of->from) && lies_by_four(of->to);
 }
 
-static bool goes_by_four(const struct psd_cuda_function_back *of)
+static bool goes_by_four(const struct psd_gpu_function_back *of)
 {
 	return lies_by_four(of->known) && lies_by_four(of->diff) && lies_by_four(of->to);
 }
 
-static bool has_four_channels(const struct psd_cuda_window *window)
+static bool has_four_channels(const struct psd_gpu_window *window)
 {
 	return window->in.is_channels_last && window->in.channels % 4 == 0;
 }
 
-static bool goes_by_four(const struct psd_cuda_pool *of)
+static bool goes_by_four(const struct psd_gpu_pool *of)
 {
 	return has_four_channels(&of->window) && lies_by_four(of->from) && lies_by_four(of->to);
 }
 
-static bool goes_by_four(const struct psd_cuda_pool_back *of)
+static bool goes_by_four(const struct psd_gpu_pool_back *of)
 {
 	return has_four_channels(&of->window) && lies_by_four(of->diff) && lies_by_four(of->to) &&
 	       (uintptr_t)of->positions % 16 == 0;
 }
 
 #define DEFINE_FOUR_RUN(name, arguments)                                                                               \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
-					    uint64_t n_indices, struct psd_error *err)                                 \
+	enum psd_status psd_gpu_run_##name(struct psd_device *device, const struct psd_gpu_##arguments *of,            \
+					   uint64_t n_indices, struct psd_error *err)                                  \
 	{                                                                                                              \
 		if (!n_indices)                                                                                        \
 			return PSD_OK;                                                                                 \
@@ -136,12 +136,12 @@ static bool goes_by_four(const struct psd_cuda_pool_back *of)
 			PSD_LAUNCH(name##_four, n_indices / 4, device, of);                                            \
 		else                                                                                                   \
 			PSD_LAUNCH(name, n_indices, device, of);                                                       \
-		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
+		return psd_gpu_check(cudaGetLastError(), "to begin " #name, err);                                      \
 	}
 
 #define DEFINE_FOUR_KERNEL(name, arguments) DEFINE_KERNEL(name##_four, arguments)
 
-PSD_CUDA_KERNELS(DEFINE_KERNEL)
-PSD_CUDA_FOUR_KERNELS(DEFINE_FOUR_KERNEL)
-PSD_CUDA_SINGLE_KERNELS(DEFINE_RUN)
-PSD_CUDA_FOUR_KERNELS(DEFINE_FOUR_RUN)
+PSD_GPU_KERNELS(DEFINE_KERNEL)
+PSD_GPU_FOUR_KERNELS(DEFINE_FOUR_KERNEL)
+PSD_GPU_SINGLE_KERNELS(DEFINE_RUN)
+PSD_GPU_FOUR_KERNELS(DEFINE_FOUR_RUN)

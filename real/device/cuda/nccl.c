@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "real/base/libraries.h"
-#include "real/device/cuda/cuda.h"
+#include "real/device/gpu/gpu.h"
 #include "real/library/library.h"
 
 #define LIBRARY "libnccl.so.2"
@@ -113,7 +113,7 @@ static enum psd_status join(struct psd_library *library, const struct psd_librar
 	struct ncclComm *comm = NULL;
 	struct psd_nccl_id id;
 
-	PSD_TRY(psd_cuda_enter(options->device, err));
+	PSD_TRY(psd_gpu_enter(options->device, err));
 	memcpy(&id, options->invitation, sizeof(id));
 	const enum psd_status status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
 					     "to join (each worker needs a GPU of its own)", err);
@@ -171,7 +171,7 @@ static void abort_sums(struct psd_library *library)
 {
 	struct ncclComm *comm = take_away(library);
 
-	if (comm && !psd_cuda_enter(library->device, NULL))
+	if (comm && !psd_gpu_enter(library->device, NULL))
 		(void)nccl.CommAbort(comm);
 }
 
@@ -182,7 +182,7 @@ static void close_library(struct psd_library *library, bool is_orderly)
 	if (!is_orderly)
 		abort_sums(library);
 	struct ncclComm *comm = take_away(library);
-	if (comm && !psd_cuda_enter(library->device, NULL))
+	if (comm && !psd_gpu_enter(library->device, NULL))
 		(void)nccl.CommDestroy(comm);
 	release(library);
 }
@@ -228,7 +228,7 @@ static enum psd_status begin_all(struct psd_library *library, struct ncclComm *c
 {
 	enum psd_status status = PSD_OK;
 
-	PSD_TRY(psd_cuda_enter(library->device, err));
+	PSD_TRY(psd_gpu_enter(library->device, err));
 	PSD_TRY(judge(nccl.GroupStart(), "to gather tensors", err));
 	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
@@ -270,4 +270,4 @@ static const struct psd_library_kind everywhere = {.name = "nccl", OF_NCCL};
 static const struct psd_library_kind inside_nodes = {
 	.name = "nccl-two-level", .is_inside_nodes = true, .spread = spread, OF_NCCL};
 
-const struct psd_library_kind *const psd_cuda_libraries[] = {&everywhere, &inside_nodes, NULL};
+const struct psd_library_kind *const psd_gpu_libraries[] = {&everywhere, &inside_nodes, NULL};

@@ -9,7 +9,8 @@
 
 extern "C" {
 #include "engine/base/units.h"
-#include "real/device/cuda/cuda.h"
+#include "real/base/libraries.h"
+#include "real/device/gpu/gpu.h"
 }
 
 /* Oldest compute capability of CUDA 13; and the first with TF32 and bf16 on tensor cores. */
@@ -22,7 +23,7 @@ extern "C" {
 static const struct psd_place nowhere = {NULL, 0, 0};
 
 /* CUDA keeps a status until it is read: this clears it, so that a later call does not report it. */
-enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_error *err)
+enum psd_status psd_gpu_check(int cuda_status, const char *what, struct psd_error *err)
 {
 	const cudaError_t status = (cudaError_t)cuda_status;
 
@@ -33,9 +34,9 @@ enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_err
 			     cudaGetErrorString(status));
 }
 
-enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_enter(const struct psd_device *device, struct psd_error *err)
 {
-	return psd_cuda_check(cudaSetDevice(device->number), "to be chosen", err);
+	return psd_gpu_check(cudaSetDevice(device->number), "to be chosen", err);
 }
 
 /* ---- which GPU ---- */
@@ -81,7 +82,7 @@ static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
 		return psd_error_set(err, PSD_ERUN, nowhere,
 				     "this machine has no NVIDIA GPU that the driver supports (%s: %s)",
 				     cudaGetErrorName(cudaErrorNoDevice), cudaGetErrorString(cudaErrorNoDevice));
-	return psd_cuda_check(status, "to be found", err);
+	return psd_gpu_check(status, "to be found", err);
 }
 
 /* Message from a child to its parent. */
@@ -135,7 +136,7 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 			     "the process that asks the NVIDIA driver for GPUs has ended without an answer");
 }
 
-unsigned psd_cuda_count(struct psd_error *why)
+unsigned psd_gpu_count(struct psd_error *why)
 {
 	struct count count;
 
@@ -167,16 +168,16 @@ static enum psd_status find_gpu(struct psd_device *device, struct psd_error *err
 
 	PSD_TRY(count_gpus(&n_gpus, err));
 	device->number = (int)(device->options.number % (unsigned)n_gpus);
-	PSD_TRY(psd_cuda_check(cudaGetDeviceProperties(&properties, device->number), "to describe itself", err));
+	PSD_TRY(psd_gpu_check(cudaGetDeviceProperties(&properties, device->number), "to describe itself", err));
 	snprintf(device->name, sizeof(device->name), "%.63s", properties.name);
 	device->capability = (unsigned)(10 * properties.major + properties.minor);
 	device->n_processors = (unsigned)properties.multiProcessorCount;
 	device->memory_bytes = properties.totalGlobalMem;
 	PSD_TRY(check_arithmetic(device, err));
-	return psd_cuda_enter(device, err);
+	return psd_gpu_enter(device, err);
 }
 
-void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
+void psd_gpu_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
 {
 	int driver = 0, runtime = 0;
 	char driver_text[16], runtime_text[16];
@@ -192,31 +193,34 @@ void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEX
 /* ---- streams and events ---- */
 
 /* Events of marks measure time; the others only order streams. */
-static enum psd_status make_marks(struct psd_cuda_marks *marks, struct psd_error *err)
+static enum psd_status make_marks(struct psd_gpu_marks *marks, struct psd_error *err)
 {
 	marks->events = (struct CUevent_st **)calloc(PSD_MOST_MARKS, sizeof(*marks->events));
 	if (!marks->events)
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	for (unsigned m = 0; m < PSD_MOST_MARKS; m++)
-		PSD_TRY(psd_cuda_check(cudaEventCreateWithFlags(&marks->events[m], cudaEventBlockingSync),
-				       "to make an event", err));
+		PSD_TRY(psd_gpu_check(cudaEventCreateWithFlags(&marks->events[m], cudaEventBlockingSync),
+				      "to make an event", err));
 	return PSD_OK;
 }
 
 static enum psd_status make_event(struct CUevent_st **event, struct psd_error *err)
 {
-	return psd_cuda_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "to make an event", err);
+	return psd_gpu_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "to make an event", err);
 }
 
-enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_start(struct psd_device *device, struct psd_error *err)
 {
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLAS, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLASLT, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUDNN, err));
 	PSD_TRY(find_gpu(device, err));
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
-		PSD_TRY(psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
-				       "to make a stream", err));
+		PSD_TRY(psd_gpu_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
+				      "to make a stream", err));
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		PSD_TRY(make_marks(&device->marks[s], err));
-	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
+	for (unsigned s = 0; s < PSD_GPU_SLOTS; s++) {
 		PSD_TRY(make_event(&device->slots[s].arrived, err));
 		PSD_TRY(make_event(&device->slots[s].used, err));
 	}
@@ -229,7 +233,7 @@ static void end_event(struct CUevent_st *event)
 		(void)cudaEventDestroy(event);
 }
 
-static void end_marks(struct psd_cuda_marks *marks)
+static void end_marks(struct psd_gpu_marks *marks)
 {
 	for (unsigned m = 0; m < PSD_MOST_MARKS && marks->events; m++)
 		end_event(marks->events[m]);
@@ -239,7 +243,7 @@ static void end_marks(struct psd_cuda_marks *marks)
 static void release_pieces(struct psd_device *device)
 {
 	while (device->pieces) {
-		struct psd_cuda_piece *piece = device->pieces;
+		struct psd_gpu_piece *piece = device->pieces;
 
 		device->pieces = piece->next;
 		(void)(piece->is_host ? cudaFreeHost(piece->block) : cudaFree(piece->block));
@@ -247,13 +251,13 @@ static void release_pieces(struct psd_device *device)
 	}
 }
 
-void psd_cuda_stop(struct psd_device *device)
+void psd_gpu_stop(struct psd_device *device)
 {
-	(void)!psd_cuda_enter(device, NULL); /* releases a lost device as well */
+	(void)!psd_gpu_enter(device, NULL); /* releases a lost device as well */
 	release_pieces(device);
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		end_marks(&device->marks[s]);
-	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
+	for (unsigned s = 0; s < PSD_GPU_SLOTS; s++) {
 		end_event(device->slots[s].arrived);
 		end_event(device->slots[s].used);
 	}
@@ -262,26 +266,26 @@ void psd_cuda_stop(struct psd_device *device)
 			(void)cudaStreamDestroy(device->streams[s]);
 }
 
-enum psd_status psd_cuda_record(struct psd_device *device, unsigned stream, struct CUevent_st *event,
-				struct psd_error *err)
+enum psd_status psd_gpu_record(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+			       struct psd_error *err)
 {
-	return psd_cuda_check(cudaEventRecord(event, device->streams[stream]), "to record an event", err);
+	return psd_gpu_check(cudaEventRecord(event, device->streams[stream]), "to record an event", err);
 }
 
-enum psd_status psd_cuda_follow(struct psd_device *device, unsigned stream, struct CUevent_st *event,
-				struct psd_error *err)
+enum psd_status psd_gpu_follow(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+			       struct psd_error *err)
 {
-	return psd_cuda_check(cudaStreamWaitEvent(device->streams[stream], event, 0), "to order its streams", err);
+	return psd_gpu_check(cudaStreamWaitEvent(device->streams[stream], event, 0), "to order its streams", err);
 }
 
-enum psd_status psd_cuda_finish(struct psd_device *device, unsigned stream, struct psd_error *err)
+enum psd_status psd_gpu_finish(struct psd_device *device, unsigned stream, struct psd_error *err)
 {
-	return psd_cuda_check(cudaStreamSynchronize(device->streams[stream]), "in something that was under way", err);
+	return psd_gpu_check(cudaStreamSynchronize(device->streams[stream]), "in something that was under way", err);
 }
 
-uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream)
+uint64_t psd_gpu_mark(struct psd_device *device, enum psd_stream stream)
 {
-	struct psd_cuda_marks *marks = &device->marks[stream];
+	struct psd_gpu_marks *marks = &device->marks[stream];
 	cudaError_t status = cudaSetDevice(device->number);
 
 	if (status == cudaSuccess)
@@ -302,9 +306,9 @@ static cudaError_t look_at(struct CUevent_st *event)
 	return status;
 }
 
-enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err)
+enum psd_status psd_gpu_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err)
 {
-	struct psd_cuda_marks *marks = &device->marks[stream];
+	struct psd_gpu_marks *marks = &device->marks[stream];
 	struct CUevent_st *event = marks->events[mark % PSD_MOST_MARKS];
 	cudaError_t status = (cudaError_t)__atomic_load_n(&marks->failure, __ATOMIC_ACQUIRE);
 
@@ -316,12 +320,12 @@ enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream,
 		status = look_at(event);
 	if (status == cudaErrorNotReady)
 		status = cudaEventSynchronize(event);
-	return psd_cuda_check(status, "in something that was under way", err);
+	return psd_gpu_check(status, "in something that was under way", err);
 }
 
-double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to)
+double psd_gpu_between_sec(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to)
 {
-	const struct psd_cuda_marks *marks = &device->marks[stream];
+	const struct psd_gpu_marks *marks = &device->marks[stream];
 	float milliseconds = 0.0f;
 
 	if (cudaSetDevice(device->number) == cudaSuccess &&
@@ -335,9 +339,9 @@ double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, u
 /* ---- graphs ---- */
 
 /* Other threads may allocate memory and query events meanwhile. */
-enum psd_status psd_cuda_begin_capture(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_gpu_begin_capture(struct psd_device *device, struct psd_error *err)
 {
-	return psd_cuda_check(
+	return psd_gpu_check(
 		cudaStreamBeginCapture(device->streams[PSD_STREAM_COMPUTE], cudaStreamCaptureModeThreadLocal),
 		"to capture", err);
 }
@@ -352,8 +356,8 @@ static cudaError_t make_launchable(cudaGraph_t graph, cudaGraphExec_t *launchabl
 	return cudaGraphInstantiate(launchable, graph, 0);
 }
 
-enum psd_status psd_cuda_end_capture(struct psd_device *device, struct CUgraphExec_st **launchable,
-				     struct psd_error *err)
+enum psd_status psd_gpu_end_capture(struct psd_device *device, struct CUgraphExec_st **launchable,
+				    struct psd_error *err)
 {
 	cudaGraphExec_t made = NULL;
 	cudaGraph_t graph = NULL;
@@ -365,16 +369,15 @@ enum psd_status psd_cuda_end_capture(struct psd_device *device, struct CUgraphEx
 		(void)cudaGraphDestroy(graph);
 	if (status == cudaSuccess)
 		*launchable = made;
-	return psd_cuda_check(status, "to make a graph", err);
+	return psd_gpu_check(status, "to make a graph", err);
 }
 
-enum psd_status psd_cuda_launch(struct psd_device *device, struct CUgraphExec_st *launchable, struct psd_error *err)
+enum psd_status psd_gpu_launch(struct psd_device *device, struct CUgraphExec_st *launchable, struct psd_error *err)
 {
-	return psd_cuda_check(cudaGraphLaunch(launchable, device->streams[PSD_STREAM_COMPUTE]), "to begin a graph",
-			      err);
+	return psd_gpu_check(cudaGraphLaunch(launchable, device->streams[PSD_STREAM_COMPUTE]), "to begin a graph", err);
 }
 
-void psd_cuda_end_launchable(struct CUgraphExec_st *launchable)
+void psd_gpu_end_launchable(struct CUgraphExec_st *launchable)
 {
 	if (launchable)
 		(void)cudaGraphExecDestroy(launchable);
@@ -395,9 +398,9 @@ static enum psd_status refuse_bytes(uint64_t bytes, const char *what, struct psd
 			     psd_units_write_bytes(total_bytes, total_text));
 }
 
-static struct psd_cuda_piece *add_piece(struct psd_device *device, void *block, bool is_host)
+static struct psd_gpu_piece *add_piece(struct psd_device *device, void *block, bool is_host)
 {
-	struct psd_cuda_piece *piece = (struct psd_cuda_piece *)malloc(sizeof(*piece));
+	struct psd_gpu_piece *piece = (struct psd_gpu_piece *)malloc(sizeof(*piece));
 
 	if (!piece)
 		return NULL;
@@ -408,30 +411,30 @@ static struct psd_cuda_piece *add_piece(struct psd_device *device, void *block, 
 	return piece;
 }
 
-enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t bytes, const char *what, void **block,
-					struct psd_error *err)
+enum psd_status psd_gpu_take_workspace(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+				       struct psd_error *err)
 {
 	const cudaError_t taken = cudaMalloc(block, bytes ? bytes : 1);
 
 	if (taken == cudaErrorMemoryAllocation)
 		return refuse_bytes(bytes, what, err);
-	PSD_TRY(psd_cuda_check(taken, "to give memory", err));
+	PSD_TRY(psd_gpu_check(taken, "to give memory", err));
 	if (add_piece(device, *block, false))
 		return PSD_OK;
 	(void)cudaFree(*block);
-	return psd_cuda_no_memory(err);
+	return psd_gpu_no_memory(err);
 }
 
 /* Zeros the block before any stream uses it. */
-enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
-			      struct psd_error *err)
+enum psd_status psd_gpu_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+			     struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_take_workspace(device, bytes, what, block, err));
-	PSD_TRY(psd_cuda_clear(device, *block, bytes, err));
-	return psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+	PSD_TRY(psd_gpu_take_workspace(device, bytes, what, block, err));
+	PSD_TRY(psd_gpu_clear(device, *block, bytes, err));
+	return psd_gpu_finish(device, PSD_STREAM_COMPUTE, err);
 }
 
-enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
+enum psd_status psd_gpu_take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
 {
 	const cudaError_t taken = cudaHostAlloc(block, bytes ? bytes : 1, cudaHostAllocPortable);
 	char text[PSD_UNITS_TEXT_MAX];
@@ -441,26 +444,26 @@ enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, vo
 		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine cannot give %s of page-locked memory",
 				     psd_units_write_bytes(bytes, text));
 	}
-	PSD_TRY(psd_cuda_check(taken, "to give memory of its host", err));
+	PSD_TRY(psd_gpu_check(taken, "to give memory of its host", err));
 	if (!add_piece(device, *block, true)) {
 		(void)cudaFreeHost(*block);
-		return psd_cuda_no_memory(err);
+		return psd_gpu_no_memory(err);
 	}
 	memset(*block, 0, bytes);
 	return PSD_OK;
 }
 
-enum psd_status psd_cuda_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
-			      struct psd_error *err)
+enum psd_status psd_gpu_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
+			     struct psd_error *err)
 {
 	if (!bytes) /* a network without a loss has no labels */
 		return PSD_OK;
-	return psd_cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->streams[stream]), "to copy",
-			      err);
+	return psd_gpu_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->streams[stream]), "to copy",
+			     err);
 }
 
-enum psd_status psd_cuda_clear(struct psd_device *device, void *block, uint64_t bytes, struct psd_error *err)
+enum psd_status psd_gpu_clear(struct psd_device *device, void *block, uint64_t bytes, struct psd_error *err)
 {
-	return psd_cuda_check(cudaMemsetAsync(block, 0, bytes, device->streams[PSD_STREAM_COMPUTE]), "to clear memory",
-			      err);
+	return psd_gpu_check(cudaMemsetAsync(block, 0, bytes, device->streams[PSD_STREAM_COMPUTE]), "to clear memory",
+			     err);
 }

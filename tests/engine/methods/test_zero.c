@@ -258,6 +258,7 @@ Test(zero, squares_of_parts_are_added_up_where_norms_count)
 	expect_squares("kind: adamw", 0);
 	expect_squares("momentum: 0.9, clip: 1", 6);
 	expect_squares("kind: lars, trust: 0.02", 2 * 6);
+	expect_squares("kind: lars, trust: 0.02, clip: 1", 2 * 6);
 }
 
 static bool waits_for(const struct psd_program *program, const struct psd_op *op, uint32_t before)
@@ -269,15 +270,17 @@ static bool waits_for(const struct psd_program *program, const struct psd_op *op
 	return waits;
 }
 
-/* All squares are measured before the gate that the sum waits for. */
-Test(zero, updates_by_norms_wait_for_the_sums_of_squares)
+/* All squares are measured before the gate that the sum waits for; a clipping ratio waits for the sum. */
+static void expect_waits(const char *optimiser, uint32_t clips)
 {
+	char text[1024];
 	struct loaded loaded;
 	struct psd_case made;
 	const struct psd_program *program = &made.program;
-	uint32_t sums = 0, n_measures = 0, n_updates = 0;
+	uint32_t sums = 0, n_measures = 0, n_updates = 0, n_clips = 0;
 
-	loaded_open(&loaded, FOUR_WORKERS "optimiser: {kind: lars, trust: 0.02}}\n");
+	snprintf(text, sizeof(text), FOUR_WORKERS "optimiser: {%s}}\n", optimiser);
+	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
 	while (program->ops[sums].source.buffer != PSD_BUFFER_NORMS)
 		cr_assert_lt(++sums, program->n_ops);
@@ -287,24 +290,17 @@ Test(zero, updates_by_norms_wait_for_the_sums_of_squares)
 
 		n_measures += op->kind == PSD_OP_MEASURE && waits_for(program, &program->ops[gate], i);
 		n_updates += op->kind == PSD_OP_APPLY && waits_for(program, op, sums);
+		n_clips += op->kind == PSD_OP_CLIP && waits_for(program, op, sums);
 	}
-	cr_expect_eq(n_measures, 6);
-	cr_expect_eq(n_updates, 6);
+	cr_expect_eq(n_measures, 6, "%s", optimiser);
+	cr_expect_eq(n_updates, 6, "%s", optimiser);
+	cr_expect_eq(n_clips, clips, "%s", optimiser);
 	psd_case_release(&made);
 	loaded_close(&loaded);
 }
 
-Test(zero, clipping_beside_norms_is_refused)
+Test(zero, updates_by_norms_wait_for_the_sums_of_squares)
 {
-	struct loaded loaded;
-	struct psd_case made;
-	struct psd_error err = {.text = ""};
-
-	loaded_open(&loaded, FOUR_WORKERS "optimiser: {kind: lars, trust: 0.02, clip: 1}}\n");
-	cr_assert_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
-				   psd_scenario_point(&loaded.scenario, 0), &err),
-		     PSD_EINVAL);
-	cr_expect_str_eq(err.text, "test.yaml:4:11: system 'A' divides updates among workers, 'clip' of the optimiser "
-				   "cannot be used together with 'lars'");
-	loaded_close(&loaded);
+	expect_waits("kind: lars, trust: 0.02", 0);
+	expect_waits("kind: lars, trust: 0.02, clip: 1", 1);
 }

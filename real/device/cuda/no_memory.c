@@ -1,6 +1,0 @@
-#include "real/device/cuda/cuda.h"
-
-enum psd_status psd_cuda_no_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the list of the network's allocations");
-}
