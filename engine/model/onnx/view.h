@@ -28,7 +28,7 @@ struct psd_onnx_view {
 	unsigned layer;
 	uint64_t offset; /* distance in memory from the layer's first value to the view's first, in values */
 	unsigned n_axes;
-	/* axis a has the digits ends[a - 1] to ends[a] - 1; axis 0 those from 0 on */
+	/* end of each axis' digits in `digits`: axis a has entries ends[a - 1] (0 for axis 0) to ends[a] - 1 */
 	unsigned ends[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_digit digits[PSD_ONNX_DIGITS_MAX];
 };
