@@ -23,8 +23,8 @@ struct psd_apply {
 	const float *gradient;
 	struct psd_moments moments;
 	uint64_t elements;
-	/* sums of squares of the whole tensor, of its parameters and of its gradient; NULL: these are those of `weight`
-	 * and `gradient` */
+	/* two sums of squares over the whole tensor: of its parameters and of its gradient; NULL: `weight` and
+	 * `gradient` are the whole tensor */
 	const double *squares;
 };
 
@@ -33,7 +33,7 @@ struct psd_squares {
 	double *squares;
 	float *sent;
 	uint32_t n;
-	bool is_back; /* `sent` to `squares`; false: the other way round */
+	bool is_back; /* converts `sent` to `squares`; false: `squares` to `sent` */
 };
 
 /* Sum of the squares of values, as psd_clip_measure(). */
@@ -106,7 +106,7 @@ struct psd_kernels {
 	PSD_KERNELS(PSD_KERNEL_FUNCTION)
 };
 
-/* On the host's processor, for values in the host's memory. The functions do not use the device. */
+/* Kernels that the host's processor executes, for values in the host's memory. The functions do not use the device. */
 extern const struct psd_kernels psd_kernels_here;
 
 /* psd_run_NAME() begins a kernel. PSD_EINVAL: the device lacks it, and the text has its name; statuses of the

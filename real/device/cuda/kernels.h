@@ -298,7 +298,7 @@ struct psd_cuda_lrn {
 	float alpha, beta, k; /* constants of the layer; alpha is already divided by the number of neighbours */
 };
 
-/* Gradient of the same. Kernel indices: elements of the input. */
+/* Gradient of local response normalisation. Kernel indices: elements of the input. */
 struct psd_cuda_lrn_back {
 	struct psd_cuda_lrn lrn; /* the forward pass */
 	struct psd_cuda_values diff, to;
@@ -576,11 +576,11 @@ struct psd_cuda_norms_reduce {
 	double *reduced; /* sums of squares; shape (arrays, n_groups) */
 };
 
-/* Conversion between sums of squares and the floats in which they are sent. Kernel indices: their number. */
+/* Conversion between sums of squares and the floats in which they are sent. Kernel indices: number of sums. */
 struct psd_cuda_squares {
 	double *squares;
 	float *sent;
-	bool is_back; /* `sent` to `squares`; false: the other way round */
+	bool is_back; /* converts `sent` to `squares`; false: `squares` to `sent` */
 };
 
 /* Computes the learning rate of a tensor by LARS, as psd_update_by_norms(). Kernel indices: 1. */
