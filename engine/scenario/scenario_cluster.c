@@ -568,8 +568,10 @@ static enum psd_status check_group_system(const struct psd_schema_reader *reader
 	const struct psd_workload *own = &system->own;
 
 	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0)
-		return psd_error_set(reader->err, PSD_EINVAL, system->at,
-				     "system '%s' has 'compute', which 'cluster.groups' give", system->name);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, system->at,
+			"system '%s' has 'compute', must leave it out: 'cluster.groups' decide how fast workers are",
+			system->name);
 	if (system->is_local)
 		return psd_error_set(reader->err, PSD_EINVAL, system->at,
 				     "system '%s' has 'local_sgd', which 'cluster.groups' do not support",
