@@ -265,8 +265,8 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. A "
-		 "training processor pauses after each operation, so that it must be at most 1"},
+	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. In "
+		 "training at most 1, since psd-run emulates it by pauses of a processor after each operation"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .uses = PSD_BY_SIMULATION,
 	 .is_refused = true,
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "

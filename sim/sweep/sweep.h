@@ -13,7 +13,8 @@
 
 struct psd_sweep {
 	const struct psd_costed_model *costed; /* scenario, model and layer times; borrowed */
-	/* models of all variants of the scenario, of which `costed` is the first; NULL: it has no other */
+	/* models of all variants of the scenario, of which `costed` is the first; NULL: the scenario has no other
+	 * variant */
 	const struct psd_costed_model *const *variants;
 	unsigned n_variants;
 	const struct psd_published *published; /* published results to compare with; NULL: none */
