@@ -60,7 +60,7 @@ static const struct psd_option option_list[] = {
 	 .least = 0, .most = MOST_RESTARTS, .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "run only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},
-	{OPTION("--nodes", "N", "number of nodes. Default: the first of the sweep that is 2 to 4"),
+	{OPTION("--nodes", "N", "number of nodes. Default: first 2, 3 or 4 of the sweep"),
 	 .more = "If the sweep has none of these: 1", .kind = PSD_OPTION_COUNT, AT(n_nodes), .least = 1,
 	 .most = MOST_NODES, .commands = OF(TRAIN)},
 	{OPTION("--iterations", "N", "number of iterations. Default: the scenario's"), .kind = PSD_OPTION_COUNT,
