@@ -73,7 +73,7 @@ static enum psd_status measure_kinds(const struct psd_plot_trace *trace, double 
 			events[n++] = trace->events[e];
 	if (!status && !n)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = trace->path},
-				       "no event of a worker names its iteration");
+				       "no event of a worker has the number of its iteration");
 	if (!status)
 		qsort(events, n, sizeof(*events), compare_events);
 	for (unsigned e = 0, next; e < n && !status; e = next) {

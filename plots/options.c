@@ -49,7 +49,7 @@ static const struct psd_command commands[] = {
 
 static const struct psd_option option_list[] = {
 	{OPTION("-o", "OUT",
-		"file to write: .svg, .png, .pdf or .eps; of compare also .html: the page, OUT.csv and OUT.svg"),
+		"file to write: .svg, .png, .pdf or .eps. compare with .html writes the page, OUT.csv and OUT.svg"),
 	 TEXT(output_path), .commands = OF_ALL},
 	{OPTION("--output", "OUT", NULL), TEXT(output_path), .commands = OF_ALL},
 	{OPTION("--size", "SIZE",

@@ -83,7 +83,7 @@ static enum psd_status read_psd_trace(struct psd_results *results, struct traced
 			begins[n++] = begins[i];
 	if (!status && !n)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = traced->path},
-				       "no event of a worker names its iteration");
+				       "no event of a worker has the number of its iteration");
 	if (!status) {
 		traced->step_sec = step_of(begins, n, end) / 1e6;
 		traced->scenario = psd_arena_copy(arena, trace.scenario, strlen(trace.scenario));

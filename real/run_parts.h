@@ -51,8 +51,8 @@ struct psd_run {
 	bool has_whole;
 	/* First iteration that the running system executes; 0 unless it resumes from a checkpoint. */
 	uint32_t first_iteration;
-	/* Speeds of groups were measured since the last restart. A host that is started again now measures, and so do
-	 * all others then. */
+	/* Speeds of groups were measured since the last restart. If a host is started again now, it measures, and all
+	 * other hosts measure again, too. */
 	bool has_measured;
 	/* Number of times that the running system was restarted after a lost host. */
 	unsigned n_restarts;
@@ -138,8 +138,8 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 /* ---- run_groups.c ---- */
 
-/* Checks that this run can have the scenario's groups of nodes. PSD_EINVAL: it has another number of nodes, cannot
- * emulate a speed or a link. */
+/* Checks that this run can have the scenario's groups of nodes. PSD_EINVAL: it has another number of nodes, or cannot
+ * emulate the speed or the link of a group. */
 enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks that the run has the slow nodes of the scenario. PSD_EINVAL: it has fewer nodes. */
 enum psd_status psd_run_check_slow(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
@@ -167,11 +167,11 @@ enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err) P
 /* Sets run->checkpoints, and creates the folder of the option --save. training_samples must be known. PSD_EFILE: files
  * cannot be created in the folder. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the newest undamaged checkpoint and sets first_iteration to the iteration after it. Where samples were divided
- * by measured speeds, and by as many hosts, the case is made again for that division. Removes later lines from
- * the log. Prints the newer checkpoints that are skipped, with the reason. PSD_EINVAL: there are checkpoints but
- * --resume was not given, all are damaged, or a file is missing; PSD_EFILE: the folder or the log cannot be read;
- * PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
+/* Finds the newest undamaged checkpoint and sets first_iteration to the iteration after it. If the checkpoint's run
+ * divided samples by measured speeds among the same number of hosts, makes the case again with that division. Removes
+ * later lines from the log. Prints the newer checkpoints that are skipped, with the reason. PSD_EINVAL: there are
+ * checkpoints but --resume was not given, all are damaged, or a file is missing; PSD_EFILE: the folder or the log
+ * cannot be read; PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
 /* If the option --restarts is given, checks that the system can be restarted after a lost host. PSD_EINVAL: it cannot;
  * the text has the system's line in the scenario. */

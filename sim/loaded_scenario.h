@@ -17,7 +17,7 @@ struct psd_loaded_scenario {
 	struct psd_published published; /* published results with which predictions are compared */
 	/* further variants of the scenario, with models of their own; variants[0] is variant 1 */
 	struct psd_loaded_scenario *variants;
-	/* models of all variants, of which `costed` is the first; NULL if there is no other */
+	/* models of all variants, of which `costed` is the first; NULL if there is no other variant */
 	const struct psd_costed_model **models;
 	unsigned n_variants;			      /* number of variants, with this one */
 	bool has_scenario, has_costed, has_published; /* the member scenario, costed or published is loaded */
@@ -30,7 +30,7 @@ enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, con
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
-/* Returns the last variant, this one if there is no other. */
+/* Returns the last variant; this one if there is no other variant. */
 const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_loaded_scenario *loaded);
 
 #endif

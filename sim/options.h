@@ -61,7 +61,7 @@ struct psd_options {
 	const char *model_path;
 	/* import without a model file: path of the graph to write; NULL with a model file */
 	const char *graph_path;
-	char *beside; /* path of that graph if the user gave none; owned */
+	char *beside; /* memory of graph_path if the user gave no path; owned */
 	/* import: number of samples in a training step of one worker; 0: it is found from the trace */
 	uint64_t batch;
 	/* import: rate of a node's link, for predicted times of collectives, as the user wrote it; NULL: not given */
@@ -82,7 +82,7 @@ extern const struct psd_command_table psd_options_table;
  * user. PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Makes a prediction of the scenario at `path`, which is copied, of the command that named it. PSD_ENOMEM. */
+/* Turns the command `quickstart` into a prediction of the scenario at `path`; the path is copied. PSD_ENOMEM. */
 enum psd_status psd_options_name_scenario(struct psd_options *options, const char *path,
 					  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);

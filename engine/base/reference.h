@@ -14,13 +14,14 @@ struct psd_reference {
 	 * "band"; NULL: all names. */
 	const char *topic;
 	int width;	  /* largest length of a line on a terminal, characters */
-	bool is_in_texts; /* names are included whose explanation has the topic, instead */
+	bool is_in_texts; /* the topic is searched in explanations instead of names */
 };
 
-/* True if reference->topic includes the name, or is NULL. With is_in_texts: true if `meaning` has the topic, in any
- * case. */
+/* True if reference->topic includes the name, or is NULL. With is_in_texts: true if `meaning` has the topic, in
+ * capitals or small letters. */
 bool psd_reference_has(const struct psd_reference *reference, const char *name, const char *meaning);
-/* Returns true if nothing was appended for the topic: explanations are to be searched by *in_texts. */
+/* Returns true if no name matches the topic, so that nothing was appended. The caller then searches explanations, by
+ * *in_texts. */
 bool psd_reference_searches_texts(const struct psd_text *text, const struct psd_reference *reference,
 				  struct psd_reference *in_texts);
 /* Appends lines for a terminal: the line `head`, and below it each text of the NULL-terminated list `texts`. Empty

@@ -35,7 +35,7 @@ struct psd_fitter {
  * an indent, unless the view is wide. A line of `note: ` and the indented lines behind it are dim; a note that was
  * there before is left out. */
 void psd_fitter_add(struct psd_fitter *fitter, struct psd_text *out, const char *bytes, size_t length);
-/* Appends what waits, and releases the fitter. */
+/* Appends the text that still waits for its end, an incomplete line or note, and releases the fitter. */
 void psd_fitter_end(struct psd_fitter *fitter, struct psd_text *out);
 /* Fits a whole text, if standard output is a terminal. */
 void psd_view_fit(struct psd_text *text);

@@ -26,15 +26,15 @@ struct psd_costed_model {
 	 * PSD_SPLIT_MEASURED; is_measured false: not measured, and predicted seconds take their place. */
 	double sample_sec[PSD_MAX_GROUPS];
 	bool is_measured;
-	bool ignores_groups; /* cases have no kinds of nodes, as for measurements of this machine alone */
+	bool ignores_groups; /* nodes of all cases are of one kind, for measurements of this machine alone */
 };
 
 /* Returns the layer times of the system, borrowed. The system must be one of the scenario's. Pure, any thread. */
 const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
-/* Returns the seconds in which the system's workers at the point would compute one batch each without any wait. With
- * groups of nodes: in which they would compute the batches of all, divided so that all end together. Pure, any
- * thread. */
+/* Returns the seconds in which each of the system's workers at the point would compute one batch without any wait. With
+ * groups of nodes, the samples of all batches are divided so that all workers end together, and the result is the time
+ * until then. Pure, any thread. */
 double psd_costed_model_compute_sec(const struct psd_costed_model *costed, const struct psd_system *system,
 				    const struct psd_point *point);
 /* Loads the model, and the layer times for the scenario and for systems with a workload of their own. *costed is
@@ -51,8 +51,8 @@ struct psd_case {
 	const struct psd_system *system;
 	struct psd_point point;
 	struct psd_kinds kinds; /* kinds of nodes, to which the plan points */
-	/* layer times for which the plan is made if there are kinds of nodes: those of the first kind, borrowed. There
-	 * is device memory if some kind has it. */
+	/* layer times for which the plan is made if there are kinds of nodes: those of the first kind, borrowed. Their
+	 * has_own_memory is true if devices of any kind of nodes have memory of their own. */
 	struct psd_costs first_costs;
 	struct psd_plan plan;
 	struct psd_program program;
@@ -67,8 +67,8 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
  * rate of a node's link, if neither buckets nor methods of the system depend on it. Pure. */
 bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,
 		      const struct psd_system *system, struct psd_point point);
-/* Returns the number of samples of a micro-batch of a worker; psd_case_samples(): of all workers in an iteration. Pure,
- * any thread. */
+/* psd_case_batch() returns the number of samples of a worker's micro-batch, psd_case_samples() the number of samples of
+ * all workers in an iteration. Pure, any thread. */
 uint32_t psd_case_batch(const struct psd_case *made, unsigned worker);
 uint64_t psd_case_samples(const struct psd_case *made);
 /* Returns the first of the workers with the largest batch. Pure, any thread. */

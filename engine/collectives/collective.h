@@ -41,7 +41,7 @@ struct psd_members {
 	/* layout whose nodes differ in the number of workers or in latency; its first n workers are the members, or the
 	 * leaders of its first n nodes. Borrowed. NULL: all nodes are alike */
 	const struct psd_layout *layout;
-	bool are_leaders; /* the members are the leaders */
+	bool are_leaders; /* the members are the leaders, the first workers of their nodes */
 };
 
 /* Messages of one member in one step. The elements that it receives are those that member `from` sends in the step
@@ -132,11 +132,12 @@ struct psd_collective {
 	/* Returns the largest number of nodes to which the same node sends. NULL: all messages stay inside nodes. */
 	unsigned (*fan_out)(const struct psd_layout *layout);
 	bool has_root; /* one host, payload->root, sends or receives more than the others */
-	/* The payload's elements are those of one worker. Ranges count the elements of all workers, in order of rank,
-	 * and go on with the first worker behind the last one. */
+	/* The payload's elements are those of one worker. Ranges count the elements of all workers, in order of rank;
+	 * behind the last worker they wrap around to the first. */
 	bool is_of_all;
-	/* Each host sends one message at most, and its NIC does not wait until this has left: messages from one host to
-	 * another one queue in the buffers of their connection, and connections share the link. */
+	/* Each host sends at most one message, and its NIC is free for the next transfer before this message has left.
+	 * Messages from one host to another queue in the buffers of their connection, and connections share the
+	 * link. */
 	bool is_queued;
 	bool rotates; /* the receivers of a host change from one iteration to the next (psd_payload.round) */
 	/* The elements are divided: consecutive hosts receive consecutive ranges. False: all hosts receive the same
@@ -241,8 +242,8 @@ extern const struct psd_collective *const psd_all_reduces[PSD_N_ALL_REDUCES];
 /* Halves of an all-reduce: a reduce-scatter leaves each worker the sum of its part, an all-gather brings the parts
  * to all workers. */
 extern const struct psd_collective psd_reduce_scatter, psd_all_gather;
-/* The same inside each node, and an all-reduce of each part between the workers of all nodes that have it. Nodes must
- * have equal numbers of workers. */
+/* Both halves inside each node (psd_node_...), and an all-reduce of each part between the workers that have this part,
+ * one on each node. Nodes must have equal numbers of workers. */
 extern const struct psd_collective psd_node_reduce_scatter, psd_node_all_gather, psd_across_nodes;
 
 /* Names of sharded data-parallel training, ROW(identifier in C, name in scenarios). */

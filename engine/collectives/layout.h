@@ -13,7 +13,7 @@
 struct psd_kind_of_nodes {
 	unsigned end_node;   /* number after its last node */
 	unsigned end_worker; /* number after its last worker */
-	unsigned workers;    /* number of workers on each of its nodes, unless the layout's nodes are alike in this */
+	unsigned workers;    /* number of workers on each of its nodes; read only if psd_layout.is_uneven */
 	unsigned group;	     /* number of its entry in the scenario's groups, from 0 */
 	/* latency of a message between two of its nodes, minus that between two nodes of the cluster; seconds */
 	double more_latency_sec;

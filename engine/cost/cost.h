@@ -68,7 +68,8 @@ struct psd_rates {
  * which each uplink is about as fast as a node's link. */
 unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio);
 
-/* Returns the payload rate that a node may use by the system's budget, bits per second; INFINITY: it has none. */
+/* Returns the payload rate that a node may use by the system's budget, bits per second; INFINITY: the system has no
+ * budget. */
 double psd_cost_budget_bps(const struct psd_system *system, const struct psd_network *network);
 
 /* Computes the rates. link_bps: rate of a node's link; fan_in: number of nodes that send to one node at the same time,
@@ -82,8 +83,8 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
 double psd_cost_rack_bps(const struct psd_layout *layout, const struct psd_rates *rates, bool is_in);
 /* Loads of the busiest links in one transfer. They follow from the payload and the layout, and hold at all rates. */
 struct psd_loads {
-	/* Bytes of the node that sends most, and of the node that receives most. A node whose link has another rate
-	 * than the cluster's counts the bytes that a link of the cluster sends in that time. */
+	/* Bytes of the node that sends most, and of the node that receives most. If a node's link has another rate than
+	 * the cluster's, its bytes are multiplied by the cluster's rate and divided by its own. */
 	struct psd_traffic node;
 	struct psd_traffic rack;  /* the same for racks; 0 if the collective sends in steps */
 	struct psd_inside inside; /* elements on the busiest links inside a node */

@@ -24,7 +24,7 @@ struct psd_costs {
 	 * not in backward_sec. */
 	double *recompute_sec;
 	unsigned n_layers;
-	double compute_sec; /* seconds of forward, backward and what it computes again, sum over all layers */
+	double compute_sec; /* seconds of forward, backward and recomputation, sum over all layers */
 	/* rate at which the device rebuilds gradients from factors (matrix products), FLOPs per second */
 	double gemm_flops_per_sec;
 	bool recomputes;     /* backward computes the blocks of the graph again */
@@ -47,8 +47,8 @@ double psd_costs_mfu_rate(const struct psd_graph *graph, const struct psd_device
  * samples_per_sec: as in psd_costs_from_device(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
 				       unsigned batch, double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Makes backward compute all blocks of the graph again, as it needs them. batch and samples_per_sec: those of the
- * costs; the throughput is that with recomputation. PSD_EINVAL: times are not finite. */
+/* Makes backward compute all blocks of the graph again. batch, samples_per_sec: the values with which *costs was made;
+ * samples_per_sec is a throughput measured with recomputation. PSD_EINVAL: times are not finite. */
 enum psd_status psd_costs_recompute(struct psd_costs *costs, const struct psd_graph *graph, unsigned batch,
 				    double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
 void psd_costs_release(struct psd_costs *costs);

@@ -115,7 +115,7 @@ static enum psd_status find_layer(const struct profile *profile, unsigned *found
 			continue;
 		if (graph->layers[i].n_inputs == 0)
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
-					     "layer '%.80s' is an input, which takes no time", name);
+					     "layer '%.80s' is an input, must be left out: inputs take no time", name);
 		if (profile->layer_lines[i])
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
 					     "layer '%.80s' is already in line %u", name, profile->layer_lines[i]);

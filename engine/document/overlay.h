@@ -12,17 +12,16 @@
 #include "engine/base/text.h"
 #include "engine/document/document.h"
 
-/* A setting is "key.path=value". One that another option than --set made is "--option prefix. key=value": its path is
- * prefix.key, and messages name "--option key".
+/* A setting is "key.path=value". A setting that another option than --set made is "--option prefix. key=value": its
+ * path is prefix.key, and messages name "--option key".
  *
- * Replaces *root by a tree in which the node at the path of `setting` ("key.path=value") has that value: a scalar, or
- * a list of scalars ("[1, 2]"). A number in the path is the index of a list's entry, from 0, and another step the
- * `name` of an entry. Missing keys and mappings are added; an empty value ("key.path=") removes the key. The new value
- * may be of another kind than the old one; the reader of the tree checks it. New nodes have the place "--set key.path"
- * (or of the option) and are owned by the arena; the other nodes still belong to their document. PSD_EINVAL: the
- * setting is malformed, or there is no key to remove. PSD_EINVAL, PSD_ENOMEM: *root is unchanged. at: NULL, or a place
- * of new nodes in place of "--set"; its path is borrowed as long as they exist, and an empty value is set as a
- * scalar. */
+ * Replaces *root by a tree in which the node at the path of `setting` ("key.path=value") has that value: a scalar, or a
+ * list of scalars ("[1, 2]"). A number in the path is the index of a list's entry, from 0, and another step the `name`
+ * of an entry. Missing keys and mappings are added; an empty value ("key.path=") removes the key. The new value may be
+ * of another kind than the old one; the reader of the tree checks it. New nodes have the place "--set key.path" (or of
+ * the option) and are owned by the arena; the other nodes still belong to their document. PSD_EINVAL: the setting is
+ * malformed, or there is no key to remove. PSD_EINVAL, PSD_ENOMEM: *root is unchanged. at: NULL, or a place of new
+ * nodes in place of "--set"; its path is borrowed as long as they exist, and an empty value is set as a scalar. */
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *setting, const struct psd_place *at,
 				struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
 /* True if the first `length` bytes of `step` name the child: by its key, or in a list by its position or its own

@@ -25,7 +25,8 @@ struct psd_pool_kind {
 };
 
 struct psd_pool {
-	struct psd_pool_kind *kinds; /* kinds that have work, n_kinds entries in the order of most_cores */
+	/* kinds of work (struct psd_pool_kind) in the pool now, n_kinds entries, smallest most_cores first */
+	struct psd_pool_kind *kinds;
 	unsigned n_kinds, room;
 	/* number that the next piece gets; of pieces that end together, the one with the lowest number ends first */
 	uint64_t next_seq;

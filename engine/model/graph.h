@@ -24,8 +24,9 @@ struct psd_layer {
 	bool is_trained;
 	unsigned block;	   /* repetition of a repeated block that has the layer, from 1; 0: the layer is in none */
 	bool is_block_end; /* the layer is in a block, and layers outside this repetition read its output */
-	/* The layer is in a block whose backward needs the layer's output, or values that forward stores: by its own
-	 * backward, by that of a reader in the block, or since a reader is computed again. */
+	/* The layer is in a block, and recomputation of the block computes it again. Its output, or a value that its
+	 * forward stores, is read by its own backward, by the backward of a later layer in the block, or by a later
+	 * layer that is computed again. */
 	bool is_recomputed;
 	bool is_half;		/* the output has 16 bits under autocast, by the rules of saved.c; others have 32 */
 	struct psd_shape shape; /* shape of the layer's output */
@@ -85,12 +86,12 @@ struct psd_graph {
 	uint64_t backward_flops; /* FLOPs of backward, all layers together */
 	/* bytes of all outputs that do not overwrite an input, plus kept_bytes of all layers, in fp32 */
 	uint64_t activation_bytes;
-	/* those of them that are in memory at a time if backward computes blocks again: all outside blocks, outputs
-	 * that leave a block, and what is computed again in the largest block */
+	/* part of activation_bytes that is in memory at a time if backward computes blocks again: values outside
+	 * blocks, outputs that leave a block, and recomputed values of the largest block */
 	uint64_t recomputed_bytes;
 	unsigned n_blocks; /* number of repetitions of repeated blocks, all together */
-	/* bytes of gradients of outputs that backward needs at the same time, in fp32. Those of linear layers are kept
-	 * to the end, for factors. */
+	/* bytes of gradients of outputs that backward needs at the same time, in fp32. Gradients of linear layers'
+	 * outputs are kept to the end of backward, because they are factors. */
 	uint64_t gradient_bytes;
 	/* number of labels of a sample: one for each position of the last loss; 0: the network has no loss */
 	uint64_t labels;
@@ -129,7 +130,8 @@ struct psd_graph_share {
 	double parameters_ratio; /* parameters of these layers, divided by the graph's parameters */
 	const char *first;	 /* name of the first of these layers or inputs; NULL: none. Borrowed */
 };
-/* FLOPs of forward in products of matrices and convolutions, which are all that PyTorch's counter knows. */
+/* Returns the FLOPs of forward in matrix products and convolutions, the only operations that PyTorch's FLOP counter
+ * knows. */
 uint64_t psd_graph_product_flops(const struct psd_graph *graph);
 struct psd_graph_share psd_graph_predicted_only(const struct psd_graph *graph);
 

@@ -17,10 +17,12 @@ bool psd_saved_is_half(const struct psd_layer *layer, const struct psd_layer *la
 
 struct psd_saved {
 	uint64_t sample_bytes; /* saved values of a sample, without the sample itself and without scores */
-	/* attention's probabilities of a sample, and with dropout their mask and those left: saved by eager attention,
-	 * not by fused kernels */
+	/* attention's probabilities of a sample and, with dropout, their mask and their values after dropout: saved by
+	 * eager attention, not by fused kernels */
 	uint64_t score_bytes;
-	uint64_t softmax_input_bytes; /* those that eager attention saved as well before PyTorch 1.11, in fp32 */
+	/* inputs of attention's softmax for a sample, in fp32: eager attention saved these as well before PyTorch
+	 * 1.11 */
+	uint64_t softmax_input_bytes;
 	/* logits of a sample and their gradient, which exist when backward begins */
 	uint64_t head_bytes;
 	uint64_t weights_bytes; /* copies of parameters in half precision, with any batch */

@@ -71,7 +71,7 @@ enum psd_content {
 	PSD_CONTENT_FACTORS, /* both factors of a linear layer's gradient */
 };
 
-/* Number of times that a host with values has them. */
+/* Number of times that values are stored on a host that has them. */
 enum psd_times {
 	PSD_TIMES_ONCE,
 	PSD_TIMES_SENDERS, /* once for each worker, or for each leader with a method that joins nodes */
@@ -123,7 +123,7 @@ struct psd_buffer_row {
 /* Table of buffers, indexed by enum psd_buffer. */
 extern const struct psd_buffer_row psd_buffers[PSD_BUFFERS];
 
-/* True if arriving values may be added to one sum instead of being kept once for each sender. Pure. */
+/* True if arriving values may be added to one sum instead of being stored once for each sender. Pure. */
 bool psd_buffer_is_sum(enum psd_buffer buffer);
 /* Widths from which a plan computes the bytes of the values in each buffer. */
 struct psd_widths {

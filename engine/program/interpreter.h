@@ -67,7 +67,8 @@ struct psd_interpreter {
 	/* per iteration, from 0: time at which next_op ended on the last worker, seconds since the start of the
 	 * run */
 	double *next_sec;
-	/* Asynchronous training: the same time of each host; shape (n_hosts, iterations.end). NULL: not used. */
+	/* Asynchronous training: time at which next_op ended on each host in each iteration, seconds since the start of
+	 * the run; shape (n_hosts, iterations.end). NULL: not used. */
 	double *own_next_sec;
 	/* Per iteration: number of workers on which next_op has ended. */
 	uint32_t *n_next_done;
@@ -149,10 +150,11 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
  * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, weighted by their
- * batches, so that the cluster's rate is the sum of the workers' rates. In a training that is long enough, a quick
- * worker comes as far ahead of the slowest one as the bound allows: then it ends as many iterations ahead. */
+ * batches, so that the cluster's rate is the sum of the workers' rates. A quick worker that reaches the bound ends the
+ * training `bound` iterations ahead of the slowest one: its iterations count as at least 1 - bound /
+ * psd_plan.job_iterations times the slowest worker's. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
-/* Sets the fields of *outcome about the bound of asynchronous training. */
+/* Sets the fields of *outcome that tell when workers of asynchronous training reach the bound. */
 void psd_interpreter_find_bound(const struct psd_interpreter *interpreter, uint32_t first, struct psd_outcome *outcome);
 /* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */

@@ -21,8 +21,8 @@ struct psd_method {
 	/* the collective of this method in which most nodes send to one node at the same time; it decides the rates of
 	 * the network */
 	const struct psd_collective *collective;
-	/* Method that moves the same bytes on each link, and needs as long where an item is synchronised alone; NULL:
-	 * none is known. */
+	/* Method that takes this method's place where an item is synchronised alone: it moves the same bytes on each
+	 * link in the same time. NULL: none is known. */
 	const struct psd_method *alone;
 	/* Buffers that the method needs in addition to parameters and gradients. A method with buffers of factors can
 	 * synchronise only items (buckets) whose gradients can be computed from factors. A method without a buffer of
@@ -30,10 +30,11 @@ struct psd_method {
 	bool keeps[PSD_BUFFERS];
 	/* Owner of the elements that a device updates: each worker updates all elements, or its part of them. */
 	enum psd_owner updates;
-	/* Whole gradients have memory of this number of buckets, which items use in turn; 0: each item has its own. */
+	/* Memory for whole gradients has room for this number of buckets, which items use in turn; 0: each item has its
+	 * own memory. */
 	unsigned gradient_slots;
-	/* Whole parameters have memory of `systems.prefetch` + 1 buckets, which items use in turn: between uses a
-	 * worker has the parameters that it updates. */
+	/* Memory for whole parameters has room for `systems.prefetch` + 1 buckets, which items use in turn. Between
+	 * uses a worker keeps only the parameters that it updates. */
 	bool gathers;
 	enum psd_slicing slicing;
 	/* In each node one worker, the leader, sends for all workers of the node. With one worker per node this method
@@ -55,7 +56,7 @@ extern const struct psd_method psd_method_ps_by_tensors;
 extern const struct psd_method psd_method_async;
 /* Broadcast of factors to some workers, which change with the iteration. */
 extern const struct psd_method psd_method_partial_sfb;
-/* Broadcast of factors in which those of a node's workers travel between nodes as one message. */
+/* Broadcast of factors in which all factors of a node's workers travel between nodes as one message. */
 extern const struct psd_method psd_method_two_level_sfb;
 /* Methods that have a file of their own, in the order in which plans list them. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)

@@ -54,8 +54,8 @@ enum psd_op_kind {
 	PSD_OP_CLIP,
 	PSD_OP_ACCUMULATE, /* the gradient of a micro-batch is added to those of the iteration's earlier ones */
 	PSD_OP_KEEP,	   /* stale reads: a worker keeps a copy of its own gradient, before the sum replaces it */
-	/* Stale reads: the parameters of the next forward pass are made from those with the sums that have arrived, and
-	 * from the worker's own gradients since. */
+	/* Stale reads: the parameters of the next forward pass are made: a copy of those with all sums that have
+	 * arrived, updated by the worker's own gradients whose sums are missing. */
 	PSD_OP_READ,
 	PSD_OP_KINDS
 };
@@ -99,10 +99,11 @@ struct psd_op_row {
 	bool is_forward, is_backward; /* it is a pass of layers */
 	bool rebuilds;		      /* it makes a gradient from factors, in place of the backward pass */
 	bool updates;		      /* it updates parameters by a gradient that is complete on this host */
-	bool measures;		      /* it computes sums of squares of such a gradient, for an update */
-	bool reads;		      /* it makes the parameters of a forward pass from those with late sums */
-	bool is_fixed;		      /* fixed work of the software stack: one core, no tensor */
-	bool is_instant;	      /* it takes no time */
+	/* it computes sums of squares of a gradient that is complete on this host, for an update */
+	bool measures;
+	bool reads;	 /* it makes the parameters of a forward pass (PSD_OP_READ) */
+	bool is_fixed;	 /* fixed work of the software stack: one core, no tensor */
+	bool is_instant; /* it takes no time */
 };
 
 /* Table of kinds, indexed by enum psd_op_kind. */

@@ -35,8 +35,8 @@ struct psd_outcome {
 	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of the durations of single iterations */
 	/* Stale reads: number of reads of each age (reads.h) in the measured iterations; zeros: there are none */
 	uint64_t reads[PSD_READ_AGES];
-	/* Asynchronous training: the iteration from which on the quickest worker waits, as far ahead of the slowest one
-	 * as the bound allows; 0: never. And whether iteration_sec counts that it waits. */
+	/* Asynchronous training. bound_from: iteration from which on the quickest worker waits, because it is as far
+	 * ahead of the slowest one as the bound allows; 0: never. is_at_bound: iteration_sec counts these waits. */
 	uint64_t bound_from;
 	bool is_at_bound;
 	uint64_t job_iterations; /* number of iterations of the training; 0: not known */

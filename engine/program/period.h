@@ -16,7 +16,7 @@ struct psd_period {
 	/* Number of fragments that exchange in turn; 1: all parameters exchange together. With more there is one
 	 * window. */
 	uint32_t fragments;
-	/* The run is part of an endless one: its last iteration is like any other. Only with fragments. */
+	/* The run stands for a part of an endless run, so its last iteration is like any other. Only with fragments. */
 	bool is_endless;
 	/* Iteration before which workers had equal parameters: the first of the run, or of the one that it resumes. */
 	uint32_t first;

@@ -196,7 +196,7 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, psd_system_key_at(plan->system, "wire"),
 			     plan->async
-				     ? "'wire' of system '%s' is '%s', must be 'fp32' where it is 'asynchronous'"
+				     ? "'wire' of system '%s' is '%s', must be 'fp32' in an 'asynchronous' system"
 				     : "'wire' of system '%s' is '%s', must be 'fp32' where tensors go by method '%s'",
 			     plan->system->name, plan->wire->name, method->name);
 }
@@ -235,8 +235,8 @@ static enum psd_status check_reads(const struct psd_plan *plan, const struct psd
 	const struct psd_place at = psd_system_key_at(plan->system, plan->async ? "asynchronous" : "reads");
 	const char *key = input->is_adaptive || input->is_by_norms ? "kind" : "clip";
 	return psd_error_set(err, PSD_EINVAL, psd_node_option_at(input->optimiser, key, at),
-			     "system '%s' %s and its %s, must be 'sgd' without 'clip'", plan->system->name,
-			     plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
+			     "system '%s' %s, and its %s: the optimiser must be 'sgd' without 'clip'",
+			     plan->system->name, plan->async ? "is 'asynchronous'" : "has 'reads: stale'", what);
 }
 
 /* Nodes that work together need as many workers each. Returns the key of a system with such a method, and its value;

@@ -22,7 +22,7 @@ struct psd_plan_item {
 	unsigned layer;
 	unsigned first; /* index in plan->tensors of the item's (bucket's) first tensor */
 	unsigned n_tensors;
-	/* numbers of values from which the costs of the item (bucket) are computed */
+	/* size of the item's (bucket's) gradient and factors, from which its costs are computed */
 	struct psd_subject subject;
 	const struct psd_method *method; /* method that synchronises the item (bucket) */
 	unsigned root; /* host number of the item's (bucket's) root; unused if its method has no root */
@@ -49,7 +49,7 @@ struct psd_plan_kind {
 	/* durations of the model's layers, and bytes per second of device and host, of these nodes' workers */
 	struct psd_costs costs;
 	struct psd_system system; /* the plan's system, with host costs that follow from the device */
-	/* factor by which all work of the device is faster than by `costs` */
+	/* factor by which the device does all its work faster than `costs` tells */
 	double speed_ratio;
 	double bandwidth_bps; /* bandwidth of a node's link, each direction, bits per second */
 };
@@ -69,7 +69,8 @@ struct psd_plan {
 	/* Rates of the network. For incast they assume the largest number of nodes that, by any item's (bucket's)
 	 * method, send to one node at the same time. */
 	struct psd_rates rates;
-	unsigned most_senders; /* number of these nodes; 0 if the system has no incast */
+	/* number of nodes that `rates` assumes to send to one node at the same time; 0 if the system has no incast */
+	unsigned most_senders;
 	/* rates of the network if all nodes send to one parameter server; used to compare methods */
 	struct psd_rates alone_rates;
 	/* cache of transfer times at alone_rates, used to compare methods; borrowed unless has_own_prices */
@@ -82,7 +83,8 @@ struct psd_plan {
 	const struct psd_encoding *wire;
 	/* parameters of sparse all-reduce, also those of managed communication; NULL: all gradients are sent */
 	const struct psd_sparse *sparse;
-	struct psd_sparse *managed; /* memory of `sparse` with managed communication, owned; NULL: there is none */
+	/* with managed communication: the struct to which `sparse` points, owned; NULL: none */
+	struct psd_sparse *managed;
 	/* parameters of compression; NULL: gradients are sent uncompressed */
 	const struct psd_compress *compress;
 	/* the compression that `compress` names; NULL if `compress` is NULL */
@@ -93,7 +95,8 @@ struct psd_plan {
 	 * not used, and all workers have equal parameters at all times. */
 	const struct psd_local_sgd *local;
 	/* Partial broadcast: number of peers to which a worker sends its factors in an iteration. Workers then differ
-	 * in the parameters of these items (buckets), which alone are local. 0: factors go to all. */
+	 * in the parameters of items (buckets) that are sent as factors, and only these are averaged by local SGD. 0:
+	 * factors go to all workers. */
 	unsigned peers;
 	/* Outer optimiser of local SGD; NULL: parameters become the average of all workers'. */
 	const struct psd_outer *outer;
@@ -125,7 +128,8 @@ struct psd_plan {
 	unsigned *tensors;
 	unsigned n_tensors;
 	/* Items, in the order of their tensors. With sparse all-reduce there is a last item (bucket) without tensors:
-	 * its elements are the norms of all chunks. The same for sums_per_tensor. */
+	 * its elements are the norms of all chunks. With sums_per_tensor > 0 the elements of such a last item are sums
+	 * of squares. */
 	struct psd_plan_item *items;
 	unsigned n_items;
 };
@@ -185,8 +189,8 @@ bool psd_plan_is_shared(const struct psd_plan *plan, const struct psd_plan_item 
 bool psd_plan_shares_gradients(const struct psd_plan *plan, const struct psd_plan_item *item);
 bool psd_plan_shares_parameters(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* True if a worker adds whole gradients of micro-batches. False: it has one micro-batch, or adds its part of each
- * (PSD_BUFFER_SUM). Pure. */
+/* True if a worker adds up whole gradients of micro-batches. False: it has one micro-batch, or adds up only its part of
+ * each gradient (PSD_BUFFER_SUM). Pure. */
 bool psd_plan_adds_gradients(const struct psd_plan *plan);
 
 /* Returns the number of slices into which the item's (bucket's) method divides it. If this exceeds the largest number
@@ -198,8 +202,8 @@ unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item
  * updates, devices need momentum and shards do not. The velocity is needed only if momentum is applied before
  * compression. The mean of squares is needed only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
-/* True if the item's (bucket's) gradient is made from factors of all workers, in place of the backward pass. A worker
- * that exchanges with nobody makes its own. Pure. */
+/* True if the item's (bucket's) gradient is made from factors of all workers instead of by the backward pass. False if
+ * the only worker exchanges with nobody. Pure. */
 bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *item);
 /* Returns the number of iterations from one exchange of all values to the next: 1 without local SGD and managed
  * communication. If the number changes with the loss, returns the initial one. Pure. */
@@ -211,7 +215,7 @@ bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *
 uint32_t psd_plan_rotation(const struct psd_plan *plan);
 /* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
 uint32_t psd_plan_fragments(const struct psd_plan *plan);
-/* True if local SGD lets workers have equal parameters only at the end of a run. Pure. */
+/* True if local SGD leaves workers with equal parameters only at the end of a run. Pure. */
 bool psd_plan_streams(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);

@@ -111,8 +111,9 @@ static inline uint32_t psd_program_under_way(const struct psd_program *program)
 	return program->plan->async ? 1 : program->window - 1;
 }
 
-/* True if the operation sends all messages of this host in one transfer, awaits those of one, or is a step-by-step
- * transfer of a group. psd_op_moves(): true for the first and the last, whose messages occupy the NIC. */
+/* psd_op_is_send(): the operation sends all messages of this host in one transfer. psd_op_is_receive(): it waits for
+ * all messages to this host in one transfer. psd_op_is_collective(): it is a stepwise transfer of a group.
+ * psd_op_moves(): it is a send or a collective, whose messages occupy the NIC. */
 static inline bool psd_op_is_send(const struct psd_op *op)
 {
 	return psd_ops[op->kind].part == PSD_PART_SENDS;
@@ -138,7 +139,7 @@ static inline bool psd_op_is_compute(const struct psd_op *op)
 	return psd_ops[op->kind].is_forward || psd_ops[op->kind].is_backward;
 }
 
-/* Returns the operation's payload as it travels in an iteration. op->payload itself is the mean over iterations. */
+/* Returns the operation's payload in an iteration. op->payload itself is the mean over all iterations. */
 static inline struct psd_payload psd_op_payload(const struct psd_op *op, uint32_t iteration)
 {
 	struct psd_payload payload = op->payload;
@@ -184,7 +185,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
  * has to decide the order for all hosts. Pure. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
-/* True if the operation is executed in the iteration, without regard to its lag and is_last. Pure. */
+/* True if the operation is executed in the iteration, if its `lag` and is_last are left out of account. Pure. */
 bool psd_op_is_due(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
 /* Returns the first iteration, from `iteration` on, in which the operation is executed. Pure. */
 uint32_t psd_op_next(const struct psd_op *op, const struct psd_period *period, uint32_t iteration);
@@ -195,7 +196,7 @@ uint32_t psd_op_times(const struct psd_op *op, uint32_t n_iterations, uint32_t n
 /* Returns the bytes that a node sends to other nodes, and receives from them, in an iteration in which workers
  * exchange. */
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
-/* Returns the same as a mean over all iterations, with the plan's number of local steps. */
+/* Returns the mean of psd_program_traffic() over all iterations, with the plan's number of local steps. */
 struct psd_traffic psd_program_mean_traffic(const struct psd_program *program, unsigned node);
 
 #endif

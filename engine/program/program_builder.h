@@ -18,8 +18,8 @@ struct psd_builder_edge {
 	uint32_t before, waits, distance;
 };
 
-/* Operation that ends the synchronisation of an item (bucket). With lag > 0 iterations wait for that of `lag`
- * iterations earlier. */
+/* Operation that ends the synchronisation of an item (bucket). With lag > 0 an iteration waits for the operation of
+ * `lag` iterations earlier. */
 struct psd_builder_done {
 	int item;
 	uint32_t op, lag;
@@ -44,14 +44,15 @@ struct psd_builder {
 	 * layer */
 	uint32_t forward_end, backward_end;
 	uint32_t n_compute; /* number of operations that psd_builder_add_compute() has appended */
-	/* Gates of a sequential schedule; with other schedules they are PSD_NO_OP. This gate ends after all backward
-	 * operations. */
+	/* Gates (PSD_OP_GATE) of a sequential schedule; with other schedules they are PSD_NO_OP. This gate ends after
+	 * all backward operations. */
 	uint32_t gate_backward;
-	/* gate of a sequential schedule that ends after all copies to the host; otherwise PSD_NO_OP */
+	/* gate (PSD_OP_GATE) of a sequential schedule that ends after all copies to the host; else PSD_NO_OP */
 	uint32_t gate_copied_out;
-	/* gate of a sequential schedule that ends after all pushes; otherwise PSD_NO_OP */
+	/* gate (PSD_OP_GATE) of a sequential schedule that ends after all pushes; else PSD_NO_OP */
 	uint32_t gate_pushed;
-	uint32_t gate_pulled; /* gate of a sequential schedule that ends after all pulls; otherwise PSD_NO_OP */
+	/* gate (PSD_OP_GATE) of a sequential schedule that ends after all pulls; else PSD_NO_OP */
+	uint32_t gate_pulled;
 	/* operation that computes the clipping factor; all updates wait for it. PSD_NO_OP: gradients are not
 	 * clipped */
 	uint32_t clip;
@@ -71,7 +72,8 @@ uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the forward and backward operations of all layers for one micro-batch. The first of them waits for operation
  * `before` (PSD_NO_OP: for none). Returns its number. */
 uint32_t psd_builder_add_passes(struct psd_builder *builder, uint32_t micro_batch, uint32_t before);
-/* Returns the pass of a micro-batch that has the layers of `pass`, a pass of the last micro-batch. */
+/* Returns the number of a forward or backward operation of micro-batch `micro_batch`: the one with the same layers as
+ * operation `pass` of the last micro-batch. */
 uint32_t psd_builder_pass_of(const struct psd_builder *builder, uint32_t pass, uint32_t micro_batch);
 /* Appends the operations at the end of an iteration. They wait for the last backward operation. Depending on the
  * system's key `barrier`, they also wait for the synchronisation of all items (buckets). first_forward: result of
@@ -186,9 +188,10 @@ void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_s
  * which gradients can be rebuilt from them. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
-/* Appends the copy of all workers' factors to the devices of the hosts route->to, where they are after operation
- * `arrived`, and their decoding. departure: result of psd_builder_add_departure() for a worker's own factors. Returns
- * the operation after which gradients can be rebuilt. */
+/* Appends operations that copy all workers' factors from the memory of the hosts route->to to their devices and decode
+ * them. They wait for operation `arrived`, after which the factors are in the hosts' memory. departure: result of
+ * psd_builder_add_departure() for a worker's own factors. Returns the operation after which gradients can be
+ * rebuilt. */
 uint32_t psd_builder_add_factor_arrival(struct psd_builder *builder, const struct psd_stage *stage,
 					const struct psd_route *route, uint32_t arrived, uint32_t departure);
 /* Appends two operations: one rebuilds the gradient from the factors that are there after operation `arrived`, the
@@ -196,7 +199,7 @@ uint32_t psd_builder_add_factor_arrival(struct psd_builder *builder, const struc
  * the gradient of the worker's own samples, so this work is subtracted from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
-/* Appends only the rebuild of that. Returns it. */
+/* Appends only the operation that rebuilds the gradient, as psd_builder_add_rebuild() does. Returns it. */
 uint32_t psd_builder_add_rebuilt(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
 /* Appends the operations of local SGD: a step by the gradient that is complete after operation stage->gradient and, in
@@ -214,14 +217,14 @@ void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *s
 
 /* Returns the operation after which the item's (bucket's) gradient is complete. It is the backward operation of the
  * item's lowest layer or, with accumulation, the sum with gradients of earlier micro-batches, which is appended. stage:
- * all of the item; its gradient is not set. */
+ * the whole item; stage->gradient is not read. */
 uint32_t psd_builder_add_gradient(struct psd_builder *builder, const struct psd_stage *stage);
-/* Appends the sum of this worker's part of a micro-batch's gradient, of `elements` elements, and of earlier ones in
- * PSD_BUFFER_SUM, after operation `before`. Returns it. */
+/* Appends an operation that adds this worker's part of a micro-batch's gradient, `elements` elements, to the sum of
+ * earlier micro-batches in PSD_BUFFER_SUM. It waits for operation `before`. Returns it. */
 uint32_t psd_builder_add_part_sum(struct psd_builder *builder, const struct psd_stage *stage, uint32_t micro_batch,
 				  uint64_t elements, uint32_t before);
 /* Returns the seconds in which the gradients of one more micro-batch are added to those of an item (bucket); 0 if its
- * method makes them from factors. Pure. */
+ * method makes gradients from factors. Pure. */
 double psd_builder_accumulate_sec(const struct psd_builder *builder, const struct psd_plan_item *item);
 
 /* ---- stale_reads.c ---- */
@@ -229,8 +232,8 @@ double psd_builder_accumulate_sec(const struct psd_builder *builder, const struc
 /* Appends the operation by which a worker keeps its own gradient of the item (bucket), and returns it. Transfers of the
  * gradient wait for it. */
 uint32_t psd_builder_add_keep(struct psd_builder *builder, const struct psd_stage *stage);
-/* Appends the operations that make the parameters of each item (bucket) for the next forward pass, as late as possible.
- * first_forward: result of psd_builder_add_compute(); barrier: operation at the end of an iteration. */
+/* Appends the operations PSD_OP_READ, which make the parameters of each item (bucket) for the next forward pass as late
+ * as possible. first_forward: result of psd_builder_add_compute(); barrier: operation at the end of an iteration. */
 void psd_builder_add_reads(struct psd_builder *builder, uint32_t first_forward, uint32_t barrier);
 
 /* ---- for program.c ---- */

@@ -1,6 +1,7 @@
-/* Counts how old the parameters are that workers read with stale reads (psd_plan.reads_stale). The age of a read is the
- * number of iterations before it whose sum of all gradients is missing in the parameters that are read. If none
- * is missing, as in synchronous training, it is 0. Ages are at most the plan's staleness. */
+/* Counts the ages of stale reads (psd_plan.reads_stale), in which workers use parameters that lack some sums of
+ * gradients. The age of a read is the number of iterations before it whose sum of all gradients is missing in the
+ * parameters that are read. If none is missing, as in synchronous training, it is 0. Ages are at most the plan's
+ * staleness. */
 #ifndef PSD_READS_H
 #define PSD_READS_H
 
@@ -10,7 +11,8 @@
 enum { PSD_READ_AGES = PSD_MOST_STALENESS + 1 };
 
 struct psd_read_counts {
-	/* number of iterations whose sums an item (bucket) of a host has; shape (n_hosts, n_items) */
+	/* number of iterations whose sums are in the parameters of an item (bucket) on a host; shape (n_hosts,
+	 * n_items) */
 	uint32_t *n_applied;
 	/* number of reads of each age; shape (n_iterations, n_hosts, n_ages). NULL: there are no stale reads */
 	uint64_t *counts;

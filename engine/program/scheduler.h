@@ -46,9 +46,9 @@ struct psd_iterations {
 	 * [0] and in the last odd-numbered window [1], see struct psd_period. 0: the plan's number of steps. */
 	uint32_t steps[2];
 	/* Local SGD with fragments: all exchange in the last iteration, too, so that workers end with equal parameters.
-	 * Other exchanges always do. */
+	 * Without fragments every exchange leaves equal parameters. */
 	bool ends_equal;
-	uint32_t equal; /* Iteration before which workers had equal parameters, see psd_period.first. */
+	uint32_t equal; /* iteration before which workers had equal parameters, see psd_period.first */
 };
 
 /* Task: one operation in one iteration. */

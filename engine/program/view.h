@@ -5,8 +5,9 @@
 
 #include "engine/program/plan.h"
 
-/* Source or target of an operation: a buffer, and of each host's values in it those that `owner` has of the operation's
- * slice. PSD_OWNER_ALL: all values that the host has. */
+/* Source or target of an operation: a buffer, and the part of a slice that `owner` gives each host. The operation reads
+ * or writes those of the host's values in the buffer that are in this part. PSD_OWNER_ALL: all values that the host
+ * has. */
 struct psd_view {
 	enum psd_buffer buffer;
 	enum psd_owner owner;
@@ -16,14 +17,14 @@ struct psd_view {
 	{                                                                                                              \
 		.buffer = PSD_BUFFER_##name                                                                            \
 	}
-/* Initialiser of a view of those values that the owner of this name has. */
+/* Initialiser of a view of buffer PSD_BUFFER_name, with the values that owner PSD_OWNER_of gives each host. */
 #define PSD_VIEW_OF(name, of)                                                                                          \
 	{                                                                                                              \
 		.buffer = PSD_BUFFER_##name, .owner = PSD_OWNER_##of                                                   \
 	}
 
-/* Returns the owner of a buffer's values: that of its row or, for optimiser state, that of the item's (bucket's)
- * updates. */
+/* Returns the owner of a buffer's values: the owner in its row of psd_buffers or, for optimiser state, the owner of the
+ * item's (bucket's) updates. */
 enum psd_owner psd_buffer_owner(const struct psd_plan_item *item, enum psd_buffer buffer);
 
 /* Returns the range that `owner` gives a host of an item's (bucket's) slice. Elements are counted from the item's
@@ -42,7 +43,7 @@ struct psd_range psd_view_range(const struct psd_plan *plan, const struct psd_pl
 /* Returns the number of values that a host has in one copy of a buffer, for one sender. */
 uint64_t psd_plan_values(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer,
 			 unsigned host);
-/* Returns the number of times that a host has these values: 1, or the number of hosts that send them. */
+/* Returns the number of times that a host stores the values of a buffer: 1, or the number of hosts that send them. */
 unsigned psd_plan_times(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer,
 			unsigned host);
 

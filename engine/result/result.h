@@ -60,7 +60,7 @@ struct psd_result {
 	struct psd_result_value efficiency_ratio;
 	/* memory that a worker's device needs, bytes; absent in a real run */
 	struct psd_result_value memory_bytes;
-	/* hours and money of the scenario's job; absent without its samples and its price */
+	/* hours and cost of the scenario's job; absent unless the job gives `samples` and, for the cost, `price` */
 	struct psd_result_value job_hours, job_cost;
 	const struct psd_training_job *job; /* job of the scenario, borrowed; NULL: it has none */
 	/* The values below are only in tables, not in CSV. */
@@ -89,7 +89,8 @@ struct psd_result_basis {
 /* Returns the throughput of all workers, samples per second: workers * samples / iteration_sec. samples: those of a
  * worker in an iteration. Pure, any thread, as all functions below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec);
-/* Returns the seconds of a whole job whose iterations have that many samples on all workers, and its cost. */
+/* psd_result_job_sec() returns the seconds of a whole job whose iterations have step_samples samples on all workers,
+ * psd_result_job_cost() its cost. */
 double psd_result_job_sec(const struct psd_training_job *job, double step_samples, double iteration_sec);
 double psd_result_job_cost(const struct psd_training_job *job, unsigned workers, double job_sec);
 /* Makes a result from an outcome. baseline_images_per_sec: throughput that counts as speedup 1; 0: not known, so there

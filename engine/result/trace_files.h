@@ -17,14 +17,14 @@ struct psd_trace_files {
 	struct psd_text text;	       /* events that are not written yet */
 };
 
-/* True if the path names a file for each worker: it has "%r", for which the worker's rank is put. */
+/* True if the path names a file for each worker: it has "%r", which the worker's rank replaces. */
 bool psd_trace_path_is_by_rank(const char *path);
 /* Returns the path of a worker's file; the caller frees it. NULL: out of memory. */
 char *psd_trace_path_of(const char *path, unsigned rank);
 
 /* Opens the files of n_ranks workers from first_rank on, or the one file, with psd_output_open() and its statuses.
- * world_size: number of all workers. PSD_EFILE also if the file of a later rank is there, which is of another run.
- * psd_trace_files_release() releases *files. */
+ * world_size: number of all workers. PSD_EFILE also if there is a file of rank world_size or higher, which must be from
+ * another run. psd_trace_files_release() releases *files. */
 enum psd_status psd_trace_files_open(struct psd_trace_files *files, const char *path, unsigned first_rank,
 				     unsigned n_ranks, unsigned world_size, struct psd_error *err) PSD_MUST_CHECK;
 /* Begins the trace of a case. is_predicted: see struct psd_rank_trace. PSD_ENOMEM. */
@@ -32,8 +32,8 @@ enum psd_status psd_trace_files_begin(struct psd_trace_files *files, const struc
 				      const char *executor, bool is_predicted, struct psd_error *err) PSD_MUST_CHECK;
 /* Writes a span. files: a struct psd_trace_files, so that this function is a psd_span_fn. */
 void psd_trace_files_add(void *files, const struct psd_program *program, const struct psd_span *span);
-/* Ends the trace. psd_outputs_commit() finds errors of writing, or psd_trace_files_flush() in a process that does not
- * commit the files. PSD_ENOMEM; of the second PSD_ERUN. */
+/* Ends the trace. psd_outputs_commit() finds errors of writing; a process that does not commit the files calls
+ * psd_trace_files_flush() instead. PSD_ENOMEM; psd_trace_files_flush(): PSD_ERUN. */
 enum psd_status psd_trace_files_end(struct psd_trace_files *files, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_trace_files_flush(struct psd_trace_files *files, struct psd_error *err) PSD_MUST_CHECK;
 /* Discards the files, so that older ones stay. */

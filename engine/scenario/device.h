@@ -37,8 +37,8 @@ struct psd_device_row {
 	 * because matrix units wait for memory; not read if the device gains nothing from 16 bits. */
 	double half_efficiency_ratio;
 	double memory_efficiency_ratio; /* share of the memory's bandwidth that layers achieve */
-	/* Attention's forward over the rate of linear layers. All pairs of positions count, so that kernels that skip
-	 * those of a causal mask have up to twice their share of the peak. */
+	/* Rate of attention's forward, divided by the rate of linear layers. FLOPs of all pairs of positions count, so
+	 * that a kernel that skips the pairs behind a causal mask has up to twice its real rate. */
 	double attention_ratio;
 	const char *source; /* source of the figures; it also says which of them are extrapolated */
 };
@@ -49,7 +49,8 @@ const struct psd_device_row *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* names of all devices, NULL-terminated */
 /* True if the device can compute in that precision. */
 bool psd_device_has(const struct psd_device_row *device, enum psd_precision precision);
-/* Returns the precision of a device's products of such values: fp32 for 16 bits where these gain nothing. */
+/* Returns the precision in which the device computes matrix products of values of this precision: fp32 if it gains
+ * nothing from 16 bits. */
 enum psd_precision psd_device_arithmetic(const struct psd_device_row *device, enum psd_precision precision);
 /* Returns the maker's peak rate for linear layers in that precision, FLOPs per second. The device must have the
  * precision. */

@@ -61,12 +61,12 @@ enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS };
 enum psd_shard_over { PSD_SHARD_OVER_CLUSTER, PSD_SHARD_OVER_NODE };
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-/* Gradients that an iteration sees with staleness. LATE: all workers' gradients of a fixed number of iterations ago.
- * STALE: the worker's own at once, those of others as they arrive. */
+/* Gradients by which parameters are updated before an iteration with staleness. LATE: gradients of all workers, a fixed
+ * number of iterations late. STALE: the worker's own gradients at once, and those of others as they arrive. */
 enum psd_reads { PSD_READS_LATE, PSD_READS_STALE };
 /* Gradients that are synchronised together: those of a whole layer, or a single tensor. */
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };
-/* Amount that is added to the next gradient for a gradient that was not sent (error feedback): the momentum times that
+/* Part of a gradient that was not sent which is added to the next gradient (error feedback): the momentum times that
  * gradient, or all of it. */
 enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL };
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
@@ -242,9 +242,9 @@ struct psd_node_group {
 	struct psd_host_costs host;
 };
 
-/* Division of the samples of an iteration among groups of nodes. EVEN: each worker has the batch of its group, or the
- * same number; SPEED: by predicted seconds, so that the slowest worker is as fast as possible; MEASURED: by the seconds
- * that psd-run measures before it trains, and predicted ones elsewhere. */
+/* Division of the samples of an iteration among groups of nodes. EVEN: each worker has the batch that its group gives,
+ * or else the scenario's. SPEED: by predicted seconds, so that the slowest worker is as fast as possible. MEASURED: by
+ * the seconds that psd-run measures before it trains; psd-sim uses predicted seconds. */
 enum psd_split { PSD_SPLIT_EVEN, PSD_SPLIT_SPEED, PSD_SPLIT_MEASURED };
 
 /* Sparse communication of chunks (coarse-grained): in each iteration workers exchange only the chunks of gradients
@@ -260,7 +260,8 @@ struct psd_sparse {
 	/* Managed communication: number of iterations of a clock, in the last of which all chunks are sent; 0: there
 	 * are no clocks. */
 	uint64_t clock;
-	double early_ratio; /* managed communication: share of chunks that are sent in the other iterations */
+	/* managed communication: share of chunks that are sent in the iterations before the last of a clock */
+	double early_ratio;
 	enum psd_importance importance; /* managed communication: chunks that are sent early */
 };
 
@@ -273,7 +274,7 @@ struct psd_outer {
 };
 
 /* Local SGD: each worker updates its own parameters, and after every few iterations workers average their parameters.
- * `window` is for a number of iterations that adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
+ * With `window` this number of iterations adapts to the loss: Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
 	/* number of iterations from one exchange to the next; the initial number if `window` is set */
 	uint64_t steps;
@@ -561,15 +562,16 @@ struct psd_workload psd_scenario_group_workload(const struct psd_scenario *scena
 						const struct psd_node_group *group);
 /* Returns the number of workers on each node of a group. Pure. */
 unsigned psd_scenario_group_workers(const struct psd_scenario *scenario, const struct psd_node_group *group);
-/* Returns the number of workers on the first n_nodes nodes. With groups, these are theirs. Pure. */
+/* Returns the number of workers on the first n_nodes nodes; with groups, each node has its group's number. Pure. */
 unsigned psd_scenario_workers(const struct psd_scenario *scenario, unsigned n_nodes);
 /* Returns the largest number of workers on a node. Pure. */
 unsigned psd_scenario_most_per_node(const struct psd_scenario *scenario);
 /* Returns the number of the group to which a node belongs; n_groups: to none. Pure. */
 unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
 
-/* Tells whether all hosts have links of their groups, so that `cluster.network.bandwidth` is without effect: separate
- * servers and switches between racks are in no group. Then the bandwidths of the slowest and the fastest are set. */
+/* Returns true if the links of all hosts belong to groups of nodes, so that `cluster.network.bandwidth` has no effect.
+ * It has an effect with separate servers and with racks, whose links belong to no group. If true, sets *least_bps and
+ * *most_bps to the bandwidths of the slowest and the fastest link, bits per second. */
 bool psd_scenario_find_links(const struct psd_scenario *scenario, double *least_bps, double *most_bps);
 /* Returns a system whose host has a group's costs: those that the group gives, or else those of the system and the
  * cluster, or else those that follow from the group's device. It borrows from both. Pure, any thread. */
@@ -593,7 +595,7 @@ bool psd_workload_is_half(const struct psd_workload *workload);
 bool psd_workload_recomputes(const struct psd_workload *workload);
 /* Returns the place of a key of the system if an option gave its value, otherwise that of the system. */
 struct psd_place psd_system_key_at(const struct psd_system *system, const char *key);
-/* True if the system has its own value of a workload's key, in place of the scenario's. */
+/* True if the system has its own value of at least one key of struct psd_workload, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);
 
 /* One point of the sweep: its values replace those of the scenario's cluster. */

@@ -265,8 +265,8 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the slow worker node, counted from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. A "
-		 "training processor pauses after each operation, so that it must be at most 1"},
+	 .help = "factor on the speed of the node's devices: 0.5 or 50% is half as fast, 2 is twice as fast. In "
+		 "training at most 1, since psd-run emulates it by pauses of a processor after each operation"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .uses = PSD_BY_SIMULATION,
 	 .is_refused = true,
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
@@ -568,8 +568,10 @@ static enum psd_status check_group_system(const struct psd_schema_reader *reader
 	const struct psd_workload *own = &system->own;
 
 	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0)
-		return psd_error_set(reader->err, PSD_EINVAL, system->at,
-				     "system '%s' has 'compute', which 'cluster.groups' give", system->name);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, system->at,
+			"system '%s' has 'compute', must leave it out: 'cluster.groups' decide how fast workers are",
+			system->name);
 	if (system->is_local)
 		return psd_error_set(reader->err, PSD_EINVAL, system->at,
 				     "system '%s' has 'local_sgd', which 'cluster.groups' do not support",

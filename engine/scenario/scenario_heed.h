@@ -13,9 +13,9 @@
  * PSD_BY_RUN or PSD_BY_REPLAY; PSD_BY_PSD_RUN is a run in which some workers train and some replay. */
 enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, enum psd_use executor,
 					  struct psd_error *err) PSD_MUST_CHECK;
-/* Appends the keys of the file that this executor ignores and that differ from their defaults, in lines such as
- * "used only by psd-sim: 'fidelity' 'published'". A line lists the keys which the same executors heed. Keys that no
- * executor in `others` heeds are left out. Appends nothing if there are no such keys. */
+/* Appends the keys of the file that this executor ignores and that differ from their defaults, in lines such as "used
+ * only by psd-sim: 'fidelity' 'published'". A line lists all keys that the same executors heed. Keys that no executor
+ * in `others` heeds are left out. Appends nothing if there are no such keys. */
 void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor,
 			       enum psd_use others);
 

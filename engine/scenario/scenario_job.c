@@ -23,8 +23,8 @@ static const struct psd_key keys[] = {
 	 .help = "efficiency that a cluster must keep, for answers about the number of nodes. Efficiency: samples per "
 		 "second of N workers, divided by N times those of a worker that only computes"},
 	{JOB("memory", BYTES, memory_bytes),
-	 .help = "memory of a worker's device. The answer bounds what sharding of parameters would save (ZeRO, FSDP). "
-		 "Default: memory is not answered"},
+	 .help = "memory of a worker's device. If it is too small, the answer also has the memory with sharded "
+		 "parameters (ZeRO, FSDP). Default: memory is not answered"},
 	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
 	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},
 	{JOB("checkpoint", SECONDS, checkpoint_sec), .fallback = "0s",

@@ -39,7 +39,7 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
  * software stack. entry: node of the system in the file. */
 void psd_scenario_settle_stack(const struct psd_scenario *scenario, struct psd_system *system,
 			       const struct psd_node *entry);
-/* The same for a system whose device has changed, and whose stack stays. */
+/* Sets these costs again (psd_scenario_settle_stack()) after the system's device has changed, with the same stack. */
 void psd_scenario_settle_device(const struct psd_scenario *scenario, struct psd_system *system,
 				const struct psd_node *entry);
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,

@@ -263,8 +263,8 @@ static const struct psd_key async_keys[] = {
 	 .highest = PSD_MOST_BOUND,
 	 .fallback = "1000",
 	 .help = "number of iterations by which a worker may be ahead of the slowest one. A worker that is further "
-		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim counts such waits "
-		 "over `train.iterations` or `job`"},
+		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim counts the waits "
+		 "of the whole training: `train.iterations`, or the epochs of `job`"},
 	{.name = "rate",
 	 .type = PSD_KEY_CHOICE,
 	 .offset = offsetof(struct psd_async, rate),
@@ -388,8 +388,8 @@ static const struct psd_key keys[] = {
 	{KEY("managed", SECTION, managed), .section = &managed, .has_offset = offsetof(struct psd_system, is_managed),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "managed communication: gradients are cut into chunks. In most iterations only some chunks are "
-		 "summed, the same ones on all workers, and the others are added to the next gradients; at the end of "
-		 "each clock of several iterations all are. Default: all gradients are summed in each iteration"},
+		 "summed, the same ones on all workers, and the others are added to the next gradients. Every few "
+		 "iterations (a clock) all chunks are summed. Default: all gradients are summed in each iteration"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
@@ -716,11 +716,10 @@ static enum psd_status check_budget(const struct psd_scenario *scenario, const s
 			"'budget' of system '%s' has no effect with 'platform', whose file defines the links",
 			system->name);
 	if (scenario->n_backgrounds > 0)
-		return psd_error_set(
-			err, PSD_EINVAL, budget->key_at,
-			"'budget' of system '%s' cannot be used together with 'background', which would be "
-			"limited with it",
-			system->name);
+		return psd_error_set(err, PSD_EINVAL, budget->key_at,
+				     "'budget' of system '%s' cannot be used together with 'background', whose traffic "
+				     "it would limit, too",
+				     system->name);
 	return PSD_OK;
 }
 

@@ -476,7 +476,7 @@ static enum psd_status set_value(const struct collector *collector, struct psd_s
 	const struct psd_node *base = node_at(collector->scenario->whole, swept->path);
 	if (base && psd_node_is_set(base))
 		return psd_error_set(collector->err, PSD_EINVAL, base->at,
-				     "'%s' has no effect beside 'sweep', which has '%s': --sweep gives it other values",
+				     "'%s' has no effect beside 'sweep', which has '%s': set other values by --sweep",
 				     swept->name, swept->path);
 	PSD_TRY(psd_scenario_check_setting(setting, collector->err));
 	PSD_TRY(psd_overlay_set(root, setting, &value->at, collector->arena, collector->err));

@@ -15,9 +15,8 @@ struct psd_feed_options {
 	/* Workers with unequal batches: number of samples of all workers in an iteration, and of the workers with
 	 * smaller numbers. all_samples 0: all workers have equal batches. */
 	uint64_t all_samples, samples_before;
-	uint32_t first_iteration,
-		/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
-		n_iterations;
+	/* Training iterations to read are first_iteration to n_iterations - 1, at least one. */
+	uint32_t first_iteration, n_iterations;
 	/* total number of samples that all workers have drawn before first_iteration, since training began */
 	uint64_t first_sample;
 	/* Memory for batches, psd_feed_bytes() long and aligned to 64 bytes. It must stay valid until psd_feed_close().

@@ -42,7 +42,8 @@ struct psd_chunks {
 	bool is_skipped;
 };
 
-/* Changes of parameters near zero do not outweigh all others. */
+/* Number that is added to a parameter's magnitude before a change is divided by it, so that changes of parameters near
+ * zero do not outweigh all others. */
 #define PSD_CHUNKS_LEAST 0.01
 
 /* Adds the gradients to the residual, and sets norms[c] to the norm of chunk c of the residual. Then moves the chosen

@@ -23,7 +23,7 @@ struct psd_apply {
 	const float *gradient;
 	struct psd_moments moments;
 	uint64_t elements;
-	/* sums of squares of the whole tensor; NULL: these are those of `weight` and `gradient` */
+	/* sums of squares of the whole tensor; NULL: `weight` and `gradient` are the whole tensor */
 	const double *weight_square, *gradient_square;
 };
 
@@ -32,8 +32,8 @@ struct psd_squares {
 	double *squares;
 	float *sent;
 	uint32_t n;
-	bool is_back; /* `sent` to `squares`; false: the other way round */
-	/* factor that the values get whose squares come back; NULL: 1 */
+	bool is_back; /* converts `sent` to `squares`; false: `squares` to `sent` */
+	/* factor by which the values are multiplied whose squares come back; NULL: 1 */
 	const float *ratio;
 };
 
@@ -107,7 +107,7 @@ struct psd_kernels {
 	PSD_KERNELS(PSD_KERNEL_FUNCTION)
 };
 
-/* On the host's processor, for values in the host's memory. The functions do not use the device. */
+/* Kernels that the host's processor executes, for values in the host's memory. The functions do not use the device. */
 extern const struct psd_kernels psd_kernels_here;
 
 /* psd_run_NAME() begins a kernel. PSD_EINVAL: the device lacks it, and the text has its name; statuses of the

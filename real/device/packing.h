@@ -1,4 +1,4 @@
-/* Compression of gradients by the methods one-bit or top-k on a device, with error feedback: the error is added to the
+/* Compression of gradients on a device (engine/encodings/compression.h), with error feedback: the error is added to the
  * next gradient. */
 #ifndef PSD_REAL_PACKING_H
 #define PSD_REAL_PACKING_H

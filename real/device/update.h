@@ -46,8 +46,8 @@ static inline struct psd_moments psd_moments_from(struct psd_moments moments, ui
 struct psd_update psd_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
 				      uint64_t elements);
 
-/* Returns the same by the sums of the squares of a whole tensor's parameters and of its gradient, for an update of a
- * part of the tensor. */
+/* Returns the update rule of psd_update_by_norms() from the sums of the squares of a whole tensor's parameters and of
+ * its gradient, for an update of a part of the tensor. */
 struct psd_update psd_update_by_squares(struct psd_update update, double weight_square, double gradient_square);
 
 /* Executes one step of the optimiser for `elements` parameters, in place. SGD, with step = rate * (gradient +

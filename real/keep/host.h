@@ -15,11 +15,11 @@ struct psd_state;
 /* A part of the host with values that checkpoints keep beside the host's memory. */
 struct psd_keeper {
 	const char *tensor; /* name of its first tensor in a file */
-	const char *name;   /* name of its values in the note that a resumed run begins without them */
+	const char *name;   /* name of its values, for the note that a checkpoint lacks them */
 	/* Adds its tensors to the list, with their present values. */
 	void (*add)(void *context, struct psd_state *state);
-	/* Takes the values that were read into these tensors. path: name of the file for errors. PSD_EINVAL: the file
-	 * has values that are impossible in this run. */
+	/* Takes the values that were read into its tensors. path: name of the file for errors. PSD_EINVAL: the file has
+	 * values that are impossible in this run. */
 	enum psd_status (*take)(void *context, const char *path, struct psd_error *err);
 	/* Begins without values, in a run that resumes from another system's checkpoint; NULL: nothing to do. */
 	void (*begin)(void *context);
@@ -89,7 +89,8 @@ enum psd_status psd_worker_out_of_memory(struct psd_error *err);
 void *psd_host_take(struct psd_host *host, size_t n, size_t bytes, struct psd_error *err);
 /* Allocates the memory of host and device, with initial parameters. PSD_ENOMEM; statuses of the device's functions. */
 enum psd_status psd_host_open_memory(struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
-/* Copies this host's parameters to all their other positions: exact copies, and the device's memory. */
+/* Copies the parameters in this host's memory to every other place where they are stored: to the copies in fp32 that
+ * shards and roots update, and to the device's own memory. */
 enum psd_status psd_host_bring_parameters(struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
 /* Copies the final parameters from the device into the host's memory. Does nothing if the device computes in the host's
  * memory. */

@@ -64,8 +64,8 @@ struct psd_memory {
 	 * progress. */
 	float **gradients;
 	uint32_t n_under_way;
-	/* With accumulation of whole gradients there is one more row of `gradients`, of micro-batches behind an
-	 * iteration's first. */
+	/* Number of rows of `gradients`: n_under_way and, with accumulation of whole gradients, one more for the
+	 * micro-batches after an iteration's first. */
 	uint32_t n_gradient_rows;
 	/* buffers of each item (bucket); one entry for each item of the plan */
 	struct psd_memory_item *items;
@@ -110,12 +110,15 @@ struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer);
 /* Returns the area of an item's (bucket's) buffer for this iteration. The item's method must use the buffer. */
 float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
-/* The same; NULL: the memory has no such buffer for the item. Without PSD_BUFFER_SUM the gradient itself has the sums;
- * without a copy of parameters (PSD_BUFFER_OWN, PSD_BUFFER_MASTER) those with which the host computes are updated. */
+/* Returns the area as psd_memory_buffer() does; NULL: the memory has no such buffer for the item. Without
+ * PSD_BUFFER_SUM the sums are in the gradient itself. Without PSD_BUFFER_OWN and PSD_BUFFER_MASTER updates change the
+ * parameters with which the host computes. */
 float *psd_memory_kept(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
-/* The same for the part that this shard has of one of the item's slices; NULL also if this host is no shard. */
+/* Returns the memory, in this buffer, of the part that this shard has of one of the item's slices. NULL: the memory has
+ * no such buffer for the item, or this host has no shard. */
 float *psd_memory_part(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, unsigned slice);
-/* Returns the address of value number `first` of the area: an element, or a compressed block. */
+/* Returns the address of value number `first`, an element or a compressed block, in the area of an item's (bucket's)
+ * buffer for this iteration. */
 void *psd_memory_values(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			uint64_t first);
 /* Returns the memory in which a shard receives a worker's gradient for the shard's part of this slice. The values have
@@ -137,7 +140,8 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 struct psd_held {
 	struct psd_piece piece;
 	float *values;
-	bool is_own; /* they are in PSD_BUFFER_OWN; false: they are all elements, with which the host computes */
+	/* the elements are in PSD_BUFFER_OWN; false: they are the whole tensor, with which the host computes */
+	bool is_own;
 };
 struct psd_held psd_memory_held(const struct psd_memory *memory, unsigned tensor);
 /* Returns the factors (two small matrices whose product is the gradient) that a worker has sent for an item (bucket) in

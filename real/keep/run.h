@@ -124,7 +124,8 @@ struct psd_worker_result {
 	/* Durations that together make iteration_sec on this host, such as computing and waiting, see struct psd_parts.
 	 * Computing is measured in processor time of one thread, or on a GPU by its own clock. */
 	struct psd_parts parts;
-	double own_compute_sec; /* parts.compute_sec of this host alone; asynchronous: `parts` are of a mean */
+	/* parts.compute_sec of this host alone; in asynchronous training `parts` are scaled to a mean */
+	double own_compute_sec;
 	/* Payload bytes that a node sends to other nodes: mean per measured iteration, for the node that sends most. */
 	uint64_t sent_bytes_per_node;
 	uint64_t received_bytes_per_node;
@@ -148,7 +149,8 @@ struct psd_worker_result {
 	/* In training: processor time that this host's threads use per iteration in addition to its operations, for
 	 * example for messages; median over the measured iterations, seconds. */
 	double beside_cpu_sec;
-	/* Relative spread of the same values: (third quartile - first quartile) / median. */
+	/* Relative spread of the values of which beside_cpu_sec is the median: (third quartile - first quartile) /
+	 * median. */
 	double beside_spread_ratio;
 	/* Processor times in the fields after late_sec are totals over all measured iterations. */
 	/* In a replay: largest lateness of a timer on this host in an iteration, seconds; median over the measured

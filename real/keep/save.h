@@ -16,7 +16,8 @@ enum psd_status psd_host_begin_saving(const struct psd_host *host, struct psd_er
 /* Reads this host's file of the checkpoint before options->first_iteration. PSD_EINVAL: the file is damaged, or belongs
  * to another run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
 enum psd_status psd_host_restore(struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
-/* Keeps the hashes of a checkpoint's run, which the runs that continue it have in theirs. */
+/* Stores the hashes of the run that wrote a checkpoint in host->saved_run_hash and saved_terms_hash, from which the
+ * hash of a run that continues it is made. */
 void psd_host_take_hashes(struct psd_host *host, const struct psd_old_checkpoint_notes *notes);
 /* Reads a checkpoint that other hosts (options->from_hosts) or another system have written, see reshape.c. Parameters
  * are copied only to this host's memory, not to the device. Host 0 prints a line about values that are not in the

@@ -68,7 +68,8 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 struct psd_shard_map_run {
 	bool is_divided; /* each host has other elements; false: a host with the buffer has all elements */
 	unsigned host;	 /* if is_divided: number of the first host in whose buffer the elements are */
-	unsigned apart;	 /* other hosts that have them are apart by this number; 0: there are none */
+	/* distance between the numbers of successive hosts that have the same elements; 0: only one host has them */
+	unsigned apart;
 	/* Index of the first of these elements in that host's buffer of the item (bucket), from 0. */
 	uint64_t first;
 	uint64_t elements; /* number of these elements, >= 1 */

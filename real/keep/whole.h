@@ -6,18 +6,18 @@
 
 #include "real/keep/host.h"
 
-/* True if workers keep parts of parameters: somebody who needs all of them has to gather them. */
+/* True if workers keep only parts of parameters, so that a host that needs all of them must gather them. */
 bool psd_host_keeps_parts(const struct psd_host *host);
 /* Copies the parameters that this host keeps from the device's own memory to the host's memory. Statuses of the
  * device's functions. */
 enum psd_status psd_host_fetch_own(struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Parameters of an item (bucket) that a host keeps, and sends for all parameters. 0 elements: another host of the node
- * has them all, or sends the same. */
+/* Returns the range of an item's (bucket's) parameters that host `from` sends when worker 0 gathers all parameters. 0
+ * elements: `from` keeps no part of the item, or a host with a smaller number sends the same range. */
 struct psd_range psd_whole_sent(const struct psd_host *host, unsigned item, unsigned from);
 /* Allocates memory for all parameters, with the part of this host. psd_host_fetch_own() must have ended. PSD_ENOMEM. */
 enum psd_status psd_whole_open(struct psd_host *host, struct psd_error *err) PSD_MUST_CHECK;
-/* Frees it; does nothing if there is none. */
+/* Frees the memory of psd_whole_open(); does nothing if there is none. */
 void psd_whole_close(struct psd_host *host);
 /* Returns the memory for a range of an item's (bucket's) parameters. */
 float *psd_whole_at(const struct psd_host *host, unsigned item, struct psd_range range);

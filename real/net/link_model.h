@@ -29,7 +29,7 @@ void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_
  * their number. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
-/* Puts bytes back into the bucket which psd_bucket_take() granted, but which the caller did not send. */
+/* Puts bytes back that psd_bucket_take() granted and the caller did not send. */
 void psd_bucket_give_back(struct psd_bucket *bucket, uint64_t unsent_bytes);
 
 /* Returns the earliest time at which psd_bucket_take() will grant wanted_bytes, or burst_bytes if that is less. The

@@ -129,9 +129,11 @@ struct psd_wire_rates {
 /* Asynchronous training: counts of the updates of slices by gradients of single workers. */
 struct psd_gradient_ages {
 	uint64_t n_updates;
-	uint64_t sum;	     /* sum of ages: updates by others since the worker received its parameters */
-	uint32_t most;	     /* the highest age */
-	uint32_t most_ahead; /* most iterations between a gradient and the first one that is still missing */
+	/* sum of all ages; age: number of updates by others since the worker received the parameters of its gradient */
+	uint64_t sum;
+	uint32_t most; /* highest age of a gradient */
+	/* largest number of iterations by which a gradient was ahead of the oldest iteration that lacks a gradient */
+	uint32_t most_ahead;
 };
 
 struct psd_wire_bye {
@@ -140,7 +142,8 @@ struct psd_wire_bye {
 	uint64_t received_bytes;
 	struct psd_wire_parameters parameters; /* digest of the sender's parameters after the last iteration */
 	double iteration_sec;		       /* duration of an iteration on the sender, seconds */
-	double compute_sec; /* seconds of it in which the sender computed, psd_worker_result.own_compute_sec */
+	/* seconds of an iteration in which the sender computed, psd_worker_result.own_compute_sec */
+	double compute_sec;
 	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_WIRE_AGES];
 	struct psd_gradient_ages ages; /* counts of the sender's shard */

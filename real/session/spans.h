@@ -33,7 +33,7 @@ void psd_spans_close(struct psd_spans *spans);
 /* Writes a span to the host's file. Called in the host's process. If writing fails, psd_recorder_finish() reports
  * it. */
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
-/* The same, as a psd_span_fn; recorder: a struct psd_recorder. */
+/* Writes a span as psd_recorder_add() does; a psd_span_fn. recorder: a struct psd_recorder. */
 void psd_recorder_add_span(void *recorder, const struct psd_program *program, const struct psd_span *span);
 /* Completes the host's file; called at the end of its process. PSD_ERUN: a span could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
@@ -43,10 +43,9 @@ enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_er
  * read. */
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes all spans as a trace in which the first span begins at 0. by_clock: it begins at its time of host 0's clock
- * instead, for hosts that write a file each. Call it when all processes of the hosts have ended. *last_iteration: if a
- * host had more spans than it recorded, iteration of its last recorded span, for the first such host; UINT32_MAX:
- * there is none.
+/* Writes all spans as a trace in which the first span begins at 0. by_clock: times are those of host 0's clock instead,
+ * for hosts that write a file each. Call it when all processes of the hosts have ended. *last_iteration: if a host had
+ * more spans than it recorded, iteration of its last recorded span, for the first such host; UINT32_MAX: there is none.
  * psd_outputs_commit() finds errors of writing. PSD_ENOMEM; PSD_ERUN: a file cannot be read. */
 enum psd_status psd_spans_write(const struct psd_spans *spans, struct psd_trace_files *files,
 				const struct psd_case *traced, const char *executor, bool by_clock,

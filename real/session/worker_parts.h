@@ -94,7 +94,7 @@ struct psd_gathering {
 	uint32_t iteration; /* iteration before which the pause is */
 	bool is_sending;    /* a message has not left completely */
 	/* On worker 0, for each other worker: next item (bucket) whose part it sends. On another worker, for itself:
-	 * the next one that it sends. The number of items: none is left. Shape (n_hosts). */
+	 * the next one that it sends. If it equals the number of items, none is left. Shape (n_hosts). */
 	unsigned *next;
 	double begun_sec; /* time of the beginning (psd_worker_now()) */
 };
@@ -312,7 +312,7 @@ bool psd_worker_follows_loss(const struct psd_worker *worker);
 enum { PSD_WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, TCP windows */
 /* Returns the iterations that are measured: all after the warm-up. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
-/* Returns the number of iterations that are measured as one unit, from a multiple of it on. */
+/* Returns the number of iterations that are measured as one unit; a unit begins at a multiple of this number. */
 uint32_t psd_worker_unit(const struct psd_worker *worker);
 /* True if the bytes of a message to or from this peer are counted in the measurements: the peer is on another node, and
  * the iteration is measured. */
@@ -321,10 +321,11 @@ void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struc
 
 /* ---- worker_pulse.c ---- */
 
-/* Time limit of an operation: a multiple of its longest so far, and stall_sec at least; longer the first time, when
- * data and memory may be late. */
+/* Time limit of an operation: PSD_MOST_TIMES_LONGEST times its longest duration so far, and at least stall_sec. At its
+ * first execution, when data and memory may be late: PSD_MOST_TIMES_STALL times stall_sec. */
 enum { PSD_MOST_TIMES_LONGEST = 10, PSD_MOST_TIMES_STALL = 10 };
-#define PSD_LATER_SEC 1.0 /* delay for hosts with less knowledge, which give up later */
+/* additional seconds until a host gives up that cannot tell which host is stalled, so that others give up first */
+#define PSD_LATER_SEC 1.0
 /* Returns the longest time that an operation may take before this host counts as stalled, seconds. */
 double psd_worker_limit_of_op(const struct psd_worker *worker, uint32_t op);
 /* Writes a sign of life for the process that has started this one. place: current activity of the event loop's
@@ -351,7 +352,7 @@ enum psd_status psd_worker_open_lanes(struct psd_worker *worker, struct psd_erro
 enum psd_status psd_worker_open_sums(struct psd_worker *worker, const union psd_wire_payload *invitation,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the lane that executes operation number `op`. It is the lane of the operation's resource, unless the device
- * executes it all the same (psd_work_row.follows_device). */
+ * executes the operation in place of that resource (psd_work_row.follows_device). */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, uint32_t op);
 /* Returns the compute speed of this host's node, divided by its normal speed (key `cluster.slow.compute`). */
 double psd_worker_speed_ratio(const struct psd_worker *worker);

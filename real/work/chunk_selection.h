@@ -21,16 +21,15 @@ struct psd_chunk_selection {
 	uint32_t iteration;	     /* iteration to which `now` belongs */
 	struct psd_chunk_selection_table now, next;
 	uint64_t digest_before; /* hash of all selections before the one in `now` */
-	/* Managed communication: numbers of values of this host that were sent so far, in all iterations and in those
-	 * without all chunks; number of chunks in the last one of the latter. */
+	/* Managed communication. sent: number of values that this host has sent so far; sent_early: number of these in
+	 * iterations that do not send all chunks; n_early: number of chunks in the last of those iterations. */
 	uint64_t sent, sent_early;
 	uint32_t n_early;
 	uint32_t *order; /* scratch memory: numbers of all chunks, sorted by norm */
 };
 
-/* Initialises the selection for the first iteration, in which all chunks are sent; with managed communication those of
- * psd_chunk_selection_turn(). The arena allocates its memory.
- * PSD_ENOMEM. */
+/* Initialises the selection for the first iteration, in which all chunks are sent; with managed communication, the
+ * chunks that psd_chunk_selection_turn() selects. The arena allocates its memory. PSD_ENOMEM. */
 enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, const struct psd_plan *plan,
 					 struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
 /* Computes the selection of the next iteration from the norms of the chunks' gradients. psd_chunk_selection_adopt()
@@ -41,7 +40,7 @@ void psd_chunk_selection_prepare(struct psd_chunk_selection *selection, const fl
  * psd_chunks_whole_first() requires. */
 void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t seed);
 /* Computes the selection of the next iteration by turns: the chunks take turns in the order in which the backward pass
- * computes them. is_forward: in the reverse order. Chunks of full size alone take turns, if there are enough. */
+ * computes them. is_forward: in the reverse order. If there are enough chunks of full size, only these take turns. */
 void psd_chunk_selection_turn(struct psd_chunk_selection *selection, bool is_forward);
 /* Makes the selection of the next iteration the current one. sends_all: all chunks are sent instead of that selection,
  * because a clock ends. */

@@ -32,7 +32,7 @@ struct psd_update psd_solver_own_update(const struct psd_train *train, double wo
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
 
 /* Returns the update rule of local SGD's outer optimiser. Its gradient is the mean of all workers' drifts: the
- * parameters after the last exchange minus those of now. outer NULL: a rate of 1, without momentum. Pure, any
+ * parameters after the last exchange minus the present ones. outer NULL: a rate of 1, without momentum. Pure, any
  * thread. */
 struct psd_update psd_solver_outer_update(const struct psd_outer *outer);
 

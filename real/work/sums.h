@@ -40,7 +40,8 @@ enum psd_status psd_sums_open(struct psd_work *work, const union psd_wire_payloa
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* True if the library is open. */
 bool psd_sums_are_open(const struct psd_work *work);
-/* After a part of the library, and after the transfer between nodes: true if the other one follows. */
+/* psd_sums_need_transfer(): true if the transfer between nodes follows after a part of the library.
+ * psd_sums_need_return(): true if a part of the library follows after that transfer. */
 bool psd_sums_need_transfer(const struct psd_work *work);
 bool psd_sums_need_return(const struct psd_work *work);
 /* If the library sums inside nodes: returns the payload of the transfer between the leaders of the nodes. Otherwise

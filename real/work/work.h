@@ -1,4 +1,4 @@
-/* Work of a host: its operations, but for messages. Operations of one purpose are a family: a file that fills a struct
+/* Work of a host: its operations, except messages. Operations of one purpose are a family: a file that fills a struct
  * psd_family, and a row of PSD_FAMILIES. Operations are executed by the threads of their resources. The order of the
  * program ensures that operations which use the same tensors do not execute at the same time. */
 #ifndef PSD_REAL_WORK_H
@@ -27,7 +27,8 @@ struct psd_work_row {
 	/* True if execution is faster than a change of threads. last_sec: duration of its last execution, seconds; 0:
 	 * it was not executed before. NULL: it never is. */
 	bool (*is_small)(const struct psd_work *work, const struct psd_op *op, double last_sec);
-	/* It is executed by the device, if that has memory of its own, although its resource is another one. */
+	/* If the device has its own memory, it executes the operation, although the operation's resource is another
+	 * one. */
 	bool follows_device;
 };
 enum { PSD_MOST_WORK_ROWS = 3 };
@@ -57,7 +58,7 @@ PSD_FAMILIES(PSD_DECLARE_FAMILY)
 #define PSD_STATE_OF_FAMILY(name) void *name;
 struct psd_work {
 	struct psd_host *host;
-	const struct psd_period *period;  /* iterations that exchange, with local steps */
+	const struct psd_period *period;  /* schedule of local SGD: iterations in which workers exchange */
 	const struct psd_work_row **rows; /* row of each operation; NULL: there is nothing to execute; shape (n_ops) */
 	/* State of each family, known to its file alone; NULL: it has none. */
 	struct {
@@ -74,7 +75,7 @@ void psd_work_close(struct psd_work *work);
 bool psd_work_is_small(const struct psd_work *work, const struct psd_op *op, double last_sec);
 /* True if adding or updating this number of elements is faster than a change of threads. */
 bool psd_work_is_few(uint64_t elements);
-/* The same of the elements of an operation's item (bucket), for psd_work_row.is_small. */
+/* True if psd_work_is_few() is true for the elements of the operation's item (bucket); for psd_work_row.is_small. */
 bool psd_work_has_few(const struct psd_work *work, const struct psd_op *op, double last_sec);
 
 /* ---- layers.c ---- */
@@ -100,7 +101,8 @@ void psd_work_count_updates(const struct psd_work *work, struct psd_worker_resul
 
 /* Returns the chunks that a sparse exchange sends; NULL: the plan has no sparse exchange, or all workers replay. */
 struct psd_chunk_selection *psd_work_selection(const struct psd_work *work);
-/* For a replay beside real workers: makes the selection alone. PSD_ENOMEM. */
+/* For a host that replays beside real workers: makes the selection of chunks, without the other state of sparse
+ * exchange. PSD_ENOMEM. */
 enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error *err) PSD_MUST_CHECK;
 /* Draws the selection of the next iteration at random, equal on all hosts of a replay with real workers. */
 void psd_work_draw_selection(const struct psd_work *work);

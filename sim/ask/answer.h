@@ -17,15 +17,16 @@ struct psd_answer_value {
 	/* Texts that go with the number; NULL: none. limit: resource that bounds the system there. */
 	const char *system;
 	char limit[32];
-	unsigned nodes;		/* number of nodes for which the number holds; 0: the number is not about one */
-	double bandwidth_bps;	/* bandwidth for which it holds; 0: the number is not about one */
-	double samples_per_sec; /* throughput with the number; 0: it is not about one */
-	bool is_beyond;		/* the search ended at the number, and the true one lies beyond it */
+	unsigned nodes; /* number of nodes for which the number holds; 0: it does not depend on nodes */
+	/* bandwidth for which the number holds, bits per second; 0: it depends on no bandwidth */
+	double bandwidth_bps;
+	double samples_per_sec; /* throughput at the number, samples per second; 0: none is given */
+	bool is_beyond;		/* the search ended at the number; the true number lies beyond it */
 };
 
 struct psd_answer {
 	const char *question; /* name of the question */
-	const char *system;   /* name of the system; NULL: the answer is not about one */
+	const char *system;   /* name of the system; NULL: the answer is about no single system */
 	struct psd_text sentence;
 	struct psd_answer_value *values;
 	uint32_t n_values, room;
@@ -36,14 +37,14 @@ struct psd_answers {
 	struct psd_answer *all;
 	uint32_t n, room;
 	bool is_out_of_memory;
-	struct psd_answer spare; /* takes the words of answers for which memory ran out */
+	struct psd_answer spare; /* answer that takes the words if memory for another one runs out */
 };
 
 /* Appends an empty answer and returns it, valid until the next call. The caller adds words to its sentence. */
 struct psd_answer *psd_answers_add(struct psd_answers *answers, const char *question, const char *system);
 /* Appends a copy of the value to the answer. */
 void psd_answer_add_value(struct psd_answers *answers, struct psd_answer *answer, struct psd_answer_value value);
-/* Takes the last answer back. */
+/* Removes the last answer. */
 void psd_answers_drop(struct psd_answers *answers);
 void psd_answers_release(struct psd_answers *answers);
 
@@ -54,7 +55,8 @@ void psd_answer_add_time(struct psd_text *text, double sec);
 /* Appends a number with four significant digits, and all digits before the decimal point. */
 void psd_answer_add_number(struct psd_text *text, double number);
 
-/* Writes the title, unless it is NULL, and the sentences, in lines of at most 80 characters. PSD_ENOMEM. */
+/* Writes the title, unless it is NULL, and the sentences of all answers, in lines of at most 80 characters.
+ * PSD_ENOMEM. */
 enum psd_status psd_answers_write_text(FILE *out, const char *title, const struct psd_answers *answers,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Writes an object with the title and a row for each answer, as an element of the array that is open in `json`.

@@ -1,5 +1,5 @@
-/* Questions about a scenario, and what they share: predictions of any system on any number of nodes with any
- * bandwidth, each made once. Answers are searched by estimates and confirmed by simulations. */
+/* Questions about a scenario, and the predictions that they share: of any system, on any number of nodes, with any
+ * bandwidth. Each prediction is made once. Answers are searched by estimates and confirmed by simulations. */
 #ifndef PSD_SIM_ASK_H
 #define PSD_SIM_ASK_H
 
@@ -11,7 +11,7 @@
 #include "sim/sweep/progress.h"
 #include "sim/sweep/sweep.h"
 
-/* Rule by which a number is predicted: by estimate, or by simulation. */
+/* Executor that makes a prediction: the estimate, or a simulation that confirms it. */
 enum psd_ask_how { PSD_ASK_ESTIMATE, PSD_ASK_CONFIRM };
 
 struct psd_ask_settings {
@@ -21,7 +21,7 @@ struct psd_ask_settings {
 	const struct psd_report *known;
 	const char *system_name; /* name of the only system; NULL: all systems */
 	bool is_estimate;	 /* nothing is simulated: estimates stand for simulations */
-	bool is_short;		 /* only answers that stand below a table of results */
+	bool is_short;		 /* only the answers that a table of results has below it */
 	bool has_progress;	 /* progress is shown on standard error */
 	unsigned n_at_once;	 /* largest number of simulations at a time, >= 1 */
 };
@@ -29,13 +29,14 @@ struct psd_ask_settings {
 struct psd_ask_entry {
 	unsigned system, nodes;
 	double bandwidth_bps;
-	uint64_t fuse_bytes; /* size of buckets in place of the systems'; 0: theirs */
+	uint64_t fuse_bytes; /* size of buckets in place of the system's own, bytes; 0: the system's own */
 	enum psd_ask_how how;
 	bool is_there;
 	struct psd_outcome outcome;
 };
 
-/* The case of a system that was estimated last. Estimates that differ from it in the bandwidth alone take it again. */
+/* The last case of a system that was estimated. An estimate that differs from it only in bandwidth uses the same
+ * case. */
 struct psd_ask_ready {
 	struct psd_case made;
 	struct psd_estimator *estimator; /* NULL: there is no case */
@@ -45,28 +46,33 @@ struct psd_ask {
 	struct psd_ask_settings settings;
 	struct psd_ask_ready *ready; /* one for each system that is asked about */
 	const struct psd_scenario *scenario;
-	/* True if answers are simulated and estimates leave out keys of the scenario, such as `slow`. Simulations then
-	 * search break-evens. */
+	/* True if answers are simulated, and the scenario has keys that estimates ignore, such as `slow`. Break-evens
+	 * are then searched by simulations. */
 	bool has_disturbances;
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
 	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
 	unsigned n_bandwidths;
-	/* Largest bandwidth of a node's link that searches try, and the number of those that they try. */
+	/* most_bps: largest bandwidth of a node's link that searches try, bits per second. n_rates: number of
+	 * bandwidths that they try. has_searched_rates: a search has tried some. */
 	double most_bps;
 	unsigned n_rates;
 	bool has_searched_rates;
-	double fastest_bps;  /* bandwidth of the fastest group; 0: not all have their own, so that rates are searched */
-	uint64_t fuse_bytes; /* size of buckets in the next predictions: the first of the sweep; 0: those of systems */
-	/* Range of numbers of nodes: those of the sweep, with 1 to most_nodes for thresholds. Groups fix the number. */
+	/* bandwidth of the fastest group of nodes, bits per second; 0: not all groups have their own bandwidth, so
+	 * bandwidths are searched */
+	double fastest_bps;
+	/* size of buckets in the next predictions, bytes: the first of the sweep; 0: each system's own */
+	uint64_t fuse_bytes;
+	/* Smallest and largest number of nodes in the sweep. Thresholds are searched from 1 to most_nodes, but with
+	 * groups of nodes only at most_nodes. */
 	unsigned least_nodes, most_nodes;
-	unsigned *sizes; /* numbers of nodes that searches try, rising: all small ones, then steps of 2 % */
+	unsigned *sizes; /* numbers of nodes that searches try, in ascending order: all small ones, then steps of 2 % */
 	unsigned n_sizes;
 	struct psd_ask_entry *entries; /* hash table of predictions */
 	size_t n_entries, n_slots;
 	unsigned n_simulated; /* number of simulations that were made */
 	struct psd_progress progress;
-	unsigned n_answered;  /* number of questions that are answered, for the line of progress */
-	const char *question; /* name of the present one */
+	unsigned n_answered;  /* number of questions answered so far, for the line of progress */
+	const char *question; /* name of the question that is answered now */
 	int signal_number;
 	enum psd_status status; /* first failure; later predictions do nothing */
 	struct psd_error *err;
@@ -94,7 +100,7 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 
 /* ---- predictions, for questions ---- */
 
-/* Opens and closes what questions share. Statuses as of psd_ask_all(). */
+/* Open and close the state that questions share (struct psd_ask). Statuses are those of psd_ask_all(). */
 enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings *settings,
 			     struct psd_error *err) PSD_MUST_CHECK;
 void psd_ask_close(struct psd_ask *ask);
@@ -103,14 +109,15 @@ void psd_ask_close(struct psd_ask *ask);
  * run on this number of nodes, or a prediction failed (ask->status). */
 const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 					  enum psd_ask_how how);
-/* Predicts all numbers of systems, nodes and bandwidths at a time, by simulation, so that later calls of
- * psd_ask_predict() find them. */
+/* Simulates the cases wanted[0] to wanted[n - 1] in parallel, so that later calls of psd_ask_predict() find their
+ * results. */
 void psd_ask_predict_all(struct psd_ask *ask, const struct psd_ask_entry wanted[], unsigned n);
 
-/* Returns samples per second; 0: there is no prediction. */
+/* Returns the predicted throughput of all workers, samples per second; 0: there is no prediction. */
 double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			       enum psd_ask_how how);
-/* Returns samples per second divided by those of the same number of workers that only compute. 0: no prediction. */
+/* Returns the efficiency: samples per second, divided by those of the same number of workers that only compute. 0:
+ * there is no prediction. */
 double psd_ask_efficiency_ratio(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 				enum psd_ask_how how);
 unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes);
@@ -120,15 +127,16 @@ const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
 /* Sets value->limit to the resource that bounds the system, by a simulation. */
 void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			struct psd_answer_value *value);
-/* Appends words for that resource: "the link", "the software stack". */
+/* Appends words for the resource `limit`: "the link", "the software stack". */
 void psd_ask_add_limit(struct psd_text *text, const char *limit);
 
-/* Appends the bandwidth, or the range of the groups' where all have their own. */
+/* Appends the bandwidth; if all groups of nodes have their own, appends the range of these. */
 void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps);
 
-/* Bandwidth that searches try, in steps of 1 %: number 1 is 100 Mbit/s, number ask->n_rates ask->most_bps. */
+/* Returns bandwidth `number` of those that searches try, in steps of 1 %, bits per second: number 1 is 100 Mbit/s,
+ * number ask->n_rates is ask->most_bps. */
 double psd_ask_rate(const struct psd_ask *ask, uint64_t number);
-/* Appends " searched (up to 800 Gbit/s)": the last of them. */
+/* Appends " searched (up to 800 Gbit/s)", with the largest bandwidth that searches try. */
 void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask);
 
 #endif

@@ -1,4 +1,4 @@
-/* Search for the border of a claim about whole numbers: it holds for small numbers and fails for large ones. */
+/* Search for the border of a claim about whole numbers that holds for small numbers and fails for large ones. */
 #ifndef PSD_SIM_BORDER_H
 #define PSD_SIM_BORDER_H
 
@@ -11,9 +11,9 @@ struct psd_border {
 	uint64_t least, most; /* range of the search; least >= 1 */
 };
 
-/* Returns the largest number in the range for which the claim holds, where it fails for the next one; least - 1: it
- * fails for `least`; `most`: it holds to the end. The search doubles its steps from `guess`, then bisects. Where the
- * claim changes more than once, it is a border near the guess. */
+/* Returns the border: a number in the range for which the claim holds, while it fails for the next number. least - 1:
+ * it fails for `least`; `most`: it holds up to `most`. The search doubles its steps from `guess`, then bisects. If
+ * there are several borders, it finds one near the guess. */
 uint64_t psd_border_find(const struct psd_border *border, uint64_t guess);
 
 #endif

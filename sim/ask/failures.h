@@ -17,13 +17,13 @@ struct psd_failures {
  * means no checkpoint. It solves Daly's condition for the minimum, of which his formula is an approximation. Pure, as
  * the functions below. */
 double psd_failures_interval_sec(const struct psd_failures *failures);
-/* Returns the expected time of the job with that work between checkpoints; there is none after the last part. It may
- * be infinite. */
+/* Returns the expected time of the job, seconds, with a checkpoint after each interval_sec of work, except at the end
+ * of the job. It may be infinite. */
 double psd_failures_expected_sec(const struct psd_failures *failures, double interval_sec);
 
 enum { PSD_FAILURES_JOBS = 1000 };
-/* Simulates PSD_FAILURES_JOBS jobs and sets sec[] to their times, rising. The expected time must not be more than
- * PSD_FAILURES_MOST_RATIO times work_sec. Equal seeds give equal times. */
+/* Simulates PSD_FAILURES_JOBS jobs and sets sec[] to their times, in ascending order. The expected time must not be
+ * more than PSD_FAILURES_MOST_RATIO times work_sec. Equal seeds give equal times. */
 void psd_failures_simulate(const struct psd_failures *failures, double interval_sec, uint64_t seed,
 			   double sec[PSD_FAILURES_JOBS]);
 #define PSD_FAILURES_MOST_RATIO 100.0

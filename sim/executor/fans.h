@@ -16,14 +16,14 @@ enum psd_fan_reach {
 	PSD_FAN_REACHES
 };
 
-/* Set of classes of hosts. */
+/* Targets of fans: a set of classes of hosts (host_classes.h), to which the flows of a fan go. */
 struct psd_fan_targets {
 	uint64_t *bits;	  /* one bit for each class of hosts */
 	uint64_t hash;	  /* hash value of the bits */
 	double n;	  /* number of all targets */
 	uint32_t first;	  /* index of the first bundle with these targets */
-	bool is_kept;	  /* kept without bundles */
-	uint64_t used_at; /* value of psd_fans.n_opened at which the targets were listed in into_rack last */
+	bool is_kept;	  /* the entry stays although no bundle has these targets */
+	uint64_t used_at; /* value of psd_fans.n_opened when into_rack last listed the targets */
 };
 
 /* Sums over the bundles with the same targets, at each reach: of their hosts, or of the rates of these hosts' flows. */
@@ -35,17 +35,17 @@ struct psd_fan_sums {
 
 struct psd_fan {
 	unsigned from;	  /* class of the senders */
-	uint32_t targets; /* index of the targets */
+	uint32_t targets; /* index of the fan's targets in psd_fans.targets */
 	enum psd_fan_reach reach;
 	/* bytes that each flow has not sent; in a bundle: value of psd_fan_bundle.sent_bytes at which the flows end */
 	double left_bytes;
-	uint64_t number; /* fans are numbered in the order in which they begin; parts of a fan keep its number */
+	uint64_t number; /* number in the order in which fans begin; parts of a divided fan have the same number */
 	uint64_t tag;	 /* number by which the caller recognises the fan */
-	uint32_t next;	 /* index of the next fan of the bundle, of those that begin, or of unused ones */
+	uint32_t next;	 /* index of the next fan in its list: fans of a bundle, fans that begin, or unused entries */
 };
 
-/* Fans with the same targets and reach from hosts of a node, or from hosts of all nodes of a rack whose links out are
- * not watched. All flows have equal rates. */
+/* Bundle: fans with the same targets and reach, from hosts of one node, or from hosts of all nodes of a rack whose
+ * outgoing links are not watched (psd_fan_link.is_watched). All its flows have equal rates. */
 struct psd_fan_bundle {
 	unsigned sender; /* class of nodes, or number of these classes plus class of racks */
 	unsigned rack;	 /* class of racks */
@@ -54,42 +54,48 @@ struct psd_fan_bundle {
 	double n_targets; /* number of targets of each sender */
 	/* number of senders: all, in one rack, and on one node if `sender` is a node */
 	double n_hosts, n_in_rack, n_on_node;
-	double rate;		   /* bytes per second of each flow; below 0: not known yet */
-	double sent_bytes;	   /* bytes that each flow has sent since the bundle began */
-	double end_bytes;	   /* value of sent_bytes at which the first fan ends */
-	uint32_t first;		   /* index of the first fan of the list */
-	uint32_t next, next_alike; /* indices of the next bundle of the sender, and of the next with these targets */
+	double rate;	   /* bytes per second of each flow; below 0: not known yet */
+	double sent_bytes; /* bytes that each flow has sent since the bundle began */
+	double end_bytes;  /* value of sent_bytes at which the first fan ends */
+	uint32_t first;	   /* index of the first fan of the list */
+	/* indices of the next bundle of the same sender, and of the next bundle with the same targets */
+	uint32_t next, next_alike;
 };
 
-/* Class of links. */
+/* Class of equal links. */
 struct psd_fan_link {
-	double rate;	 /* bytes per second; 0: there is no such link */
-	double share;	 /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
-	double n_open;	 /* links of senders: number of flows whose rate is not known yet */
-	double known;	 /* links of senders: sum of the known rates */
-	uint64_t at;	 /* value of psd_fans.version for which `share` is right; it is too small for later ones */
-	bool is_watched; /* false: only checked, once rates are known; for links of nodes */
-	/* Links of nodes: value of psd_fans.n_opened when the link was a bottleneck last. Links down: value of
-	 * psd_fans.version when the link, or a link into a node of the rack, was a bottleneck last. */
+	double rate;   /* bytes per second; 0: there is no such link */
+	double share;  /* bytes per second for each flow whose rate is not known yet; infinity: there is none */
+	double n_open; /* links of senders: number of flows whose rate is not known yet */
+	double known;  /* links of senders: sum of the known rates */
+	/* value of psd_fans.version for which `share` is right; for later versions the true share is larger */
+	uint64_t at;
+	/* the link takes part in the search for rates; false: it is only checked when rates are known (links of
+	 * nodes) */
+	bool is_watched;
+	/* Links of nodes: value of psd_fans.n_opened when the link was last a bottleneck. Links down to racks: value of
+	 * psd_fans.version when the link, or a link into a node of the rack, was last a bottleneck. */
 	uint64_t cut_at;
 	double n_flows; /* links out of nodes: number of flows to other racks */
-	double most;	/* links up: bound of the rates of the rack's flows whose node's link is not watched */
+	/* links up from racks: upper bound of the rate of each of the rack's flows whose node's link is not watched */
+	double most;
 };
 
 struct psd_fans {
 	const struct psd_host_classes *classes;
-	unsigned n_words; /* number of words of a set */
+	unsigned n_words; /* number of 64-bit words in a set of classes of hosts */
 	struct psd_fan_targets *targets;
 	uint32_t n_targets, target_room;
-	double *on_node;		 /* number of targets on a node of each class, shape (nodes, target_room) */
-	double *in_rack;		 /* number of targets in a rack of each class, shape (racks, target_room) */
-	double *most_on_node;		 /* largest number of targets on a node of each class of racks, same shape */
+	double *on_node; /* number of targets on a node of each class, shape (nodes, target_room) */
+	double *in_rack; /* number of targets in a rack of each class, shape (racks, target_room) */
+	/* largest number of targets on a node of each class of racks, shape (racks, target_room) */
+	double *most_on_node;
 	struct psd_fan_sums open, known; /* sums over bundles whose rate is not known yet, and over the others */
 	/* indices of targets: first n_live ones that are kept or have bundles, then unused ones */
 	uint32_t *live;
 	uint32_t n_live;
 	struct psd_fan *fans;  /* fans that have not ended, and unused ones */
-	uint32_t n_fans, room; /* number of entries */
+	uint32_t n_fans, room; /* number of entries in use, and for which `fans` has memory */
 	/* indices of the first fan that begins at the next psd_fans_solve(), and of the first that is unused */
 	uint32_t begun, unused;
 	struct psd_fan_bundle *bundles; /* bundles; those without fans are removed by psd_fans_solve() */
@@ -129,11 +135,12 @@ enum psd_fan_link_kind { PSD_FAN_OUT, PSD_FAN_UP, PSD_FAN_IN, PSD_FAN_DOWN };
 void psd_fans_set_rate(struct psd_fans *fans, enum psd_fan_link_kind kind, unsigned class, double rate);
 /* Finds or adds the targets with these bits, which are kept, and sets their index. False: out of memory. */
 bool psd_fans_keep_targets(struct psd_fans *fans, const uint64_t *bits, uint32_t *index);
-/* Returns the first class of hosts among targets, from a class on. Without any: the number of classes, or more. */
+/* Returns the first class of hosts among the targets that is not below `from`. If there is none, returns the number of
+ * classes or more. */
 unsigned psd_fans_next_target(const struct psd_fans *fans, uint32_t targets, unsigned from);
 /* Returns the number of targets that one host of class `from` has at this reach. */
 double psd_fans_count(const struct psd_fans *fans, unsigned from, uint32_t targets, enum psd_fan_reach reach);
-/* Returns the number of hosts of class `from` of which each host of class `to`, a target, is one at this reach. */
+/* Returns the number of hosts of class `from` that send to each host of class `to`, a target, at this reach. */
 unsigned psd_fans_senders(const struct psd_fans *fans, unsigned from, unsigned to, enum psd_fan_reach reach);
 /* Adds a fan that begins now; the caller has set from, targets, reach, left_bytes and tag. False: out of memory. */
 bool psd_fans_add(struct psd_fans *fans, const struct psd_fan *fan);

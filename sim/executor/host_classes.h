@@ -28,7 +28,8 @@ struct psd_host_peers {
 struct psd_host_classes {
 	struct psd_host_kind *of; /* classes in the order of their representatives, n entries */
 	uint32_t n, room;
-	unsigned n_nodes, n_racks;     /* numbers of classes of nodes, and of racks; without racks each node is one */
+	/* numbers of classes of nodes and of racks; without racks each node counts as a rack */
+	unsigned n_nodes, n_racks;
 	unsigned *nodes_in, *racks_in; /* number of nodes, and of racks, in each class */
 	unsigned *rack_of_node;	       /* class of the rack of each class of nodes */
 	/* peers of all classes; those of class c are entries first_peers[c] to first_peers[c + 1] - 1 */

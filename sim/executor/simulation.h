@@ -35,10 +35,10 @@ enum psd_wake {
 	/* One of the three parts of a crossing (struct psd_crossing) has ended; tag: index of the crossing. */
 	PSD_WAKE_CROSSING,
 	PSD_WAKE_EXCHANGE, /* flows of classes end or change their rates; tag: see exchange.c */
-	/* tag: host and another host: the first queued message from one to the other has left; the same host twice: the
-	 * message of its send operation is in a queue */
+	/* Tag: two hosts. If they differ: the first queued message from one to the other has left. If they are the same
+	 * host: the message of its send operation is in a queue. */
 	PSD_WAKE_QUEUE,
-	PSD_WAKE_PASSED, /* messages of classes that left together have arrived */
+	PSD_WAKE_PASSED, /* messages that several classes of hosts sent at the same time have arrived */
 };
 
 /* A send operation that a host executes now. */
@@ -63,7 +63,7 @@ struct psd_crossing {
 	unsigned from, to;     /* sending and receiving host */
 	bool is_queued;	       /* the message is the first of the queue between them */
 	unsigned n_parts_left; /* number of the message's parts that have not ended, 0 to 3 */
-	/* index of the next unused crossing in the list of unused ones; valid if this one is unused */
+	/* index of the next entry in the list of unused crossings; valid if this entry is unused */
 	unsigned next_free;
 };
 
@@ -105,8 +105,8 @@ struct psd_alone_kind {
  * simulated once, see alone.c. */
 struct psd_alone {
 	bool is_on; /* the program is of this kind; false: the other fields are not set */
-	/* each kind of all-reduce has classes of flows or a computed duration, so SimGrid needs links only for classes
-	 * */
+	/* each kind of all-reduce has classes of flows or a computed duration, so SimGrid needs one link for each class
+	 * of links */
 	bool has_classes;
 	struct psd_alone_kind *kinds; /* kinds of all-reduces in the program, n_kinds entries */
 	unsigned n_kinds;
@@ -222,8 +222,8 @@ uint64_t psd_sim_exchange_work(const struct psd_simulation *sim);
 bool psd_sim_exchange_send(struct psd_simulation *sim, unsigned from, struct psd_task task);
 /* Handles PSD_WAKE_EXCHANGE. */
 void psd_sim_exchange_wake(struct psd_simulation *sim, uint64_t tag);
-/* Called at each event: flows that are due end after the other events of the present time, as in SimGrid. tag: the
- * event's tag. */
+/* Called at each event. It ends flows that are due, but only after all other events of the present time, as SimGrid
+ * does. tag: the event's tag. */
 void psd_sim_exchange_look(struct psd_simulation *sim, uint64_t tag);
 
 /* ---- transfers.c: transfers that send all messages at once ---- */
@@ -233,7 +233,8 @@ void psd_sim_exchange_look(struct psd_simulation *sim, uint64_t tag);
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
 /* True if flows carry several messages of the payload. */
 bool psd_sim_is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload);
-/* Sets sim->hosts if some hosts stand for others that exchange with all hosts as they do. PSD_ENOMEM. */
+/* If some hosts do the same as others in every exchange, sets sim->hosts to the hosts that stand for all.
+ * PSD_ENOMEM. */
 enum psd_status psd_sim_find_alike(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the number of arrivals for which a receive operation waits. It is the psd_arrivals_fn of the simulation. */
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host);

@@ -1,5 +1,5 @@
-/* Leaves out operators of a trace that tell an import nothing: most operators are inside another one, to whose unit
- * (struct psd_trace_unit) they belong. Without them a long trace needs a third of the memory. */
+/* Leaves out operators of a trace that an import does not need. Most operators are inside another operator, to whose
+ * unit (struct psd_trace_unit) they belong. Without such inner operators a long trace needs a third of the memory. */
 #ifndef PSD_IMPORT_INNER_H
 #define PSD_IMPORT_INNER_H
 
@@ -13,9 +13,9 @@ struct psd_inner {
 	struct psd_names threads; /* index in outers by the name of a thread */
 };				  /* all zeros are valid */
 
-/* Decides whether the trace needs an operator that is to become trace->ops[trace->n_ops], and sets *is_needed. Its
- * `name` and `dims` are not used. An event out of the order of start of its thread is marked as late: see
- * psd_trace_settle(). False: out of memory. */
+/* Decides whether the trace needs the operator `op`, the next entry of trace->ops, and sets *is_needed. op->name and
+ * op->dims are not read. If an operator of the same thread that starts later was left out before, marks `op` as late
+ * (psd_trace_op.is_late). False: out of memory. */
 bool psd_inner_take(struct psd_inner *inner, struct psd_trace *trace, struct psd_trace_op *op, const char *name,
 		    bool *is_needed);
 void psd_inner_release(struct psd_inner *inner);

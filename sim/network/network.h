@@ -53,10 +53,10 @@ struct psd_platform {
 	double link_bps;
 	/* transfers that end within a nanosecond end one by one; false: they end together, with the first of them */
 	bool ends_apart;
-	const struct psd_kind_of_nodes *kinds; /* kinds of worker nodes, as in struct psd_layout; borrowed */
+	const struct psd_kind_of_nodes *kinds; /* kinds of worker nodes, see struct psd_layout; borrowed */
 	unsigned n_kinds;		       /* number of entries of kinds; 0: all nodes are of one kind */
-	bool has_own_latencies;		       /* kinds differ in latency, as in struct psd_layout */
-	bool is_uneven;	  /* kinds differ in the number of workers on a node, as in struct psd_layout */
+	bool has_own_latencies;		       /* kinds of nodes differ in latency, see struct psd_layout */
+	bool is_uneven;	  /* kinds of nodes differ in their number of workers per node, see struct psd_layout */
 	const char *path; /* path of the user's platform file, only for PSD_TOPOLOGY_PLATFORM */
 };
 
@@ -101,9 +101,11 @@ void psd_network_timer(double delay_sec, uint64_t tag);
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Writes the numbers of the links on the way from host `from` to another host `to`, in order, to links[], which has
  * `room` entries; further links are left out. Returns their number. Links of a generated platform have the numbers of
- * psd_platform_route(), those of a user's platform have numbers from 0 in the order in which ways first have them. */
+ * psd_platform_route(), links of a user's platform are numbered from 0 in the order in which calls of this function
+ * first meet them. */
 unsigned psd_network_way(unsigned from, unsigned to, unsigned links[], unsigned room);
-/* Writes the name of such a link to `name`, which has PSD_LINK_NAME bytes, and returns its rate, bits per second. */
+/* Writes the name of a link from psd_network_way() to `name`, which has PSD_LINK_NAME bytes, and returns its rate, bits
+ * per second. */
 double psd_network_describe_link(unsigned link, char *name);
 /* Sets the rate of a node's link, in both directions, to ratio > 0 times its rate at the start. Transfers that are
  * already running change their speed as well, but never above the speed that their links allowed at ratio 1. On a

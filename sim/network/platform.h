@@ -29,7 +29,8 @@ unsigned psd_platform_node_link(unsigned node, int is_in);
 bool psd_platform_is_shared(const struct psd_platform *platform, unsigned link);
 /* Returns the rate of a link, bits per second. */
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
-/* The same with slow nodes. ratios: factor of each node's links; NULL: no node is slow. */
+/* Returns the rate of a link, bits per second, with slow nodes. ratios: factor on the rates of each node's links; NULL:
+ * no node is slow. */
 double psd_platform_slowed_bps(const struct psd_platform *platform, const double *ratios, unsigned link);
 /* Returns the number of the first host on a node. */
 unsigned psd_platform_first_host(const struct psd_platform *platform, unsigned node);

@@ -1,5 +1,6 @@
-/* Max-min sharing of links by classes of flows, without SimGrid. A flow here stands for equal ones, and a link for
- * equal ones. The rates are those that SimGrid's CM02 gives to all of them. Has no clock: the caller says the time. */
+/* Max-min sharing of links by classes of flows, without SimGrid. A flow here stands for a class of equal flows, and a
+ * link for a class of equal links. The rates are those that SimGrid's CM02 gives to the single flows. Has no clock: the
+ * caller says the time. */
 #ifndef PSD_SIM_SHARING_H
 #define PSD_SIM_SHARING_H
 
@@ -11,7 +12,7 @@ enum { PSD_SHARING_LINKS = 4 }; /* largest number of links on the way of a flow 
 /* Link on the way of a flow. */
 struct psd_sharing_use {
 	uint32_t link;
-	double n_flows; /* number of flows that share this link and for which the flow stands */
+	double n_flows; /* number of flows of this class that share one link of that class */
 };
 
 struct psd_sharing_flow {
@@ -25,10 +26,10 @@ struct psd_sharing_flow {
 };
 
 struct psd_sharing_link {
-	double rate;	  /* bytes per second of one of the links */
+	double rate;	  /* bytes per second of one link of the class */
 	double left;	  /* scratch memory: bytes per second that no flow has yet */
 	double n_flows;	  /* scratch memory: number of flows whose rate is not known yet */
-	uint32_t n_open;  /* scratch memory: number of classes of such flows */
+	uint32_t n_open;  /* scratch memory: number of classes of flows whose rate is not known yet */
 	uint32_t first;	  /* scratch memory: index of the first of the link's flows in of_links */
 	uint32_t n_known; /* scratch memory: number of the link's flows in of_links */
 };

@@ -13,7 +13,8 @@
 
 struct psd_sweep {
 	const struct psd_costed_model *costed; /* scenario, model and layer times; borrowed */
-	/* models of all variants of the scenario, of which `costed` is the first; NULL: it has no other */
+	/* models of all variants of the scenario, of which `costed` is the first; NULL: the scenario has no other
+	 * variant */
 	const struct psd_costed_model *const *variants;
 	unsigned n_variants;
 	const struct psd_published *published; /* published results to compare with; NULL: none */
@@ -34,10 +35,11 @@ struct psd_report {
 	bool is_estimate;
 	/* systems that were predicted, n_systems consecutive entries of the scenario's list; borrowed */
 	const struct psd_system *systems;
-	/* One result per system and point: results[s * n_points + p]. Rows that an earlier variant has are elsewhere */
+	/* One result per system and point: results[s * n_points + p]. Cases that another part of the sweep has, or an
+	 * earlier variant, are marked by is_elsewhere. */
 	struct psd_result *results;
 	unsigned n_systems;
-	unsigned n_points;	/* points of all variants; those of a variant follow each other */
+	unsigned n_points;	/* number of points of all variants together; points of one variant follow each other */
 	unsigned n_refused;	/* number of cases without a result, since they need too many events */
 	enum psd_relief relief; /* advice to the user for getting results of the refused cases */
 	/* number of results that are estimates, because a simulation would have too many events */

@@ -111,8 +111,12 @@ enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 		const double dim = (double)psd_onnx_view_dim(&data->view, a);
 
 		to[a] = has_sizes ? sizes->numbers[a] : floor(dim * scales->numbers[a]);
-		if (a < 2 ? to[a] != dim : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
-			return psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
+		if (a < 2 && to[a] != dim)
+			return psd_onnx_refuse(onnx, "resizes axis %u from %g to %g, must keep axes 0 and 1", a, dim,
+					       to[a]);
+		if (a >= 2 && !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
+			return psd_onnx_refuse(onnx, "resizes axis %u from %g to %g, must be 1 to %u", a, dim, to[a],
+					       PSD_LAYER_SIDE_MAX);
 	}
 	PSD_TRY(psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result));
 	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};

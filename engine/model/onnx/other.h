@@ -21,12 +21,12 @@ struct psd_onnx_out {
 	uint64_t flops;	     /* FLOPs of forward for one sample */
 	bool has_parameters; /* the node's constant inputs count as parameters of the layer */
 	bool is_lifted;	     /* the node computes with constants alone */
-	/* constant of which the layer only has the parameters; NULL: the layer is the node's */
+	/* constant whose parameters are the layer's only content; NULL: the layer does the work of the node */
 	const struct psd_onnx_value *lifted;
 	unsigned no_parameters; /* bit i: input i does not count as a parameter */
 	/* the layer reads one value for each value that it writes, as if it looked up rows of a table */
 	bool reads_output;
-	bool is_copy; /* the output is a copy of the first input, for the node to view */
+	bool is_copy; /* the output is a copy of the first input, of which the node's output is then a view */
 	bool is_map;  /* the output is a map: its axes after the second are spatial */
 	bool is_recurrent;
 	bool is_product; /* a product of matrices or a convolution */
@@ -36,7 +36,8 @@ struct psd_onnx_out {
  * many axes, or the size is 0. */
 bool psd_onnx_out_add(struct psd_onnx_out *out, uint64_t size);
 bool psd_onnx_out_add_of(struct psd_onnx_out *out, const struct psd_onnx_view *view, unsigned axis);
-/* Return the number of axes of a constant or of data, the size of an axis; append a copy of the axis to the output. */
+/* Three functions for a constant or data: return its number of axes, return the size of an axis, and append a copy of
+ * an axis to the output. */
 unsigned psd_onnx_axes_of(const struct psd_onnx_value *value);
 uint64_t psd_onnx_dim_of(const struct psd_onnx_value *value, unsigned axis);
 bool psd_onnx_out_add_axis(struct psd_onnx_out *out, const struct psd_onnx_value *value, unsigned axis);

@@ -89,10 +89,11 @@ struct psd_onnx_value {
 	bool is_fixed;	  /* constant of a prediction: PyTorch does not train it, as a mask */
 	bool is_computed; /* constant of a prediction: an exporter computed it from a parameter and other values */
 	bool is_table; /* constant of a prediction: an exporter wrote out rows of a table, see psd_onnx.table_values */
-	/* constant of a prediction: parameter from each number of which one was computed; NULL: there is none */
-	const Onnx__Tensor *derived_from;
-	/* constant: number of the Identity's output that names it, where an exporter wrote equal tensors once; 0:
+	/* constant of a prediction: parameter from which it was computed, a number from a number; NULL: there is
 	 * none */
+	const Onnx__Tensor *derived_from;
+	/* constant: number of the value by which an Identity node names it, if the exporter wrote equal tensors only
+	 * once; 0: none */
 	unsigned alias;
 	bool is_integer; /* data: whole numbers, such as the tokens of the network's input */
 	/* data: values of the layer's output that belong to this value, and their order; constant: the same for the
@@ -298,7 +299,8 @@ enum psd_onnx_listed { PSD_ONNX_LISTED_PARAMETER = 1, PSD_ONNX_LISTED_BUFFER, PS
 /* Reads the exporter's list of parameters. For a prediction it also marks initializers that PyTorch does not train,
  * and tables that an exporter wrote out. */
 enum psd_status psd_onnx_find_origins(struct psd_onnx *onnx) PSD_MUST_CHECK;
-/* True if a prediction counts this very parameter already, in another layer. Vectors are never known to be one. */
+/* True if a prediction counts this very parameter already, in another layer. Without has_aliases it is false for
+ * vectors, because equal vectors may be different parameters. */
 bool psd_onnx_is_counted(const struct psd_onnx *onnx, const struct psd_onnx_value *value);
 /* Records that a layer has the parameter. */
 enum psd_status psd_onnx_note_counted(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
@@ -434,7 +436,7 @@ enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct ps
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				    const struct psd_onnx_value *values, struct psd_onnx_value *result) PSD_MUST_CHECK;
 
-/* Sets views of the queries and keys whose product the scores are. */
+/* Sets factors[] to the queries and the keys whose product the scores are. */
 void psd_onnx_factors_of_scores(const struct psd_onnx_value *scores, const struct psd_onnx_value *factors[2]);
 
 /* ---- layers that only a prediction needs (other.c) ---- */

@@ -263,7 +263,7 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t dim, double pi
 	PSD_TRY(psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes));
 	for (unsigned s = 0; s < n_sizes; s++)
 		if (sizes[s] < 1 || sizes[s] > (int64_t)dim)
-			return psd_onnx_refuse(onnx, "makes a piece of %lld positions from an axis of %llu",
+			return psd_onnx_refuse(onnx, "makes a piece of %lld positions, must have 1 to %llu",
 					       (long long)sizes[s], (unsigned long long)dim);
 	n_pieces = is_list ? n_sizes : ((int64_t)dim + sizes[0] - 1) / sizes[0];
 	if (!(piece >= (double)-n_pieces && piece < (double)n_pieces))

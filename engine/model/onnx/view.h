@@ -28,7 +28,7 @@ struct psd_onnx_view {
 	unsigned layer;
 	uint64_t offset; /* distance in memory from the layer's first value to the view's first, in values */
 	unsigned n_axes;
-	/* axis a has the digits ends[a - 1] to ends[a] - 1; axis 0 those from 0 on */
+	/* end of each axis' digits in `digits`: axis a has entries ends[a - 1] (0 for axis 0) to ends[a] - 1 */
 	unsigned ends[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_digit digits[PSD_ONNX_DIGITS_MAX];
 };
@@ -66,8 +66,8 @@ bool psd_onnx_view_expand(struct psd_onnx_view *view, const uint64_t dims[], uns
 
 /* Merges adjacent digits of an axis if one digit can express both. */
 void psd_onnx_view_merge(struct psd_onnx_view *view);
-/* Returns the view without the digits that have this stride, such as PSD_ONNX_BATCH; axes that lose all their digits
- * get size 1. */
+/* Returns the view without the digits (struct psd_onnx_digit) that have this stride, such as PSD_ONNX_BATCH. Axes that
+ * lose all their digits get size 1. */
 struct psd_onnx_view psd_onnx_view_without(const struct psd_onnx_view *view, uint64_t stride);
 /* Splits digits of two views with equal dimensions until all digits of both have the same sizes. False: that is not
  * possible. */

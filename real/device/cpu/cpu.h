@@ -119,8 +119,11 @@ struct psd_device {
 	struct psd_network_options options;
 	/* Addresses of the caller's parameter tensors; the address of each entry is a slot (struct psd_cpu_op). */
 	void **parameters;
-	void **gradients; /* addresses of the caller's gradient tensors; the address of each entry is a slot */
-	void **states;	  /* addresses of the network's states; the address of each entry is a slot */
+	/* addresses of the caller's gradient tensors; the address of each entry is a slot (struct psd_cpu_op) */
+	void **gradients;
+	/* addresses of the network's state tensors, such as running statistics; the address of each entry is a slot
+	 * (struct psd_cpu_op) */
+	void **states;
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 	struct psd_cpu_layer *layers;
@@ -302,7 +305,8 @@ psd_device_rebuild_fn psd_cpu_rebuild;
  * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);
 /* Dropout of a sample, by a mask that is the same at each call of an iteration: to = 0 for a share `ratio` (below 1) of
- * the elements, from / (1 - ratio) for the others. sample: counted in the batch. `to` may be `from`. */
+ * the elements, from / (1 - ratio) for the others. sample: number of the sample in the batch, from 0. `to` may be
+ * `from`. */
 void psd_cpu_drop(const struct psd_cpu_layer *self, uint32_t sample, double ratio, uint64_t elements, const float *from,
 		  float *to);
 

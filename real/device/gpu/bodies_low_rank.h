@@ -173,8 +173,8 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_gpu_low_rank_f
 	factor[row * rank + column] = value;
 }
 
-/* Computes row j of the inverse of a Cholesky factor. It has the coefficients of column j in unit vectors j, j + 1, ...
- * A row does not depend on other rows. Kernel indices: n * rank. */
+/* Computes row j of the inverse of a Cholesky factor. It has the coefficients with which column j of the left matrix
+ * enters the unit vectors j, j + 1, ... A row does not depend on other rows. Kernel indices: n * rank. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_gpu_matrices *all)
 {
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);

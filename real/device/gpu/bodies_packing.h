@@ -290,7 +290,7 @@ PSD_BODY void psd_int8_look_at(uint64_t i, const struct psd_gpu_int8 *of)
 	of->largest[i] = largest;
 }
 
-/* The step is 0 where it would be subnormal. */
+/* Int8: computes the step of a compressed block; 0 where it would be subnormal. Kernel indices: compressed blocks. */
 PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_gpu_int8 *of)
 {
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
@@ -304,7 +304,8 @@ PSD_BODY void psd_int8_reduce_at(uint64_t i, const struct psd_gpu_int8 *of)
 	*(float *)(void *)one.packed = step < 1.17549435e-38f ? 0.0f : step;
 }
 
-/* Writes the whole numbers of one lane and leaves the errors. Kernel indices: lanes of all compressed blocks. */
+/* Int8: writes the rounded values of one lane, and leaves the rounding errors in the residual. Kernel indices: lanes of
+ * all compressed blocks. */
 PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_gpu_blocks *of)
 {
 	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);
@@ -322,7 +323,7 @@ PSD_BODY void psd_int8_take_at(uint64_t i, const struct psd_gpu_blocks *of)
 	}
 }
 
-/* Kernel indices: lanes of all compressed blocks. */
+/* Int8: writes the decompressed values of one lane to the gradient. Kernel indices: lanes of all compressed blocks. */
 PSD_BODY void psd_int8_put_at(uint64_t i, const struct psd_gpu_blocks *of)
 {
 	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / PSD_BLOCK_LANES);

@@ -137,7 +137,8 @@ PSD_BODY double *psd_chunk_partial(const struct psd_gpu_spans *of, uint32_t chun
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_GPU_CHUNKS) * PSD_GPU_CHUNK_PARTS;
 }
 
-/* Returns the absolute value of a change, relative to its parameter if norms are. */
+/* Returns the absolute value of a change, divided by its parameter's magnitude if norms are relative
+ * (psd_chunks.is_relative). */
 PSD_BODY double psd_chunk_magnitude(const struct psd_gpu_spans *of, double change, float weight)
 {
 	return of->is_relative ? fabs(change) / (fabs((double)weight) + PSD_CHUNKS_LEAST) : fabs(change);

@@ -200,7 +200,8 @@ struct psd_device {
 	float diff_scale;   /* loss scale: factor by which the blobs' gradients are multiplied, a power of two */
 	float **parameters; /* addresses of the caller's parameter tensors */
 	void **gradients;   /* addresses of the caller's gradient tensors */
-	void **states;	    /* addresses of the network's states in the GPU's memory */
+	/* addresses, in the GPU's memory, of the network's state tensors, such as running statistics */
+	void **states;
 	struct psd_gpu_layer *layers;
 	struct psd_gpu_wanted *wants;
 	unsigned n_wants, want_capacity;
@@ -566,7 +567,8 @@ uint32_t psd_gpu_correct_of(const struct psd_gpu_layer *layer);
 
 /* ---- kernels (parameters.c, packing.c, low_rank.c) ---- */
 
-/* The caller has entered the device. */
+/* Functions psd_gpu_kernel_NAME(): each executes a kernel of PSD_KERNELS on the GPU. The caller has entered the device
+ * (psd_gpu_enter()). */
 #define PSD_GPU_KERNEL(name, arguments, text)                                                                          \
 	enum psd_status psd_gpu_kernel_##name(struct psd_device *device, const struct arguments *of,                   \
 					      struct psd_error *err) PSD_MUST_CHECK;

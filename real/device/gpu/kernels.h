@@ -298,7 +298,7 @@ struct psd_gpu_lrn {
 	float alpha, beta, k; /* constants of the layer; alpha is already divided by the number of neighbours */
 };
 
-/* Gradient of the same. Kernel indices: elements of the input. */
+/* Gradient of local response normalisation. Kernel indices: elements of the input. */
 struct psd_gpu_lrn_back {
 	struct psd_gpu_lrn lrn; /* the forward pass */
 	struct psd_gpu_values diff, to;
@@ -576,12 +576,12 @@ struct psd_gpu_norms_reduce {
 	double *reduced; /* sums of squares; shape (arrays, n_groups) */
 };
 
-/* Conversion between sums of squares and the floats in which they are sent. Kernel indices: their number. */
+/* Conversion between sums of squares and the floats in which they are sent. Kernel indices: number of sums. */
 struct psd_gpu_squares {
 	double *squares;
 	float *sent;
-	bool is_back; /* `sent` to `squares`; false: the other way round */
-	/* factor that the values get whose squares come back; NULL: 1 */
+	bool is_back; /* converts `sent` to `squares`; false: `squares` to `sent` */
+	/* factor by which the values are multiplied whose squares come back; NULL: 1 */
 	const float *ratio;
 };
 

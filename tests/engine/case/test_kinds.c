@@ -259,7 +259,8 @@ Test(kinds, contradictions_are_refused)
 	expect_refused("[{nodes: 2}]", PLAIN "sweep: {nodes: [1, 2]}\n",
 		       "test.yaml:8:8: 'sweep.nodes' cannot be swept with 'cluster.groups', which have 2 nodes");
 	expect_refused("[{nodes: 2}]", "systems: [{name: A, sync: ps, compute: {device: k20}}]\n",
-		       "test.yaml:7:11: system 'A' has 'compute', which 'cluster.groups' give");
+		       "test.yaml:7:11: system 'A' has 'compute', must leave it out: 'cluster.groups' decide how fast "
+		       "workers are");
 	expect_refused("[{nodes: 2}]", "systems: [{name: A, sync: ps, local_sgd: {steps: 2}}]\n",
 		       "test.yaml:7:11: system 'A' has 'local_sgd', which 'cluster.groups' do not support");
 	expect_refused("[{nodes: 40000}, {nodes: 40000}]", PLAIN,

@@ -328,7 +328,8 @@ Test(costs, a_profile_names_exactly_the_graphs_layers)
 {
 	expect_profile_error(HEAD COLUMNS "conv,1e-3,2e-3\nconv,1e-3,2e-3\n", ":8: layer 'conv' is already in line 7");
 	expect_profile_error(HEAD COLUMNS "conv2,1e-3,2e-3\n", ":7: layer 'conv2' is not in the graph 'tiny'");
-	expect_profile_error(HEAD COLUMNS "input,0,0\n", ":7: layer 'input' is an input, which takes no time");
+	expect_profile_error(HEAD COLUMNS "input,0,0\n",
+			     ":7: layer 'input' is an input, must be left out: inputs take no time");
 	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,1,1\nrelu,1,1\n",
 			     ": has no row for layer 'conv' of the graph 'tiny'");
 }

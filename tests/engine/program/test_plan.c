@@ -208,7 +208,7 @@ Test(plan, compressed_gradients_are_not_rounded_on_top)
 		    "test.yaml:5:5: 'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method 'one-bit "
 		    "ps'");
 	expect_wire(model, "wire: fp16, asynchronous: {}", 2,
-		    "test.yaml:5:5: 'wire' of system 'a' is 'fp16', must be 'fp32' where it is 'asynchronous'");
+		    "test.yaml:5:5: 'wire' of system 'a' is 'fp16', must be 'fp32' in an 'asynchronous' system");
 	expect_wire(model, "wire: fp32, compress: {by: one-bit}", 2, "");
 	/* nothing travels, or nothing compressed does */
 	expect_wire(model, "wire: fp16, compress: {by: one-bit}", 1, "");

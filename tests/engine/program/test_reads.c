@@ -151,7 +151,8 @@ static void expect_plan_error(const char *optimiser, const char *setting, const 
 		     "%s", err.text);
 	cr_assert_eq(psd_costed_model_load(&loaded.costed, &loaded.scenario, &err), PSD_OK, "%s", err.text);
 	snprintf(text, sizeof(text),
-		 "%s: system 'A' has 'reads: stale' and its optimiser %s, must be 'sgd' without 'clip'", place, name);
+		 "%s: system 'A' has 'reads: stale', and its optimiser %s: the optimiser must be 'sgd' without 'clip'",
+		 place, name);
 	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);

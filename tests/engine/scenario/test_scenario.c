@@ -968,8 +968,8 @@ Test(scenario, wrong_budgets_are_named_with_their_place)
 			    "'budget' of system 'A' has no effect with 'platform', whose file defines the links");
 	expect_budget_error("  network: {bandwidth: 40Gbps, latency: 30us}\n"
 			    "  background: [{from: 0, to: 1, bytes: 1MB}]",
-			    "'budget' of system 'A' cannot be used together with 'background', which would be limited "
-			    "with it");
+			    "'budget' of system 'A' cannot be used together with 'background', whose traffic it "
+			    "would limit, too");
 }
 
 Test(scenario, a_budget_is_agreed)

@@ -189,7 +189,7 @@ Test(variant, options_are_blamed_for_lines_that_they_make_wrong)
 		       "two-level, ");
 	expect_refused("{model.batch_per_worker: [32]}", (const char *const[]){"model.batch_per_worker=8", NULL},
 		       "--set model.batch_per_worker: 'batch_per_worker' has no effect beside 'sweep', which has "
-		       "'model.batch_per_worker': --sweep gives it other values");
+		       "'model.batch_per_worker': set other values by --sweep");
 	expect_refused("{nodes: [2]}", (const char *const[]){"--sweep sweep. nodes=[2,4]", "sweep.nodes=8", NULL},
 		       "--set sweep.nodes: 'nodes' is also given by --sweep nodes, must be given by one of them");
 	expect_refused("{nodes: [2]}", (const char *const[]){"sweep.nodes=8", "--sweep sweep. nodes=[2,4]", NULL},

@@ -271,7 +271,10 @@ Test(onnx_layers, maps_are_resized_between_their_corners)
 			  "node '' (Resize) must be of maps, with 'mode' linear and 'align_corners'");
 	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 2 2 2\n"
 			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
-			  "node '' (Resize) makes axis 1 of size 6 from 3");
+			  "node '' (Resize) resizes axis 1 from 3 to 6, must keep axes 0 and 1");
+	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 1 0.1 2\n"
+			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
+			  "node '' (Resize) resizes axis 2 from 8 to 0, must be 1 to 65536");
 }
 
 /* 12 positions in pieces of 5, 5 and 2, or of 3 and 9. */
