@@ -30,7 +30,7 @@ struct psd_work_row {
 	/* It is executed by the device, if that has memory of its own, although its resource is another one. */
 	bool follows_device;
 };
-enum { PSD_MOST_WORK_ROWS = 3 };
+enum { PSD_MOST_WORK_ROWS = 4 };
 /* First members of a row: the kind, and the function that executes it. */
 #define PSD_RUNS(kind_name, function) .kind = PSD_OP_##kind_name, .run = (function)
 
@@ -45,6 +45,7 @@ struct psd_family {
 /* Families, in the order in which they are opened and asked. */
 #define PSD_FAMILIES(ROW)                                                                                              \
 	ROW(scales)                                                                                                    \
+	ROW(own_updates)                                                                                               \
 	ROW(sparse)                                                                                                    \
 	ROW(packed)                                                                                                    \
 	ROW(low_rank)                                                                                                  \
