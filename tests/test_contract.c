@@ -1571,7 +1571,11 @@ Test(contract, late_updates_agree)
 	"  - {name: two-level ps, sync: two-level-ps, staleness: 1, reads: stale}\n"                                   \
 	"  - {name: ring, sync: ring, staleness: 1, reads: stale}\n"                                                   \
 	"  - {name: ring sequential, sync: ring, schedule: sequential, staleness: 4, reads: stale}\n"                  \
-	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2, reads: stale}\n"
+	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2, reads: stale}\n"                             \
+	"  - {name: managed, sync: ring, staleness: 2, reads: stale, managed: {clock: 4, early: 25%}}\n"               \
+	"  - {name: managed layer, sync: ring, barrier: layer, staleness: 3, reads: stale, managed: {clock: 2, "       \
+	"early: "                                                                                                      \
+	"10%}}\n"
 
 Test(contract, stale_reads_agree)
 {
@@ -1598,7 +1602,7 @@ static void expect_ages(const char *sync, unsigned iterations)
 	outcome = simulated(&made);
 	for (unsigned age = 0; age < PSD_READ_AGES; age++)
 		n_reads += outcome.reads[age];
-	cr_expect_eq(n_reads, UINT64_C(4) * iterations * made.plan.n_items, "%s", sync);
+	cr_expect_eq(n_reads, UINT64_C(4) * iterations * psd_plan_buckets(&made.plan), "%s", sync);
 	cr_expect_eq(outcome.reads[3], n_reads / 4 * 3, "%s", sync);
 	cr_expect_eq(outcome.reads[0] + outcome.reads[1], n_reads / 4, "%s", sync);
 	cr_expect_gt(outcome.reads[0], outcome.reads[1], "%s", sync);
@@ -1609,7 +1613,8 @@ static void expect_ages(const char *sync, unsigned iterations)
 }
 
 TEST_ROW(contract, stale_reads_of_quick_workers_are_as_old_as_the_bound_allows,
-	 (expect_ages("ps", 1000), expect_ages("ps, barrier: layer", 100), expect_ages("ring, fuse: 256KiB", 100)))
+	 (expect_ages("ps", 1000), expect_ages("ps, barrier: layer", 100), expect_ages("ring, fuse: 256KiB", 100),
+	  expect_ages("ring, fuse: 64KiB, managed: {clock: 4, early: 25%, chunk: 1000}", 100)))
 
 /* One of four workers has half of the speed: without a bound in reach the rate is that of three and a half, as long as
  * all are active; with one it is that of four slow workers. All executors agree where all are equally quick. */

@@ -2,8 +2,18 @@
  * each worker applies the sums. The other chunks are added to the residual. At the end of an iteration an all-reduce of
  * the chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. With managed
  * communication an item has these operations twice: with some of its chunks, and with all of them at the end of each
- * clock. */
+ * clock. With stale reads workers' updates take the gradients' position, and a choice is for as many iterations later
+ * as workers may be apart. */
 #include "engine/program/program_builder.h"
+
+/* Updates that leave are kept until their sum arrives: they are the sum of gradient and residual, minus the new
+ * residual. */
+static uint64_t kept_bytes(const struct psd_plan *plan, uint64_t elements)
+{
+	return elements *
+	       (psd_plan_value_bytes(plan, PSD_BUFFER_GRADIENT) + 2 * psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL) +
+		3 * psd_plan_value_bytes(plan, PSD_BUFFER_KEPT));
+}
 
 /* Reads the gradient and the residual, writes the new residual and the chosen chunks. */
 static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
@@ -15,13 +25,14 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 	op.target.buffer = PSD_BUFFER_CHOSEN;
 	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
 		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
-		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
+		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN) +
+		   (psd_plan_sends_updates(b->plan) ? kept_bytes(b->plan, elements) : 0);
 	const uint32_t gather = psd_builder_add_work(b, op, 0.0, stage->gradient);
 	psd_builder_after(b, gather, b->gate_backward);
 	return gather;
 }
 
-static void unroll_chunks(struct psd_builder *b, const struct psd_stage *stage)
+static uint32_t unroll_chunks(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_VIEW(CHOSEN), PSD_VIEW(CHOSEN)};
@@ -31,7 +42,9 @@ static void unroll_chunks(struct psd_builder *b, const struct psd_stage *stage)
 	gathered.gradient = add_gather(b, stage);
 	const uint32_t out = psd_builder_add_departure(b, &gathered, &route, elements);
 	const uint32_t sum = psd_builder_add_all_reduce(b, stage, &route, elements, out);
-	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
+	const uint32_t apply = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum);
+	psd_builder_add_done(b, stage, apply);
+	return apply;
 }
 
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
@@ -39,14 +52,18 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 	struct psd_plan_item whole = *stage->item;
 	const uint32_t first = b->program.n_ops;
 	struct psd_stage all = *stage;
+	const uint32_t early = unroll_chunks(b, stage);
 
-	unroll_chunks(b, stage);
 	if (b->plan->sparse->clock == 0 || b->n_compute == 0) /* an item alone is one of most iterations */
 		return;
 	const uint32_t first_of_all = b->program.n_ops;
 	whole.travelling = whole.subject.elements;
 	all.item = &whole;
-	unroll_chunks(b, &all);
+	const uint32_t last = unroll_chunks(b, &all);
+	if (b->plan->reads_stale) { /* sums of both kinds count in the order of iterations */
+		psd_builder_after_iterations(b, early, last, 1);
+		psd_builder_after_iterations(b, last, early, 1);
+	}
 	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++) {
 		b->program.ops[i].is_between = i < first_of_all;
 		b->program.ops[i].is_exchange = i >= first_of_all;
@@ -78,8 +95,10 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 		if (psd_ops[b->program.ops[i].kind].updates)
 			psd_builder_after(b, final, i);
 		if (b->program.ops[i].kind == PSD_OP_GATHER)
-			psd_builder_after_iterations(b, i, choose, 1);
+			psd_builder_after_iterations(b, i, choose, 1 + b->plan->staleness);
 	}
+	if (b->plan->reads_stale) /* chunks are chosen in the order of iterations */
+		psd_builder_after_iterations(b, choose, choose, 1);
 }
 
 #define BY_ALL_REDUCE(identifier, text)                                                                                \

@@ -25,6 +25,7 @@ enum psd_buffer {
 	PSD_BUFFER_OUTER,	 /* local SGD: momentum of the outer optimiser, if devices update the parameters */
 	PSD_BUFFER_KEPT,	 /* stale reads: a worker's own gradient */
 	PSD_BUFFER_KEPT_HISTORY, /* stale reads: momentum with the worker's own gradients whose sum is missing */
+	PSD_BUFFER_OWN_HISTORY,	 /* managed communication with stale reads: momentum of the worker's own gradients */
 	/* factors of linear layers' gradients: those of all workers, one after the other */
 	PSD_BUFFER_FACTORS,
 	/* error feedback: residuals of gradients, which are added to gradients of later iterations */

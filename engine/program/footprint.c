@@ -141,8 +141,8 @@ static uint64_t parameters_bytes(const struct psd_plan *plan)
 static bool is_optimiser_state(enum psd_buffer buffer)
 {
 	return buffer == PSD_BUFFER_HISTORY || buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_OUTER ||
-	       buffer == PSD_BUFFER_PART_HISTORY || buffer == PSD_BUFFER_PART_SQUARES ||
-	       buffer == PSD_BUFFER_PART_OUTER;
+	       buffer == PSD_BUFFER_OWN_HISTORY || buffer == PSD_BUFFER_PART_HISTORY ||
+	       buffer == PSD_BUFFER_PART_SQUARES || buffer == PSD_BUFFER_PART_OUTER;
 }
 
 /* Bytes of a sample, in fp32. */

@@ -25,8 +25,8 @@ void psd_outcome_lengthen(struct psd_outcome *outcome, double iteration_sec)
 
 uint32_t psd_run_unit(const struct psd_system *system)
 {
-	if (system->is_managed)
-		return (uint32_t)system->managed.clock;
+	if (system->is_managed) /* with stale reads whole clocks, too */
+		return (uint32_t)(system->staleness / system->managed.clock + 1) * (uint32_t)system->managed.clock;
 	return system->is_local ? (uint32_t)system->local_sgd.steps : system->staleness + 1;
 }
 

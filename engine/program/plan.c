@@ -579,6 +579,10 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return psd_plan_is_local(plan, item) || (plan->reads_stale && item->n_tensors > 0);
 	if (buffer == PSD_BUFFER_SUM || buffer == PSD_BUFFER_OWN) /* a worker alone has whole gradients, parameters */
 		return item->method->keeps[buffer] && plan->layout.workers > 1;
+	if (buffer == PSD_BUFFER_OWN_HISTORY)
+		return psd_plan_sends_updates(plan) && item->n_tensors > 0;
+	if (buffer == PSD_BUFFER_HISTORY && psd_plan_sends_updates(plan))
+		return false;
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
@@ -613,6 +617,11 @@ bool psd_plan_rebuilds(const struct psd_plan *plan, const struct psd_plan_item *
 uint32_t psd_plan_fragments(const struct psd_plan *plan)
 {
 	return plan->local && plan->local->fragments > 1 ? plan->local->fragments : 1;
+}
+
+bool psd_plan_sends_updates(const struct psd_plan *plan)
+{
+	return plan->managed && plan->reads_stale;
 }
 
 bool psd_plan_streams(const struct psd_plan *plan)

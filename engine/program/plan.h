@@ -200,7 +200,8 @@ unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item
 /* True if hosts need the buffer for the item (bucket). This follows from psd_method.keeps of its method, with these
  * exceptions. With local SGD, devices need momentum and start values, and shards need neither. If workers make all
  * updates, devices need momentum and shards do not. The velocity is needed only if momentum is applied before
- * compression. The mean of squares is needed only with AdamW. Pure. */
+ * compression. If workers send updates, their own momentum is needed in place of the other. The mean of squares is
+ * needed only with AdamW. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* True if the item's (bucket's) gradient is made from factors of all workers instead of by the backward pass. False if
  * the only worker exchanges with nobody. Pure. */
@@ -215,6 +216,9 @@ bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *
 uint32_t psd_plan_rotation(const struct psd_plan *plan);
 /* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
 uint32_t psd_plan_fragments(const struct psd_plan *plan);
+/* True if workers send updates by their own gradients in place of the gradients: managed communication with stale
+ * reads. Pure. */
+bool psd_plan_sends_updates(const struct psd_plan *plan);
 /* True if local SGD leaves workers with equal parameters only at the end of a run. Pure. */
 bool psd_plan_streams(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */

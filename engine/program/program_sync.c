@@ -429,7 +429,7 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 		};
 
 		whole.gradient = psd_builder_add_gradient(b, &whole);
-		if (b->plan->reads_stale)
+		if (b->plan->reads_stale && item->n_tensors > 0)
 			whole.gradient = psd_builder_add_keep(b, &whole);
 		if (b->plan->local && b->plan->peers == 0)
 			psd_builder_add_local(b, &whole, item->method);

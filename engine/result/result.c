@@ -266,14 +266,18 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			"parameters differ, also at the end; its seconds are harmonic means over workers, weighted by "
 			"their batches\n");
 	}
-	if (system->staleness > 0 && system->reads == PSD_READS_STALE) {
+	const bool is_stale = system->staleness > 0 && system->reads == PSD_READS_STALE;
+
+	if (is_stale) {
+		const uint64_t late = system->staleness + (system->is_managed ? system->managed.clock - 1 : 0);
+
 		add_note(text, system);
 		psd_text_add(
 			text,
-			"' reads its own gradients at once and those of other workers at most %u iteration%s "
+			"' reads its own gradients at once and those of other workers at most %" PRIu64 " iteration%s "
 			"late: workers' parameters differ while they train, and are equal in tests, checkpoints "
 			"and at the end; with more than one worker its training differs from synchronous training\n",
-			system->staleness, system->staleness > 1 ? "s" : "");
+			late, late > 1 ? "s" : "");
 	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
@@ -284,10 +288,11 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 	if (system->is_managed) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends some chunks of gradients in each iteration and all of them every %" PRIu64
-			     " iterations, so that a gradient is withheld for at most %" PRIu64
+			     "' sends some chunks of %s in each iteration and all of them every %" PRIu64
+			     " iterations, so that %s is withheld for at most %" PRIu64
 			     " iterations and its training differs from training without this\n",
-			     system->managed.clock, system->managed.clock - 1);
+			     is_stale ? "updates" : "gradients", system->managed.clock,
+			     is_stale ? "an update" : "a gradient", system->managed.clock - 1);
 	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);

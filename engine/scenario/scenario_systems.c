@@ -313,7 +313,8 @@ static const struct psd_key keys[] = {
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
-		 "this number of earlier iterations are still being summed"},
+		 "this number of earlier iterations are still being summed. With `systems.managed` it counts from the "
+		 "iteration in which a chunk is sent"},
 	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even",
 	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
 		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
@@ -323,7 +324,8 @@ static const struct psd_key keys[] = {
 	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
 		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
 		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
-		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`"},
+		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`. With "
+		 "`systems.managed` it must be stale"},
 	{KEY("asynchronous", SECTION, async), .section = &async, .has_offset = offsetof(struct psd_system, is_async),
 	 .when = {"sync", BIT(PS), 0},
 	 .help = "asynchronous training: a server updates its parameters by a worker's gradient as soon as that has "
@@ -389,7 +391,9 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "managed communication: gradients are cut into chunks. In most iterations only some chunks are "
 		 "summed, the same ones on all workers, and the others are added to the next gradients. Every few "
-		 "iterations (a clock) all chunks are summed. Default: all gradients are summed in each iteration"},
+		 "iterations (a clock) all chunks are summed. With `reads: stale` chunks of updates are sent in place "
+		 "of "
+		 "gradients (Boesen). Default: all gradients are summed in each iteration"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "lossy compression of gradients on their way to the shards, and of their sums on the way back. "
@@ -544,6 +548,7 @@ enum treatment {
 	LOW_RANK,
 	STALE,
 	STALE_READS,
+	LATE_READS,
 	BY_FACTORS,
 	ASYNC,
 	IN_STAGES,
@@ -567,6 +572,7 @@ static bool has(const struct psd_system *system, enum treatment treatment)
 	case LOW_RANK: return system->is_low_rank;
 	case STALE: return system->staleness > 0;
 	case STALE_READS: return system->reads == PSD_READS_STALE;
+	case LATE_READS: return system->staleness > 0 && system->reads == PSD_READS_LATE;
 	case ASYNC: return system->is_async;
 	case IN_STAGES: return system->schedule != PSD_SCHEDULE_WAIT_FREE;
 	case BY_TENSORS: return system->placement == PSD_PLACEMENT_TENSORS;
@@ -594,6 +600,7 @@ static const struct {
 	[LOW_RANK] = {"low_rank", "low_rank", NULL},
 	[STALE] = {"staleness", "staleness", NULL},
 	[STALE_READS] = {"reads: stale", "reads", NULL},
+	[LATE_READS] = {"staleness", "staleness", NULL},
 	[ASYNC] = {"asynchronous", "asynchronous", NULL},
 	[UNEVEN] = {"split", "split", NULL},
 	[BY_TENSORS] = {"placement: tensors", "placement", NULL},
@@ -624,7 +631,7 @@ static const struct exclusion {
 	{ASYNC, BY_TENSORS, ""},
 	{ASYNC, UNEVEN, ": quick workers execute their iterations earlier"},
 	{STALE, SPARSE, ""},
-	{STALE, MANAGED, ": reads would count missing sums by chunk, not by iteration"},
+	{LATE_READS, MANAGED, ", whose workers see their withheld gradients at once: must have 'reads: stale'"},
 	{STALE, COMPRESS, ""},
 	{STALE, LOW_RANK, ""},
 	{STALE, LOCAL, ""},

@@ -165,6 +165,8 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 	}
 	if (program->plan->lag) /* this many sums are in a checkpoint */
 		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->lag);
+	if (psd_plan_sends_updates(program->plan)) /* choices for this many iterations are in a checkpoint */
+		hash = psd_hash_number(psd_hash_bytes(hash, "choices", strlen("choices")), program->plan->staleness);
 	if (program->plan->outer && program->plan->outer->momentum > 0.0) /* which a checkpoint has */
 		hash = psd_hash_bytes(hash, "outer", strlen("outer"));
 	if (psd_plan_streams(program->plan))

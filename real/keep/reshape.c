@@ -173,13 +173,23 @@ static enum psd_status read_outer(struct reshaping *of, unsigned tensor, struct 
 
 /* ---- residuals ---- */
 
-/* False if the residual changes its meaning: velocities where momentum comes before compression, drifts with local
- * steps. */
+/* True if both systems keep the buffer, or none does. */
+static bool keeps_alike(struct reshaping *of, enum psd_buffer buffer, unsigned tensor)
+{
+	return psd_old_checkpoint_keeps(&of->old, buffer, tensor) == keeps(of, buffer, tensor);
+}
+
+/* False if momentum is of other values: of each worker's own gradients before compression, or before it sends them. */
+static bool has_momentum_alike(struct reshaping *of, unsigned tensor)
+{
+	return keeps_alike(of, PSD_BUFFER_VELOCITY, tensor) && keeps_alike(of, PSD_BUFFER_OWN_HISTORY, tensor);
+}
+
+/* False if the residual changes its meaning: velocities where momentum comes before compression, updates where workers
+ * send these, drifts with local steps. */
 static bool holds_alike(struct reshaping *of, unsigned tensor)
 {
-	return of->old.shard_map.is_local == of->own.is_local &&
-	       psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_VELOCITY, tensor) ==
-		       keeps(of, PSD_BUFFER_VELOCITY, tensor);
+	return of->old.shard_map.is_local == of->own.is_local && has_momentum_alike(of, tensor);
 }
 
 /* A drift is averaged over all workers. */
@@ -201,6 +211,13 @@ static enum psd_status read_velocity(struct reshaping *of, unsigned tensor, stru
 {
 	clear(to, range.elements);
 	return read_worker_held(of, PSD_BUFFER_VELOCITY, tensor, range, to, err);
+}
+
+static enum psd_status read_own_history(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+					struct psd_error *err)
+{
+	clear(to, range.elements);
+	return read_worker_held(of, PSD_BUFFER_OWN_HISTORY, tensor, range, to, err);
 }
 
 static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
@@ -317,6 +334,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_RESIDUAL: return read_residual;
 	case PSD_BUFFER_PART_RESIDUAL: return read_part_residual;
 	case PSD_BUFFER_VELOCITY: return read_velocity;
+	case PSD_BUFFER_OWN_HISTORY: return read_own_history;
 	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
 	case PSD_BUFFER_OWN:
@@ -413,7 +431,7 @@ static bool loses_momentum(struct reshaping *of)
 	bool loses = false;
 
 	for (unsigned t = 0; t < of->host->graph->n_tensors && !loses; t++)
-		loses = psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_VELOCITY, t) != keeps(of, PSD_BUFFER_VELOCITY, t);
+		loses = !has_momentum_alike(of, t);
 	return loses && of->host->options->train->optimiser.momentum > 0.0;
 }
 

@@ -15,7 +15,12 @@ enum {
 };
 
 #define GRANT_SEC      500e-6 /* duration of a burst on the link */
-#define MOST_GRANT_SEC 1e-3   /* two grants may follow one another: 2 % of 100 ms */
+#define MOST_GRANT_SEC 1e-3   /* a 16 KiB grant would take longer at low rates */
+/* Time for which an idle host saves its rate: 4 % of 100 ms. Where threads wait for a core, one is late by up to a
+ * scheduler's slice (real/cluster/emulation.c), and loses what it cannot save. Two cores, beside other programs, with
+ * four nodes of a parameter server at 40 Mbit/s: five runs with 2 ms took 0.35 to 0.75 s an iteration, five in turn with
+ * 4 ms 0.32 to 0.38 s. */
+#define SAVED_SEC 4e-3
 
 /* State of one carrier. */
 struct shaped {
@@ -23,6 +28,11 @@ struct shaped {
 	struct psd_shaper *shaper;
 	double send_sec, read_sec; /* earliest time; 0: now */
 };
+
+static uint64_t saved_bytes(double rate_bps, double grant_bytes)
+{
+	return (uint64_t)fmax(rate_bps / 8 * SAVED_SEC, 2 * grant_bytes);
+}
 
 void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps)
 {
@@ -33,8 +43,8 @@ void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_
 
 	shaper->grant_bytes = (size_t)grant_bytes;
 	shaper->clock_sec = psd_socket_now_sec;
-	psd_bucket_init(&shaper->sends, send_bps, 2 * shaper->grant_bytes, now_sec);
-	psd_bucket_init(&shaper->reads, receive_bps, 2 * shaper->grant_bytes, now_sec);
+	psd_bucket_init(&shaper->sends, send_bps, saved_bytes(send_bps, grant_bytes), now_sec);
+	psd_bucket_init(&shaper->reads, receive_bps, saved_bytes(receive_bps, grant_bytes), now_sec);
 }
 
 typedef ssize_t move_fn(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments);

@@ -25,7 +25,7 @@ bool psd_worker_follows_loss(const struct psd_worker *worker)
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task)
 {
 	return psd_work_is_of_chunks(&worker->work, &worker->host.program->ops[task.op]) &&
-	       task.iteration != psd_work_selection(&worker->work)->iteration;
+	       task.iteration > psd_work_selection(&worker->work)->iteration;
 }
 
 void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task)
@@ -42,7 +42,7 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 	struct psd_payload payload = psd_op_payload(op, task.iteration);
 
 	if (psd_work_is_of_chunks(&worker->work, op))
-		payload.elements = psd_work_selection(&worker->work)->now.travelling[op->item];
+		payload.elements = psd_work_travelling(&worker->work, task);
 	return psd_op_is_collective(op) ? psd_sums_carried(&worker->work, payload) : payload;
 }
 

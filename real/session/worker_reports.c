@@ -28,7 +28,7 @@ static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteratio
 
 	if (!selection || iteration == 0)
 		return 0;
-	return selection->iteration == iteration ? selection->digest_before : selection->now.digest;
+	return psd_chunk_selection_of(selection, iteration - 1)->digest;
 }
 
 static void compare_parameters(struct psd_worker *worker, size_t row, uint32_t iteration)

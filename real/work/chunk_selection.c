@@ -1,8 +1,11 @@
-/* Two tables that take turns. */
+/* Tables that take turns: one more than there are iterations whose selections are known. */
 #include "real/work/chunk_selection.h"
+
+#include <string.h>
 
 #include "engine/base/hash.h"
 #include "engine/program/chunks.h"
+#include "engine/program/period.h"
 
 /* Elements that a chunk of the item covers. */
 static struct psd_range range_of(const struct psd_chunk_selection *selection, unsigned item, uint32_t chunk)
@@ -10,10 +13,27 @@ static struct psd_range range_of(const struct psd_chunk_selection *selection, un
 	return psd_chunks_range(selection->plan->sparse, selection->plan->items[item].subject.elements, chunk);
 }
 
-uint64_t psd_chunk_selection_elements(const struct psd_chunk_selection *selection, const struct psd_plan *plan,
-				      unsigned item)
+struct psd_chunk_selection_table *psd_chunk_selection_of(const struct psd_chunk_selection *selection,
+							 uint32_t iteration)
 {
-	return selection->plan ? selection->now.travelling[item] : plan->items[item].travelling;
+	return &selection->tables[iteration % selection->n_tables];
+}
+
+/* The selection that is made next. */
+static struct psd_chunk_selection_table *next_of(const struct psd_chunk_selection *selection)
+{
+	return psd_chunk_selection_of(selection, selection->iteration + 1);
+}
+
+/* True if the iteration is the last of a clock, or of the run. */
+static bool ends_clock(const struct psd_chunk_selection *selection, uint32_t iteration)
+{
+	const struct psd_sparse *managed = selection->plan->managed;
+
+	if (!managed)
+		return false;
+	const struct psd_period period = psd_period_make((uint32_t)managed->clock, 0, selection->run.end);
+	return iteration < selection->run.end && psd_period_exchanges(&period, iteration);
 }
 
 static void count_travelling(const struct psd_chunk_selection *selection, struct psd_chunk_selection_table *table)
@@ -28,11 +48,13 @@ static void count_travelling(const struct psd_chunk_selection *selection, struct
 	}
 }
 
-/* Computes the other fields from is_chosen. */
-static void complete(const struct psd_chunk_selection *selection, struct psd_chunk_selection_table *table)
+/* Computes the other fields of an iteration's selection from is_chosen. */
+static void complete(const struct psd_chunk_selection *selection, uint32_t iteration)
 {
+	struct psd_chunk_selection_table *table = psd_chunk_selection_of(selection, iteration);
+
 	count_travelling(selection, table);
-	table->digest = psd_hash_bytes(selection->now.digest, table->is_chosen,
+	table->digest = psd_hash_bytes(psd_chunk_selection_of(selection, iteration - 1)->digest, table->is_chosen,
 				       selection->plan->n_chunks * sizeof(*table->is_chosen));
 }
 
@@ -42,16 +64,33 @@ static void choose_all(const struct psd_chunk_selection *selection, struct psd_c
 		table->is_chosen[c] = true;
 }
 
-void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration, bool sends_all)
+uint32_t psd_chunk_selection_keep(struct psd_chunk_selection *selection)
 {
-	const uint8_t *bytes = (const uint8_t *)selection->now.is_chosen; /* a file may contain any byte */
+	const uint32_t n = selection->n_tables - 1, n_chunks = selection->plan->n_chunks;
 
-	for (uint32_t c = 0; c < selection->plan->n_chunks; c++)
-		selection->now.is_chosen[c] = bytes[c] != 0;
-	if (sends_all)
-		choose_all(selection, &selection->now);
-	selection->iteration = iteration;
-	count_travelling(selection, &selection->now);
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(selection->kept + (size_t)i * n_chunks,
+		       psd_chunk_selection_of(selection, selection->iteration + 1 - n + i)->is_chosen, n_chunks);
+	return n;
+}
+
+void psd_chunk_selection_go_on(struct psd_chunk_selection *selection)
+{
+	const uint8_t *bytes = (const uint8_t *)selection->kept; /* a file may contain any byte */
+	const uint32_t first = selection->run.first;
+
+	for (uint32_t i = first; i <= selection->iteration; i++) {
+		struct psd_chunk_selection_table *table = psd_chunk_selection_of(selection, i);
+
+		for (uint32_t c = 0; c < selection->plan->n_chunks; c++)
+			table->is_chosen[c] = *bytes++ != 0;
+		if (ends_clock(selection, i))
+			choose_all(selection, table);
+		if (i == first)
+			count_travelling(selection, table);
+		else
+			complete(selection, i);
+	}
 }
 
 static bool take_table(struct psd_chunk_selection_table *table, const struct psd_plan *plan, struct psd_arena *arena)
@@ -102,27 +141,44 @@ static void take_turns(struct psd_chunk_selection *selection, struct psd_chunk_s
 	}
 }
 
-enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, const struct psd_plan *plan,
-					 struct psd_arena *arena, struct psd_error *err)
+static bool take_tables(struct psd_chunk_selection *selection, struct psd_arena *arena)
 {
-	*selection = (struct psd_chunk_selection){.plan = plan};
-	selection->order = psd_arena_take(arena, plan->n_chunks * sizeof(*selection->order));
-	if (!selection->order || !take_table(&selection->now, plan, arena) ||
-	    !take_table(&selection->next, plan, arena))
+	const size_t n_chunks = selection->plan->n_chunks;
+	bool has_all;
+
+	selection->tables = psd_arena_take(arena, selection->n_tables * sizeof(*selection->tables));
+	selection->order = psd_arena_take(arena, n_chunks * sizeof(*selection->order));
+	selection->kept = psd_arena_take(arena, (selection->n_tables - 1) * n_chunks * sizeof(*selection->kept));
+	has_all = selection->tables && selection->order && selection->kept;
+	for (uint32_t i = 0; i < selection->n_tables && has_all; i++)
+		has_all = take_table(&selection->tables[i], selection->plan, arena);
+	return has_all;
+}
+
+enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, const struct psd_plan *plan,
+					 struct psd_iterations run, struct psd_arena *arena, struct psd_error *err)
+{
+	*selection = (struct psd_chunk_selection){
+		.plan = plan, .run = run, .iteration = run.first + plan->staleness, .n_tables = 2 + plan->staleness};
+	if (!take_tables(selection, arena))
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u chunks", plan->n_chunks);
-	if (plan->managed)
-		take_turns(selection, &selection->now, 0, false);
-	else
-		choose_all(selection, &selection->now);
-	complete(selection, &selection->now);
+	for (uint32_t i = run.first; i <= selection->iteration; i++) {
+		struct psd_chunk_selection_table *table = psd_chunk_selection_of(selection, i);
+
+		if (plan->managed && !ends_clock(selection, i))
+			take_turns(selection, table, i - run.first, false);
+		else
+			choose_all(selection, table);
+		complete(selection, i);
+	}
 	return PSD_OK;
 }
 
 void psd_chunk_selection_prepare(struct psd_chunk_selection *selection, const float norms[])
 {
-	psd_chunks_choose(selection->next.is_chosen, selection->order, norms, selection->plan->n_chunks,
+	psd_chunks_choose(next_of(selection)->is_chosen, selection->order, norms, selection->plan->n_chunks,
 			  n_kept(selection));
-	complete(selection, &selection->next);
+	complete(selection, selection->iteration + 1);
 }
 
 /* Shuffles whole and smaller chunks apart, only as far as needed, and takes the first. */
@@ -131,9 +187,10 @@ void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t se
 	const uint32_t n = selection->plan->n_chunks, n_drawn = (uint32_t)n_kept(selection),
 		       n_whole = lay_out(selection);
 	uint64_t hash = psd_hash_number(psd_hash_number(PSD_HASH_START, seed), selection->iteration);
+	bool *is_chosen = next_of(selection)->is_chosen;
 
 	for (uint32_t c = 0; c < n; c++)
-		selection->next.is_chosen[c] = false;
+		is_chosen[c] = false;
 	for (uint32_t i = 0; i < n_drawn; i++) {
 		hash = psd_hash_number(hash, i);
 		const uint32_t end = i < n_whole ? n_whole : n;
@@ -141,28 +198,27 @@ void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t se
 		const uint32_t drawn = selection->order[other];
 
 		selection->order[other] = selection->order[i];
-		selection->next.is_chosen[drawn] = true;
+		is_chosen[drawn] = true;
 	}
-	complete(selection, &selection->next);
+	complete(selection, selection->iteration + 1);
 }
 
 void psd_chunk_selection_turn(struct psd_chunk_selection *selection, bool is_forward)
 {
-	take_turns(selection, &selection->next, selection->iteration + UINT64_C(1), is_forward);
-	complete(selection, &selection->next);
+	take_turns(selection, next_of(selection), selection->iteration + UINT64_C(1), is_forward);
+	complete(selection, selection->iteration + 1);
 }
 
 /* Counts the values of an iteration that has ended. */
-static void count_sent(struct psd_chunk_selection *selection)
+static void count_sent(struct psd_chunk_selection *selection, const struct psd_chunk_selection_table *table)
 {
-	const struct psd_chunk_selection_table *now = &selection->now;
 	uint32_t n_chosen = 0;
 	uint64_t sent = 0;
 
 	for (uint32_t c = 0; c < selection->plan->n_chunks; c++)
-		n_chosen += now->is_chosen[c];
+		n_chosen += table->is_chosen[c];
 	for (unsigned i = 0; i < selection->plan->n_items; i++)
-		sent += now->travelling[i];
+		sent += table->travelling[i];
 	selection->sent += sent;
 	if (n_chosen == selection->plan->n_chunks)
 		return;
@@ -170,17 +226,14 @@ static void count_sent(struct psd_chunk_selection *selection)
 	selection->n_early = n_chosen;
 }
 
-void psd_chunk_selection_adopt(struct psd_chunk_selection *selection, bool sends_all)
+void psd_chunk_selection_adopt(struct psd_chunk_selection *selection)
 {
-	const struct psd_chunk_selection_table before = selection->now;
+	const uint32_t next = selection->iteration + 1;
 
-	if (sends_all) {
-		choose_all(selection, &selection->next);
-		complete(selection, &selection->next);
+	if (ends_clock(selection, next)) {
+		choose_all(selection, next_of(selection));
+		complete(selection, next);
 	}
-	count_sent(selection);
-	selection->now = selection->next;
-	selection->next = before;
-	selection->digest_before = before.digest;
-	selection->iteration++;
+	count_sent(selection, psd_chunk_selection_of(selection, next - selection->plan->staleness - 1));
+	selection->iteration = next;
 }

@@ -20,13 +20,13 @@ struct sides {
 };
 
 /* Elements that the operation moves on this host, counted from the first element of its slice. */
-static struct psd_range range_of(const struct psd_work *work, const struct psd_op *op)
+static struct psd_range range_of(const struct psd_work *work, struct psd_task task)
 {
+	const struct psd_op *op = &work->host->program->ops[task.op];
 	const struct psd_plan_item *item = &work->host->plan->items[op->item];
 
 	if (item->method->keeps[PSD_BUFFER_CHOSEN])
-		return (struct psd_range){0, psd_chunk_selection_elements(psd_work_selection(work), work->host->plan,
-									  (unsigned)op->item)};
+		return (struct psd_range){0, psd_work_travelling(work, task)};
 	return psd_view_range(work->host->plan, item, op->slice, op->source, work->host->self);
 }
 
@@ -45,7 +45,7 @@ static struct sides find_sides(const struct psd_work *work, struct psd_task task
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	const bool is_decoding = psd_buffers[op->source.buffer].is_encoded;
-	const struct psd_range range = range_of(work, op);
+	const struct psd_range range = range_of(work, task);
 	const struct psd_memory *memory = works_on_device(op) ? work->host->on_device : &work->host->memory;
 	struct sides sides;
 
@@ -155,7 +155,7 @@ static bool is_good(const struct psd_work *work, struct psd_task task, unsigned 
 	const struct psd_op *op = &work->host->program->ops[task.op];
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	const unsigned n_segments = psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration,
-						    range_of(work, op), sender, segments);
+						    range_of(work, task), sender, segments);
 	bool is = true;
 
 	if (op->source.buffer == PSD_BUFFER_ENCODED_PARAMETER)
@@ -235,7 +235,7 @@ static enum psd_status move(const struct psd_work *work, struct psd_task task, s
 	float *const *tensors = from ? from : tensors_of(memory, op->target.buffer, task.iteration);
 	float *packed = psd_memory_buffer(memory, from ? op->target.buffer : op->source.buffer, (unsigned)op->item,
 					  task.iteration);
-	const struct psd_range of_slice = range_of(work, op);
+	const struct psd_range of_slice = range_of(work, task);
 	const struct psd_range range = {psd_plan_slice(item, op->slice).first + of_slice.first, of_slice.elements};
 
 	assert(tensors);
@@ -272,11 +272,12 @@ static enum psd_status copy_values(const struct psd_work *work, const struct psd
 }
 
 /* Copies parameters tensor by tensor. */
-static enum psd_status copy_parameters(const struct psd_work *work, const struct psd_op *op, struct psd_error *err)
+static enum psd_status copy_parameters(const struct psd_work *work, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_host *host = work->host;
+	const struct psd_op *op = &host->program->ops[task.op];
 	const struct psd_plan_item *item = &host->plan->items[op->item];
-	const struct psd_range of_slice = range_of(work, op);
+	const struct psd_range of_slice = range_of(work, task);
 	const struct psd_range range = {psd_plan_slice(item, op->slice).first + of_slice.first, of_slice.elements};
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
@@ -296,7 +297,7 @@ static enum psd_status copy_of(const struct psd_work *work, struct psd_task task
 			       struct psd_error *err)
 {
 	const struct psd_op *op = &work->host->program->ops[task.op];
-	const struct psd_range range = range_of(work, op);
+	const struct psd_range range = range_of(work, task);
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
 	const unsigned n =
 		psd_memory_find(&work->host->memory, op->source.buffer, op, task.iteration, range, sender, here);
@@ -318,7 +319,7 @@ static enum psd_status copy(struct psd_work *work, struct psd_task task, struct 
 	if (op->resource == PSD_RESOURCE_COPY_IN && psd_buffers[op->source.buffer].is_encoded)
 		judge_arrival(work, task);
 	if (op->source.buffer == PSD_BUFFER_PARAMETER)
-		return copy_parameters(work, op, err);
+		return copy_parameters(work, task, err);
 	if (psd_buffers[op->source.buffer].content != PSD_CONTENT_FACTORS || op->resource == PSD_RESOURCE_COPY_OUT)
 		return copy_of(work, task, work->host->self, err);
 	/* own values are there already; in a lossy encoding all are taken as decoded */

@@ -1,11 +1,9 @@
 /* Sending and applying the selected chunks of sparse gradients. */
-#include "engine/program/period.h"
 #include "real/keep/state.h"
 #include "real/work/solver.h"
 #include "real/work/work.h"
 
 struct sparse {
-	struct psd_host *host;
 	struct psd_chunk_selection selection;
 	struct psd_chunks *chunks; /* arguments of the device's functions; one entry for each item (bucket) */
 };
@@ -15,36 +13,20 @@ struct sparse {
 static void keep(void *context, struct psd_state *state)
 {
 	struct psd_chunk_selection *selection = &((struct sparse *)context)->selection;
+	const uint32_t n = psd_chunk_selection_keep(selection), next = selection->iteration + 1 - n;
 
-	psd_state_add_vector(state, "chosen.digest", PSD_TENSOR_U64, 1, &selection->now.digest);
-	psd_state_add_vector(state, "chosen.digest_before", PSD_TENSOR_U64, 1, &selection->digest_before);
-	psd_state_add_vector(state, "chosen", PSD_TENSOR_BOOL, selection->plan->n_chunks, selection->now.is_chosen);
-}
-
-/* True if the iteration is the last of a clock, or of the run. */
-static bool ends_clock(const struct psd_host *host, uint32_t iteration)
-{
-	const struct psd_sparse *managed = host->plan->managed;
-
-	if (!managed)
-		return false;
-	const struct psd_period period = psd_period_make((uint32_t)managed->clock, 0, host->options->n_iterations);
-	return iteration < host->options->n_iterations && psd_period_exchanges(&period, iteration);
-}
-
-/* All chunks are sent in the first iteration if none were read. */
-static void go_on(void *context)
-{
-	struct sparse *sparse = context;
-	const uint32_t iteration = sparse->host->options->first_iteration;
-
-	psd_chunk_selection_go_on(&sparse->selection, iteration, ends_clock(sparse->host, iteration));
+	psd_state_add_vector(state, "chosen.digest", PSD_TENSOR_U64, 1,
+			     &psd_chunk_selection_of(selection, next)->digest);
+	psd_state_add_vector(state, "chosen.digest_before", PSD_TENSOR_U64, 1,
+			     &psd_chunk_selection_of(selection, next - 1)->digest);
+	psd_state_add_vector(state, "chosen", PSD_TENSOR_BOOL, (uint64_t)n * selection->plan->n_chunks,
+			     selection->kept);
 }
 
 static enum psd_status take(void *context, const char *path, struct psd_error *err)
 {
 	(void)path, (void)err;
-	go_on(context);
+	psd_chunk_selection_go_on(&((struct sparse *)context)->selection);
 	return PSD_OK;
 }
 
@@ -54,10 +36,10 @@ enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error 
 
 	if (!sparse)
 		return PSD_ENOMEM;
-	sparse->host = work->host;
-	PSD_TRY(psd_chunk_selection_open(&sparse->selection, work->host->plan, &work->host->arena, err));
-	go_on(sparse);
-	return PSD_OK;
+	return psd_chunk_selection_open(&sparse->selection, work->host->plan,
+					(struct psd_iterations){.first = work->host->options->first_iteration,
+								.end = work->host->options->n_iterations},
+					&work->host->arena, err);
 }
 
 static enum psd_status make_chunks(struct psd_host *host, const struct psd_plan_item *item, struct psd_chunks *chunks,
@@ -87,6 +69,16 @@ static enum psd_status make_chunks(struct psd_host *host, const struct psd_plan_
 	return PSD_OK;
 }
 
+struct psd_chunks *psd_work_make_chunks(struct psd_host *host, struct psd_error *err)
+{
+	struct psd_chunks *chunks = psd_host_take(host, host->plan->n_items, sizeof(*chunks), err);
+
+	for (unsigned i = 0; i < host->plan->n_items && chunks; i++)
+		if (make_chunks(host, &host->plan->items[i], &chunks[i], err))
+			chunks = NULL;
+	return chunks;
+}
+
 static enum psd_status open(struct psd_work *work, struct psd_error *err)
 {
 	struct psd_host *host = work->host;
@@ -95,13 +87,11 @@ static enum psd_status open(struct psd_work *work, struct psd_error *err)
 		return PSD_OK;
 	PSD_TRY(psd_work_open_selection(work, err));
 	struct sparse *sparse = work->states.sparse;
-	sparse->chunks = psd_host_take(host, host->plan->n_items, sizeof(*sparse->chunks), err);
+	sparse->chunks = psd_work_make_chunks(host, err);
 	if (!sparse->chunks)
 		return PSD_ENOMEM;
-	for (unsigned i = 0; i < host->plan->n_items; i++)
-		PSD_TRY(make_chunks(host, &host->plan->items[i], &sparse->chunks[i], err));
 	host->keepers[host->n_keepers++] =
-		(struct psd_keeper){"chosen", "the selection of chunks", keep, take, go_on, sparse};
+		(struct psd_keeper){"chosen", "the selection of chunks", keep, take, NULL, sparse};
 	return PSD_OK;
 }
 
@@ -156,9 +146,16 @@ static enum psd_status choose(struct psd_work *work, struct psd_task task, struc
 
 void psd_work_adopt_selection(const struct psd_work *work)
 {
-	struct psd_chunk_selection *selection = psd_work_selection(work);
+	psd_chunk_selection_adopt(psd_work_selection(work));
+}
 
-	psd_chunk_selection_adopt(selection, ends_clock(work->host, selection->iteration + 1));
+uint64_t psd_work_travelling(const struct psd_work *work, struct psd_task task)
+{
+	const struct psd_chunk_selection *selection = psd_work_selection(work);
+	const int item = work->host->program->ops[task.op].item;
+
+	return selection ? psd_chunk_selection_of(selection, task.iteration)->travelling[item]
+			 : work->host->plan->items[item].travelling;
 }
 
 static void adopt(struct psd_work *work, struct psd_task task)
@@ -180,19 +177,18 @@ void psd_work_count_early(const struct psd_work *work, struct psd_worker_result 
 
 /* ---- chunks ---- */
 
-/* Arguments for this iteration. The tables stay valid until the item's next operation. */
-static struct psd_chunks *chunks_of(const struct psd_work *work, struct psd_task task)
+struct psd_chunk_tensor *psd_work_fill_chunks(const struct psd_work *work, struct psd_task task,
+					      struct psd_chunks chunks[])
 {
 	const struct psd_host *host = work->host;
-	const struct sparse *sparse = work->states.sparse;
 	const unsigned i = (unsigned)host->program->ops[task.op].item;
 	const struct psd_plan_item *item = &host->plan->items[i];
 	const struct psd_memory *memory = host->on_device;
 	const struct psd_update update = psd_solver_update(host->options->train, host->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(memory, task.iteration);
-	struct psd_chunks *chunks = &sparse->chunks[i];
+	struct psd_chunks *of = &chunks[i];
 	struct psd_chunk_tensor *tensors =
-		(struct psd_chunk_tensor *)(uintptr_t)chunks->tensors; /* owned by this family */
+		(struct psd_chunk_tensor *)(uintptr_t)of->tensors; /* owned by the host's arena */
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(host->plan, item, n);
@@ -200,14 +196,23 @@ static struct psd_chunks *chunks_of(const struct psd_work *work, struct psd_task
 		tensors[n].gradient = gradients[t];
 		tensors[n].update = psd_solver_update_of(update, &host->graph->tensors[t]);
 	}
-	chunks->is_chosen = sparse->selection.now.is_chosen + item->first_chunk;
-	chunks->residual = psd_memory_buffer(memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
-	chunks->history = psd_memory_buffer(memory, PSD_BUFFER_HISTORY, i, task.iteration);
-	chunks->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
-	chunks->norms = psd_memory_buffer(memory, PSD_BUFFER_NORMS, host->plan->n_items - 1, task.iteration) +
-			item->first_chunk;
-	chunks->is_skipped = psd_work_scale(work, &host->program->ops[task.op])->is_skipped;
-	return chunks;
+	of->is_chosen = psd_chunk_selection_of(psd_work_selection(work), task.iteration)->is_chosen + item->first_chunk;
+	of->residual = psd_memory_buffer(memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
+	of->history = psd_memory_kept(memory, PSD_BUFFER_HISTORY, i, task.iteration);
+	of->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
+	of->norms = psd_memory_buffer(memory, PSD_BUFFER_NORMS, host->plan->n_items - 1, task.iteration) +
+		    item->first_chunk;
+	of->is_skipped = psd_work_scale(work, &host->program->ops[task.op])->is_skipped;
+	return tensors;
+}
+
+/* Arguments for this iteration. They stay valid until the item's next operation. */
+static struct psd_chunks *chunks_of(const struct psd_work *work, struct psd_task task)
+{
+	const struct sparse *sparse = work->states.sparse;
+
+	psd_work_fill_chunks(work, task, sparse->chunks);
+	return &sparse->chunks[work->host->program->ops[task.op].item];
 }
 
 static enum psd_status gather(struct psd_work *work, struct psd_task task, struct psd_error *err)

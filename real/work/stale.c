@@ -22,7 +22,7 @@ static enum psd_status open(struct psd_work *work, struct psd_error *err)
 	const struct psd_plan *plan = work->host->plan;
 	const uint32_t first = work->host->options->first_iteration;
 
-	if (!plan->reads_stale)
+	if (!plan->reads_stale || psd_plan_sends_updates(plan))
 		return PSD_OK;
 	work->states.stale = psd_host_take(work->host, plan->n_items, sizeof(struct view), err);
 	if (!work->states.stale)

@@ -31,7 +31,7 @@ struct psd_work_row {
 	 * one. */
 	bool follows_device;
 };
-enum { PSD_MOST_WORK_ROWS = 3 };
+enum { PSD_MOST_WORK_ROWS = 4 };
 /* First members of a row: the kind, and the function that executes it. */
 #define PSD_RUNS(kind_name, function) .kind = PSD_OP_##kind_name, .run = (function)
 
@@ -46,6 +46,7 @@ struct psd_family {
 /* Families, in the order in which they are opened and asked. */
 #define PSD_FAMILIES(ROW)                                                                                              \
 	ROW(scales)                                                                                                    \
+	ROW(own_updates)                                                                                               \
 	ROW(sparse)                                                                                                    \
 	ROW(packed)                                                                                                    \
 	ROW(low_rank)                                                                                                  \
@@ -101,6 +102,15 @@ void psd_work_count_updates(const struct psd_work *work, struct psd_worker_resul
 
 /* Returns the chunks that a sparse exchange sends; NULL: the plan has no sparse exchange, or all workers replay. */
 struct psd_chunk_selection *psd_work_selection(const struct psd_work *work);
+/* Returns the number of elements of an operation's item (bucket) that are sent in the task's iteration. Without a
+ * selection it is the number in the plan. */
+uint64_t psd_work_travelling(const struct psd_work *work, struct psd_task task);
+/* Returns arguments of the device's functions for each item (bucket), n_items entries that psd_work_fill_chunks()
+ * completes. They belong to the host's arena. NULL: PSD_ENOMEM. */
+struct psd_chunks *psd_work_make_chunks(struct psd_host *host, struct psd_error *err);
+/* Sets the arguments of the task's item (bucket) for its iteration. Returns the item's tensors, for changes. */
+struct psd_chunk_tensor *psd_work_fill_chunks(const struct psd_work *work, struct psd_task task,
+					      struct psd_chunks chunks[]);
 /* For a host that replays beside real workers: makes the selection of chunks, without the other state of sparse
  * exchange. PSD_ENOMEM. */
 enum psd_status psd_work_open_selection(struct psd_work *work, struct psd_error *err) PSD_MUST_CHECK;
@@ -111,7 +121,7 @@ void psd_work_count_early(const struct psd_work *work, struct psd_worker_result 
 /* Sets the ages of the gradients by which this host's shard has updated. Leaves *ages if training is not asynchronous,
  * and in a replay. */
 void psd_work_count_ages(const struct psd_work *work, struct psd_gradient_ages *ages);
-/* Makes the selection of the next iteration the current one; with managed communication all chunks at a clock's end. */
+/* Takes over the selection that was made last; with managed communication it has all chunks at a clock's end. */
 void psd_work_adopt_selection(const struct psd_work *work);
 /* True if the operation moves selected chunks. */
 bool psd_work_is_of_chunks(const struct psd_work *work, const struct psd_op *op);

@@ -19,6 +19,10 @@ Test(cuda_checkpoint, servers_go_on)
 }
 
 TEST_ROW(cuda_checkpoint, asynchronous_servers_go_on, going_on_check_asynchronous("by-staleness", &psd_device_cuda))
+TEST_ROW(cuda_checkpoint, own_updates_go_on,
+	 going_on_check_own_updates("sync: ring, staleness: 2, reads: stale, managed: {clock: 2, early: 30%, chunk: 7, "
+				    "priority: generation}",
+				    2, &psd_device_cuda))
 
 Test(cuda_checkpoint, factors_go_on)
 {

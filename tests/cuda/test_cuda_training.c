@@ -275,6 +275,18 @@ Test(cuda_training, stale_reads_end_as_on_the_processor)
 #undef JOB
 }
 
+/* Behind the first iteration changes follow from the momentum alone, whenever sums arrive. */
+Test(cuda_training, own_updates_end_as_on_the_processor)
+{
+#define JOB                                                                                                            \
+	"iterations: 10, optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: multistep, base: "    \
+	"0.05, gamma: 0, steps: [1]}"
+	check_job("smooth.yaml", JOB,
+		  "schedule: wait-free, sync: ring, staleness: 2, reads: stale, managed: {clock: 4, early: 30%, "
+		  "chunk: 100, priority: generation}");
+#undef JOB
+}
+
 /* To less than a tenth of their length at first. */
 Test(cuda_training, clipped_gradients_end_as_on_the_processor)
 {

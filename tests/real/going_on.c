@@ -255,6 +255,52 @@ void going_on_check_asynchronous(const char *rate, const struct psd_device_kind 
 	scratch_folder_remove(&folder);
 }
 
+/* ---- own updates ---- */
+
+enum { OWN_EVERY = 5, OWN_CUT = 6, OWN_END = 10 };
+
+/* Two clocks of two iterations with a rate, one without, and two behind the cut. */
+#define OWN_RATE                                                                                                       \
+	"learning_rate: {policy: multistep, base: 0.05, gamma: 0, steps: [4]}, data: {training_samples: 40, "          \
+	"test_samples: 32}, optimiser: {momentum: 0.9}"
+
+/* Hash of all choices of chunks up to the end. */
+static uint64_t read_choices(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host)
+{
+	const struct psd_file_tensor *found;
+	struct psd_error err = {.text = ""};
+	struct psd_tensor_file *file;
+	uint64_t digest = 0;
+
+	cr_assert_eq(psd_tensor_file_open(&file, psd_checkpoint_path(checkpoints, host, OWN_END).text, &err), PSD_OK,
+		     "%s", err.text);
+	found = psd_tensor_file_find(file, "chosen.digest");
+	cr_assert_not_null(found);
+	cr_assert_eq(psd_tensor_file_read(file, found, 0, sizeof(digest), &digest, &err), PSD_OK, "%s", err.text);
+	psd_tensor_file_close(file);
+	return digest;
+}
+
+/* Running statistics are of the parameters that an iteration has read, and so of the times at which sums came. */
+void going_on_check_own_updates(const char *system, unsigned workers, const struct psd_device_kind *kind)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = OWN_EVERY};
+	struct training *once = run(system, OWN_RATE, workers, 1, kind, &checkpoints, 0, OWN_END);
+	const uint64_t choices = read_choices(&checkpoints, (struct psd_checkpoint_host){0, workers});
+	struct training *resumed = run(system, OWN_RATE, workers, 1, kind, &checkpoints, OWN_CUT, OWN_END);
+
+	for (unsigned w = 0; w < workers; w++) {
+		const struct psd_checkpoint_host host = {w, workers};
+
+		cr_expect(training_is_same(resumed, w, once, w), "%s: worker %u has other parameters", system, w);
+		cr_expect_eq(read_choices(&checkpoints, host), choices, "%s: worker %u", system, w);
+	}
+	training_free(once);
+	training_free(resumed);
+	scratch_folder_remove(&folder);
+}
+
 /* ---- a start ---- */
 
 /* By the norm of their difference. */

@@ -19,6 +19,10 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
  * there, so that the server's parameters follow from the checkpoint's in any order of updates. rate: key of the
  * system; kind: as above. */
 void going_on_check_asynchronous(const char *rate, const struct psd_device_kind *kind);
+/* Managed communication with stale reads, by turns, and without rate behind the cut: its changes follow from the
+ * checkpoint's momentum in any order of sums. A run that resumes from a checkpoint of the middle ends with the bits of
+ * the one that went on. keys, kind: as above. */
+void going_on_check_own_updates(const char *system, unsigned workers, const struct psd_device_kind *kind);
 /* Two workers on the processor learn; three of the system, on that kind of device, start from their parameters and
  * statistics and have about these after an iteration at next to no rate. */
 void going_on_check_start(const char *system, const struct psd_device_kind *kind);

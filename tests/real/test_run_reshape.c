@@ -22,6 +22,7 @@ static const char scenario[] =
 	"  - {name: Half, sync: ring, wire: fp16}\n"
 	"  - {name: Bits, sync: ps, compress: {by: one-bit, momentum: before}}\n"
 	"  - {name: Late, sync: ps, staleness: 2}\n"
+	"  - {name: Own, sync: ring, staleness: 2, reads: stale, managed: {clock: 2, early: 50%, chunk: 16}}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
 
@@ -151,6 +152,18 @@ FOLDER_TEST(run_reshape, it_says_which_sums_are_lost, make_folder())
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 8",
 		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
+}
+
+/* The momentum of workers' own updates goes on with them, and is of no use to other systems. */
+FOLDER_TEST(run_reshape, own_momentum_goes_to_other_workers, make_folder())
+{
+	free(run(&folder, "--system Own --nodes 4 --iterations 4"));
+	expect_words(&folder, "--system Own --nodes 2 --iterations 6",
+		     "psd-run: starts anew: the selection of chunks\n");
+	expect_words(&folder, "--system Own --nodes 2 --iterations 8 --set systems.7.staleness=1",
+		     "psd-run: starts anew: the selection of chunks\n");
+	expect_words(&folder, "--system Ring --nodes 2 --iterations 9",
+		     "psd-run: starts anew: momentum, residuals of gradients\n");
 }
 
 /* Steps are counted from the start of all runs; what follows the loss has no loss yet. */

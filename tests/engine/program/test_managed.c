@@ -62,6 +62,26 @@ Test(managed, an_iteration_takes_the_mean_of_both_kinds)
 	expect_mean("message", false);
 }
 
+static void expect_sec(const char *keys, double expected)
+{
+	const double sec[] = {predict("flow", keys, true).iteration_sec, predict("flow", keys, false).iteration_sec,
+			      predict("message", keys, false).iteration_sec};
+
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_float_eq(sec[i], expected, TOLERANCE_RATIO * expected, "%s: %.17g s, expected %.17g", keys,
+				   sec[i], expected);
+}
+
+/* A narrow budget is never idle: the bytes of above, and the latency of two rings of two messages. With a wide one the
+ * end of a clock overlaps with as many iterations of 10 ms as the bound allows. */
+Test(managed, with_stale_reads_an_iteration_takes_what_the_slower_of_sending_and_computing_takes)
+{
+	const double bytes = 4 * (3 * 37 * 1000 + 145578 + 4 * 146) / 4.0;
+
+	expect_sec(", budget: 10Mbps, staleness: 2, reads: stale" MANAGED, 8 * bytes / 10e6 + 2 * 2 * 50e-6);
+	expect_sec(", staleness: 5, reads: stale" MANAGED, 0.01);
+}
+
 static double early_of(const char *keys)
 {
 	struct loaded loaded;

@@ -107,6 +107,52 @@ Test(reads, layers_read_what_the_bound_allows)
 	loaded_close(&loaded);
 }
 
+/* Sums of early chunks and of all chunks count in the order of iterations. A read waits for the operations that make
+ * and withhold a worker's own updates. A choice is for the iteration that the bound lets begin behind it. */
+Test(reads, of_chunks_wait_for_either_sum)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, SCENARIO("  - {name: A, sync: ring, staleness: 2, reads: stale, managed: {clock: 4, "
+				      "early: 25%}}\n",
+				      "4"));
+	loaded_case(&made, &loaded, 0, 0);
+	const struct psd_program *program = &made.program;
+	const uint32_t norms = made.plan.n_items - 1, choose = find(program, PSD_OP_CHOOSE, norms);
+
+	cr_expect(waits_for(program, choose, choose, 1));
+	for (unsigned i = 0; i < norms; i++) {
+		const uint32_t keep = find(program, PSD_OP_KEEP, i), read = find(program, PSD_OP_READ, i);
+		unsigned n_gathers = 0, n_sums = 0;
+
+		cr_expect(waits_for(program, read, keep, 1));
+		for (uint32_t o = 0; o < program->n_ops; o++) {
+			const struct psd_op *op = &program->ops[o];
+
+			if (op->item != (int)i || (op->kind != PSD_OP_GATHER && op->kind != PSD_OP_APPLY))
+				continue;
+			cr_expect_eq(op->is_between, !op->is_exchange);
+			n_gathers += op->kind == PSD_OP_GATHER;
+			n_sums += op->kind == PSD_OP_APPLY;
+			cr_expect(op->kind == PSD_OP_APPLY ? waits_for(program, read, o, 3)
+							   : waits_for(program, read, o, 1));
+			cr_expect(op->kind == PSD_OP_APPLY || waits_for(program, o, choose, 3));
+			cr_expect(op->kind == PSD_OP_APPLY || waits_for(program, o, keep, 0));
+			for (uint32_t other = 0; other < program->n_ops && op->kind == PSD_OP_APPLY; other++)
+				if (program->ops[other].kind == PSD_OP_APPLY && program->ops[other].item == (int)i)
+					cr_expect(waits_for(program, o, other, 1));
+		}
+		cr_expect(n_gathers == 2 && n_sums == 2);
+		cr_expect(psd_plan_keeps(&made.plan, &made.plan.items[i], PSD_BUFFER_OWN_HISTORY));
+		cr_expect_not(psd_plan_keeps(&made.plan, &made.plan.items[i], PSD_BUFFER_HISTORY));
+	}
+	cr_expect_not(psd_plan_keeps(&made.plan, &made.plan.items[norms], PSD_BUFFER_OWN_HISTORY));
+	cr_expect_eq(program->window, 4);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 /* The same operations in the same order as without the key. */
 static void expect_synchronous(const char *text)
 {

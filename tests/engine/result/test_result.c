@@ -52,6 +52,20 @@ Test(result, a_period_of_one_iteration_is_each)
 		    "each iteration, so that its training on more than 3 workers differs from training without this\n");
 }
 
+/* An update is withheld for 3 iterations at most, and its sum may arrive 2 iterations after it has left. */
+TEST_ROW(result, managed_communication_with_stale_reads_is_late_by_both,
+	 expect_note(&(struct psd_system){.name = "A",
+					  .staleness = 2,
+					  .reads = PSD_READS_STALE,
+					  .is_managed = true,
+					  .managed = {.clock = 4}},
+		     "note: 'A' reads its own gradients at once and those of other workers at most 5 iterations late: "
+		     "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "
+		     "with more than one worker its training differs from synchronous training\n"
+		     "note: 'A' sends some chunks of updates in each iteration and all of them every 4 iterations, so "
+		     "that an update is withheld for at most 3 iterations and its training differs from training "
+		     "without this\n"))
+
 TEST_ROW(
 	result, managed_communication_trains_with_other_values,
 	expect_note(&(struct psd_system){.name = "A", .is_managed = true, .managed = {.clock = 4}},

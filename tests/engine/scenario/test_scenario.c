@@ -1162,7 +1162,8 @@ Test(scenario, reads_are_late_or_stale)
 {
 	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, staleness: 3, reads: stale}\n"
 						    "  - {name: B, sync: ring, staleness: 1}\n"
-						    "  - {name: C, sync: ring, reads: stale}\n");
+						    "  - {name: C, sync: ring, reads: stale, staleness: 2, managed: "
+						    "{clock: 4, early: 25%}}\n");
 
 	cr_expect_eq(scenario.systems[0].reads, PSD_READS_STALE);
 	cr_expect_eq(scenario.systems[1].reads, PSD_READS_LATE);
@@ -1225,9 +1226,9 @@ Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_
 			    "50: 'staleness' of system 'A' cannot be used together with 'compress'");
 	expect_system_error("ring", "staleness: 1, low_rank: {rank: 2}",
 			    "27: 'staleness' of system 'A' cannot be used together with 'low_rank'");
-	expect_system_error("ring", "staleness: 1, reads: stale, managed: {clock: 4}",
-			    "27: 'staleness' of system 'A' cannot be used together with 'managed': reads would count "
-			    "missing sums by chunk, not by iteration");
+	expect_system_error("ring", "staleness: 1, managed: {clock: 4, early: 25%}",
+			    "27: 'staleness' of system 'A' cannot be used together with 'managed', whose workers see "
+			    "their withheld gradients at once: must have 'reads: stale'");
 	expect_system_error("ring", "staleness: 1, local_sgd: {steps: 2}",
 			    "27: 'staleness' of system 'A' cannot be used together with 'local_sgd'");
 	expect_system_error(

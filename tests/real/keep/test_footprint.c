@@ -20,6 +20,7 @@ static const char *const systems[] = {
 	"sync: ring, local_sgd: {steps: 4, fragments: 2, delay: 2, outer: {}}",
 	"sync: ps, staleness: 2",
 	"sync: ring, staleness: 2, reads: stale",
+	"sync: ring, staleness: 2, reads: stale, managed: {clock: 4, early: 25%}",
 	"sync: zero-1",
 	"sync: zero-2, fuse: 1MiB",
 	"sync: zero-3, fuse: 1MiB",

@@ -119,3 +119,49 @@ Test(shaped, any_100_ms_have_no_more_than_five_per_cent_above_the_rate)
 		expect_budget(rates_bps[r], false);
 	}
 }
+
+/* ---- late hosts ---- */
+
+/* Shorter than what is saved by a grant of a packet at 10 Mbit/s, 1.2 ms: only whole grants are moved. */
+#define LATE_SEC 2.5e-3
+
+/* Moves all that the limit allows whenever a core is free, once in LATE_SEC. */
+static uint64_t move_late(struct psd_carrier *carrier, bool sends)
+{
+	static char bytes[WANTED_BYTES];
+	const struct iovec all = {bytes, sizeof(bytes)};
+	const double start_sec = now_sec;
+	uint64_t all_bytes = 0;
+	ssize_t n = 0;
+
+	moved.n = 0;
+	for (; now_sec < start_sec + RUN_SEC; now_sec += LATE_SEC)
+		do {
+			n = (sends ? carrier->transport->send : carrier->transport->receive)(carrier, &all, 1);
+			all_bytes += n > 0 ? (uint64_t)n : 0;
+		} while (n > 0);
+	return all_bytes;
+}
+
+Test(shaped, a_host_that_waits_for_a_core_loses_no_rate)
+{
+	static const double rates_bps[] = {10e6, 40e6, 1e9};
+
+	for (unsigned r = 0; r < 2 * sizeof(rates_bps) / sizeof(rates_bps[0]); r++) {
+		const double rate_bps = rates_bps[r / 2];
+		struct psd_carrier carrier = {.transport = &wire, .fd = -1};
+		struct psd_shaper shaper;
+
+		psd_shaper_init(&shaper, rate_bps, rate_bps);
+		shaper.clock_sec = clock_sec;
+		now_sec = psd_socket_now_sec();
+		cr_assert(psd_shaped_wrap(&shaper, &carrier));
+		const double all_bytes = (double)move_late(&carrier, r % 2);
+
+		cr_expect_geq(all_bytes, (1.0 - LOST_RATIO) * RUN_SEC * rate_bps / 8, "%g bps: %g bytes", rate_bps,
+			      all_bytes);
+		cr_expect_leq((double)busiest_window(), (1.0 + EXCESS_RATIO) * WINDOW_SEC * rate_bps / 8, "%g bps",
+			      rate_bps);
+		carrier.transport->release(&carrier);
+	}
+}

@@ -123,6 +123,7 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 	const struct psd_plan *plan = &training->made.plan;
 	const uint32_t n = plan->n_chunks;
 	struct psd_arena arena = {.blocks = NULL};
+	const struct psd_iterations run = {.end = DRAWS + 1};
 	struct psd_chunk_selection one, same, other;
 	struct psd_error err;
 	unsigned n_times[MOST_CHUNKS] = {0}, n_whole = 0;
@@ -134,30 +135,31 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 			is_whole[plan->items[i].first_chunk + c] = (c + 1) * 70 <= plan->items[i].subject.elements;
 			n_whole += is_whole[plan->items[i].first_chunk + c];
 		}
-	cr_assert_eq(psd_chunk_selection_open(&one, plan, &arena, &err), PSD_OK);
-	cr_assert_eq(psd_chunk_selection_open(&same, plan, &arena, &err), PSD_OK);
-	cr_assert_eq(psd_chunk_selection_open(&other, plan, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&one, plan, run, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&same, plan, run, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&other, plan, run, &arena, &err), PSD_OK);
 	const double k = (double)psd_chunks_kept(plan->sparse, n, 1), share = k / n_whole;
 	const double most_off = 6.0 * sqrt(DRAWS * share * (1.0 - share));
 
 	cr_assert_leq(k, n_whole);
 	cr_assert_lt(n_whole, n);
 	for (unsigned d = 0; d < DRAWS; d++) {
+		const struct psd_chunk_selection_table *drawn = psd_chunk_selection_of(&one, d + 1);
 		unsigned n_drawn = 0;
 
 		psd_chunk_selection_draw(&one, 1);
 		psd_chunk_selection_draw(&same, 1);
 		psd_chunk_selection_draw(&other, 2);
 		for (uint32_t c = 0; c < n; c++) {
-			n_drawn += one.next.is_chosen[c];
-			n_times[c] += one.next.is_chosen[c];
+			n_drawn += drawn->is_chosen[c];
+			n_times[c] += drawn->is_chosen[c];
 		}
 		cr_assert_eq(n_drawn, (unsigned)k);
-		cr_assert_eq(one.next.digest, same.next.digest);
-		cr_assert_neq(one.next.digest, other.next.digest);
-		psd_chunk_selection_adopt(&one, false);
-		psd_chunk_selection_adopt(&same, false);
-		psd_chunk_selection_adopt(&other, false);
+		cr_assert_eq(drawn->digest, psd_chunk_selection_of(&same, d + 1)->digest);
+		cr_assert_neq(drawn->digest, psd_chunk_selection_of(&other, d + 1)->digest);
+		psd_chunk_selection_adopt(&one);
+		psd_chunk_selection_adopt(&same);
+		psd_chunk_selection_adopt(&other);
 	}
 	for (uint32_t c = 0; c < n; c++)
 		cr_expect_leq(fabs(n_times[c] - (is_whole[c] ? DRAWS * share : 0.0)), is_whole[c] ? most_off : 0.0,

@@ -128,6 +128,11 @@ static void run_op(struct group *group, unsigned w, struct psd_task task)
 		     err.text);
 }
 
+static const struct psd_chunk_selection_table *chosen_in(const struct group *group, unsigned w, uint32_t iteration)
+{
+	return psd_chunk_selection_of(psd_work_selection(&group->workers[w].work), iteration);
+}
+
 static void run_iteration(struct group *group, uint32_t iteration)
 {
 	for (unsigned w = 0; w < WORKERS; w++) {
@@ -138,8 +143,7 @@ static void run_iteration(struct group *group, uint32_t iteration)
 			*value_at(group, gradients, e) = gradient_at(w, iteration, e);
 		run_op(group, w, (struct psd_task){iteration, group->ops[PSD_OP_GATHER]});
 	}
-	sum_buffers(group, PSD_BUFFER_CHOSEN, 0, iteration,
-		    psd_work_selection(&group->workers[0].work)->now.travelling[0]);
+	sum_buffers(group, PSD_BUFFER_CHOSEN, 0, iteration, chosen_in(group, 0, iteration)->travelling[0]);
 	for (unsigned w = 0; w < WORKERS; w++)
 		run_op(group, w, (struct psd_task){iteration, group->ops[PSD_OP_APPLY]});
 	sum_buffers(group, PSD_BUFFER_NORMS, 1, iteration, group->made.plan.n_chunks);
@@ -253,7 +257,7 @@ static void compare(const struct group *group, const struct reference *reference
 	uint64_t n_apart = 0;
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		const struct psd_chunk_selection_table *now = &psd_work_selection(&group->workers[w].work)->now;
+		const struct psd_chunk_selection_table *now = chosen_in(group, w, iteration + 1);
 
 		cr_assert_eq(memcmp(now->is_chosen, reference->is_chosen, reference->n_chunks), 0,
 			     "worker %u chooses other chunks for iteration %u", w, iteration + 1);
@@ -374,7 +378,7 @@ static void check_managed(const char *priority)
 	reference = open_reference(group);
 	reference.is_relative = true;
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
-		const bool *is_chosen = psd_work_selection(&group->workers[0].work)->now.is_chosen;
+		const bool *is_chosen = chosen_in(group, 0, i)->is_chosen;
 
 		if (i == 0)
 			expect_turn(is_chosen, 0, false);
@@ -383,7 +387,7 @@ static void check_managed(const char *priority)
 		memcpy(reference.is_chosen, is_chosen, reference.n_chunks * sizeof(*is_chosen));
 		run_iteration(group, i);
 		step(&reference, i, 1.0f);
-		memcpy(reference.is_chosen, psd_work_selection(&group->workers[0].work)->now.is_chosen,
+		memcpy(reference.is_chosen, chosen_in(group, 0, i + 1)->is_chosen,
 		       reference.n_chunks * sizeof(*is_chosen));
 		compare(group, &reference, i);
 		cr_expect_eq(owes_nothing(group, i), ends_clock(i), "iteration %u", i);
