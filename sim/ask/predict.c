@@ -178,15 +178,15 @@ struct batch {
 	struct psd_ask_entry *entries;
 };
 
-/* A simulation with too many events is estimated. A system that does not run on this number of nodes has no
- * prediction. */
+/* A simulation with too many events is estimated, unless the estimate leaves keys out: others are simulated with them.
+ * A system that does not run on this number of nodes has no prediction. */
 static enum psd_status execute_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct batch *batch = context;
 	enum psd_status status = simulate(batch->ask, &batch->entries[job], outcome, err);
 	bool is_new;
 
-	if (status == PSD_EINVAL && err->is_limit) {
+	if (status == PSD_EINVAL && err->is_limit && !batch->ask->has_disturbances) {
 		status = estimate(batch->ask, &batch->entries[job], &is_new, outcome, err);
 		outcome->is_estimate = status == PSD_OK;
 	}
