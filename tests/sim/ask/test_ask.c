@@ -1213,6 +1213,46 @@ Test(ask, the_price_of_a_link_makes_clusters_equal)
 	loaded_close(&loaded);
 }
 
+Test(ask, equal_systems_have_no_lead)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20}\n"
+			     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}, stack: none}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ps}]\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "runs", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	cr_expect_not_null(
+		strstr(answers.all[0].sentence.bytes, ": A and B are predicted equal, so that either may be faster."),
+		"%s", answers.all[0].sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+Test(ask, limits_are_words_in_a_sentence)
+{
+	static const char *const rows[][2] = {
+		{"stack", "the software stack"},
+		{"uplinks", "the uplinks of the racks"},
+		{"node 3", "node 3"},
+		{"link of node 5", "the link of node 5"},
+		{"device+uplinks", "the device and the uplinks of the racks in turn"},
+		{"device+link of group 1", "the device and the link of group 1 in turn"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_text text = {.bytes = NULL};
+
+		psd_ask_add_limit(&text, rows[i][0]);
+		cr_expect_str_eq(text.bytes, rows[i][1]);
+		psd_text_release(&text);
+	}
+}
+
 Test(ask, a_large_lead_has_no_exponent)
 {
 	const struct run made =
