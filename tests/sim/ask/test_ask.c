@@ -1060,6 +1060,41 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	loaded_close(&loaded);
 }
 
+/* The system in front keeps an eighth of the states, its line of PyTorch is that of the ring behind it, as above: 5 times
+ * the parameters in states. Alone it has no such line. */
+Test(ask, memory_in_pytorch_is_not_that_of_sharded_systems)
+{
+	static const char *const systems_of[] = {"{name: FSDP, sync: fsdp}, {name: Ring, sync: ring}",
+						 "{name: FSDP, sync: fsdp}"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+		double states_bytes = 0.0;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {nodes: 8, network: {bandwidth: 10Gbps, latency: 15us}, stack: none}\n"
+			     "systems: [%s]\n"
+			     "train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"
+			     "job: {memory: 3GB}\n",
+			     systems_of[i]);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		for (uint32_t a = 0; a < answers.n; a++)
+			if (strstr(answers.all[a].sentence.bytes, "PyTorch 2"))
+				states_bytes = value_named(&answers.all[a], "memory in PyTorch") -
+					       value_named(&answers.all[a], "saved for backward") -
+					       4.0 * 1024.0 * 4.0 * (2.0 * 50257.0 + 1.0);
+		cr_expect_eq(states_bytes, i == 0 ? 5.0 * 4.0 * 124439808.0 : 0.0, "%g", states_bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* Peaks in MiB that others measured with PyTorch before 1.11, on one GPU with AdamW.
  *
  * Hugging Face, "Efficient Training on a Single GPU" (now "Model training anatomy"), January 2022: BERT-large with 512
