@@ -276,5 +276,7 @@ const char *psd_columns_title(struct psd_figure *figure, const struct psd_name_c
 
 	while (head > 0 && strchr(", ", first[head - 1]))
 		head--;
+	if (!head && !strncmp(end, " (", 2) && psd_words_ends_with(end, ")"))
+		return psd_figure_text(figure, "%.*s", (int)strlen(end) - 3, end + 2);
 	return head || *end ? psd_figure_text(figure, "%.*s%s", head, first, !head && *end ? end + 2 : end) : other;
 }

@@ -38,17 +38,17 @@ static void predict_largest(struct psd_ask *ask)
 }
 
 /* Finds the two systems with the most samples per second on the largest cluster; the first of equals. *second is the
- * best if there is no other. */
-static void find_best(struct psd_ask *ask, double bandwidth_bps, unsigned *best, unsigned *second)
+ * best if there is no other. False: none has a prediction. */
+static bool find_best(struct psd_ask *ask, double bandwidth_bps, unsigned *best, unsigned *second)
 {
-	double best_rate = -1.0, second_rate = -1.0;
+	double best_rate = 0.0, second_rate = 0.0;
 
 	*best = *second = ask->first_system;
 	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
 		const double rate = psd_ask_samples_per_sec(ask, s, ask->most_nodes, bandwidth_bps, PSD_ASK_CONFIRM);
 
 		if (rate > best_rate) {
-			*second = best_rate < 0.0 ? s : *best;
+			*second = best_rate <= 0.0 ? s : *best;
 			second_rate = best_rate;
 			*best = s;
 			best_rate = rate;
@@ -57,6 +57,7 @@ static void find_best(struct psd_ask *ask, double bandwidth_bps, unsigned *best,
 			second_rate = rate;
 		}
 	}
+	return best_rate > 0.0;
 }
 
 static struct psd_answer_value rate_of(struct psd_ask *ask, unsigned system, double bandwidth_bps)
@@ -93,7 +94,8 @@ void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
 	for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
 		unsigned best, second;
 
-		find_best(ask, ask->bandwidths_bps[b], &best, &second);
+		if (!find_best(ask, ask->bandwidths_bps[b], &best, &second))
+			continue;
 		const struct psd_answer_value first = rate_of(ask, best, ask->bandwidths_bps[b]);
 		const struct psd_answer_value next = rate_of(ask, second, ask->bandwidths_bps[b]);
 		struct psd_answer *answer = psd_answers_add(answers, "best", first.system);
@@ -107,12 +109,15 @@ void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
 		psd_answer_add_number(text, first.number);
 		psd_text_add(text, " samples/s (");
 		add_reason(ask, text, best, &first);
-		psd_text_add(text, "). %s follows with ", next.system);
+		psd_text_add(text, ").");
+		psd_answer_add_value(answers, answer, first);
+		if (second == best)
+			continue;
+		psd_text_add(text, " %s follows with ", next.system);
 		psd_answer_add_number(text, next.number);
 		psd_text_add(text, " (");
 		add_reason(ask, text, second, &next);
 		psd_text_add(text, ").");
-		psd_answer_add_value(answers, answer, first);
 		psd_answer_add_value(answers, answer, next);
 	}
 }
@@ -405,7 +410,8 @@ void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
 	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && ask->most_nodes > 1 && !ask->status; b++) {
 		unsigned best, second;
 
-		find_best(ask, ask->bandwidths_bps[b], &best, &second);
+		if (!find_best(ask, ask->bandwidths_bps[b], &best, &second) || best == second)
+			continue;
 		if (best == ask->first_system || second == ask->first_system || is_told[best][second])
 			continue;
 		is_told[best][second] = is_told[second][best] = true;

@@ -75,7 +75,9 @@ static void add_kept(struct psd_answers *answers, struct psd_answer *answer, con
 		psd_text_add(text, "not even on 1");
 	psd_text_add(text, " node%s at ", value->number > 1.0 ? "s" : "");
 	psd_answer_add_rate(text, value->bandwidth_bps);
-	if (!value->is_beyond) {
+	if (!value->is_beyond && !value->limit[0]) {
+		psd_text_add(text, " (there is no prediction of the next size)");
+	} else if (!value->is_beyond) {
 		psd_text_add(text, " (then bound by ");
 		psd_ask_add_limit(text, value->limit);
 		psd_text_add(text, ")");

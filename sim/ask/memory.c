@@ -287,10 +287,12 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 
 /* ---- PyTorch ---- */
 
-/* An all-reduce on the stack of other software than psd-run can be DDP's. */
+/* An all-reduce on the stack of other software than psd-run can be DDP's. Sharded training keeps other bytes. */
 static bool is_like_ddp(const struct psd_system *system)
 {
-	return system->sync >= PSD_SYNC_ALL_REDUCE && strcmp(system->stack->name, "psd") != 0;
+	const bool is_sharded = system->sync >= PSD_SYNC_SHARDED && system->sync < PSD_SYNC_LIBRARY;
+
+	return system->sync >= PSD_SYNC_ALL_REDUCE && !is_sharded && strcmp(system->stack->name, "psd") != 0;
 }
 
 static uint64_t sample_bytes(const struct psd_graph *graph, const struct psd_saved *saved)

@@ -178,15 +178,15 @@ struct batch {
 	struct psd_ask_entry *entries;
 };
 
-/* A simulation with too many events is estimated. A system that does not run on this number of nodes has no
- * prediction. */
+/* A simulation with too many events is estimated, unless the estimate leaves keys out: others are simulated with them.
+ * A system that does not run on this number of nodes has no prediction. */
 static enum psd_status execute_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct batch *batch = context;
 	enum psd_status status = simulate(batch->ask, &batch->entries[job], outcome, err);
 	bool is_new;
 
-	if (status == PSD_EINVAL && err->is_limit) {
+	if (status == PSD_EINVAL && err->is_limit && !batch->ask->has_disturbances) {
 		status = estimate(batch->ask, &batch->entries[job], &is_new, outcome, err);
 		outcome->is_estimate = status == PSD_OK;
 	}
@@ -420,10 +420,14 @@ void psd_ask_add_limit(struct psd_text *text, const char *limit)
 		{"stack", "the software stack"},
 		{"copies", "copies to and from the device"},
 		{"servers", "the servers"},
+		{"uplinks", "the uplinks of the racks"},
+		{"budget", "the budget"},
 		{"device+link", "the device and the link in turn"},
 		{"device+stack", "the device and the software stack in turn"},
 		{"device+copies", "the device and copies in turn"},
 		{"device+servers", "the device and the servers in turn"},
+		{"device+uplinks", "the device and the uplinks of the racks in turn"},
+		{"device+budget", "the device and the budget in turn"},
 		{"waiting", "latency and stages that cannot overlap"},
 	};
 
@@ -432,7 +436,12 @@ void psd_ask_add_limit(struct psd_text *text, const char *limit)
 			psd_text_add(text, "%s", known[i].words);
 			return;
 		}
-	psd_text_add(text, "%s", limit);
+	const bool is_in_turn = !strncmp(limit, "device+", strlen("device+"));
+	const char *place = is_in_turn ? limit + strlen("device+") : limit; /* a node or group, or its link */
+
+	psd_text_add(text, "%s%s%s%s", is_in_turn ? "the device and " : "",
+		     !strncmp(place, "link of ", strlen("link of ")) ? "the " : "", place,
+		     is_in_turn ? " in turn" : "");
 }
 
 /* ---- opening ---- */

@@ -8,6 +8,9 @@
 /* Band of a stack without one of its own: 9 in 10 recorded runs of psd-run are predicted within it. */
 static const double usual_error_ratio = 0.1;
 
+/* Lead below which two systems are equal, as in break-evens. */
+static const double equal_ratio = 0.001;
+
 /* Share of exposed communication below which a profile of one worker tells almost everything. */
 static const double least_waiting_ratio = 0.05;
 
@@ -166,11 +169,16 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	add_point(ask, text, &rivals->point);
 	if (!doubt && psd_scenario_points(ask->scenario) > 1)
 		psd_text_add(text, ", where it is least sure");
-	psd_text_add(text, "%s %s is predicted ", doubt ? ":" : ",", psd_ask_system_name(ask, rivals->best));
-	add_percent(text, lead_of(rivals));
-	psd_text_add(text, " faster than %s, and its band begins ", psd_ask_system_name(ask, rivals->second));
-	add_percent(text, 1.0 - low_ratio);
-	psd_text_add(text, " below the prediction");
+	psd_text_add(text, "%s %s ", doubt ? ":" : ",", psd_ask_system_name(ask, rivals->best));
+	if (lead_of(rivals) < equal_ratio) {
+		psd_text_add(text, "and %s are predicted equal", psd_ask_system_name(ask, rivals->second));
+	} else {
+		psd_text_add(text, "is predicted ");
+		add_percent(text, lead_of(rivals));
+		psd_text_add(text, " faster than %s, and its band begins ", psd_ask_system_name(ask, rivals->second));
+		add_percent(text, 1.0 - low_ratio);
+		psd_text_add(text, " below the prediction");
+	}
 	if (doubt)
 		psd_text_add(text, ", so that either may be faster.%s",
 			     ask->scenario->n_groups > 0 ? "" : " The sweep has no larger cluster with such a doubt.");

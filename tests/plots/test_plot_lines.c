@@ -133,6 +133,21 @@ Test(plot_lines, bands_and_published_values_follow_the_measure)
 	HEAD "t,A,sim,1,1,1e9,1,1,1\nt,A,sim,2,2,1e9,1,2,2\nt,A,sim,1,1,1e10,1,1,1\nt,A,sim,2,2,1e10,1,3,3\n"          \
 	     "t,B,sim,1,1,1e9,1,1,1\nt,B,sim,2,2,1e9,1,4,4\nt,B,sim,1,1,1e10,1,1,1\nt,B,sim,2,2,1e10,1,5,5\n"
 
+Test(plot_lines, the_title_of_panels_is_the_common_end_of_their_scenarios)
+{
+	const struct psd_lines lines = {.measure = PSD_MEASURE_EFFICIENCY, .panels = "scenario"};
+	struct psd_figure *figure = fill(HEAD "\"VGG, 10 GbE (P, '17)\",A,sim,1,1,1e9,1,1,1\n"
+					      "\"VGG, 10 GbE (P, '17)\",A,sim,2,2,1e9,1,2,2\n"
+					      "\"Net, 40 GbE (P, '17)\",A,sim,1,1,1e9,1,1,1\n"
+					      "\"Net, 40 GbE (P, '17)\",A,sim,2,2,1e9,1,2,2\n",
+					 &lines);
+
+	cr_assert_eq(figure->n_panels, 2);
+	cr_expect_str_eq(figure->title, "P, '17: A");
+	cr_expect_str_eq(figure->panels[0].title, "VGG, 10 GbE");
+	release(figure);
+}
+
 Test(plot_lines, panels_are_the_values_of_a_column_and_names_the_rest)
 {
 	const struct psd_lines one = {.measure = PSD_MEASURE_THROUGHPUT},

@@ -521,6 +521,33 @@ Test(ask, break_evens_heed_slow_nodes)
 	loaded_close(&loaded);
 }
 
+/* An estimate without the spread would be the best. 64 iterations of A have 1.7 times as many events as those of B, and
+ * more than the limit. */
+Test(ask, systems_with_too_many_events_are_not_estimated_without_jitter)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20, spread: 20%}\n"
+			     "iterations: 64\n"
+			     "most_events: 30000\n"
+			     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}, stack: none}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ring}]\n");
+	ask(&loaded, false, &answers);
+	const struct psd_answer *best = find(&answers, "best", NULL, 10e9);
+	const struct psd_answer *kept = find(&answers, "efficiency", "A", 10e9);
+
+	cr_assert(best && kept);
+	cr_expect_eq(best->n_values, 1, "%s", best->sentence.bytes);
+	cr_expect_str_eq(best->values[0].system, "B");
+	cr_expect_null(strstr(best->sentence.bytes, "follows"), "%s", best->sentence.bytes);
+	cr_expect(strstr(kept->sentence.bytes, "no prediction") && !strstr(kept->sentence.bytes, "bound by "), "%s",
+		  kept->sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* Groups fix the number of nodes: 3 here. */
 Test(ask, groups_have_answers_about_all_of_their_nodes)
 {
@@ -1033,6 +1060,41 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	loaded_close(&loaded);
 }
 
+/* The system in front keeps an eighth of the states, its line of PyTorch is that of the ring behind it, as above: 5 times
+ * the parameters in states. Alone it has no such line. */
+Test(ask, memory_in_pytorch_is_not_that_of_sharded_systems)
+{
+	static const char *const systems_of[] = {"{name: FSDP, sync: fsdp}, {name: Ring, sync: ring}",
+						 "{name: FSDP, sync: fsdp}"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+		double states_bytes = 0.0;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"
+			     "compute: {device: v100-sxm2}\n"
+			     "cluster: {nodes: 8, network: {bandwidth: 10Gbps, latency: 15us}, stack: none}\n"
+			     "systems: [%s]\n"
+			     "train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"
+			     "job: {memory: 3GB}\n",
+			     systems_of[i]);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		for (uint32_t a = 0; a < answers.n; a++)
+			if (strstr(answers.all[a].sentence.bytes, "PyTorch 2"))
+				states_bytes = value_named(&answers.all[a], "memory in PyTorch") -
+					       value_named(&answers.all[a], "saved for backward") -
+					       4.0 * 1024.0 * 4.0 * (2.0 * 50257.0 + 1.0);
+		cr_expect_eq(states_bytes, i == 0 ? 5.0 * 4.0 * 124439808.0 : 0.0, "%g", states_bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* Peaks in MiB that others measured with PyTorch before 1.11, on one GPU with AdamW.
  *
  * Hugging Face, "Efficient Training on a Single GPU" (now "Model training anatomy"), January 2022: BERT-large with 512
@@ -1184,6 +1246,46 @@ Test(ask, the_price_of_a_link_makes_clusters_equal)
 	cr_expect_gt(value_named(price, "price"), 0.0);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
+}
+
+Test(ask, equal_systems_have_no_lead)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20}\n"
+			     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}, stack: none}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ps}]\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "runs", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	cr_expect_not_null(
+		strstr(answers.all[0].sentence.bytes, ": A and B are predicted equal, so that either may be faster."),
+		"%s", answers.all[0].sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+Test(ask, limits_are_words_in_a_sentence)
+{
+	static const char *const rows[][2] = {
+		{"stack", "the software stack"},
+		{"uplinks", "the uplinks of the racks"},
+		{"node 3", "node 3"},
+		{"link of node 5", "the link of node 5"},
+		{"device+uplinks", "the device and the uplinks of the racks in turn"},
+		{"device+link of group 1", "the device and the link of group 1 in turn"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_text text = {.bytes = NULL};
+
+		psd_ask_add_limit(&text, rows[i][0]);
+		cr_expect_str_eq(text.bytes, rows[i][1]);
+		psd_text_release(&text);
+	}
 }
 
 Test(ask, a_large_lead_has_no_exponent)
