@@ -45,7 +45,7 @@ struct psd_option {
 	uint64_t least, most;
 	unsigned choice; /* value that a PSD_OPTION_CHOICE stores; not 0 */
 	/* For PSD_OPTION_SETTING: settings that the words accepted as the option's value mean, NULL-terminated. For
-	 * `--fidelity flow` the setting is "fidelity=flow". NULL: the value itself is a setting. */
+	 * `--fidelity flow` the setting is "--fidelity fidelity =flow". NULL: the value itself is a setting. */
 	const char *const *settings;
 	/* beginning of the keys that the option sets: "model.input.". Its setting is "--option model.input. key=value".
 	 * NULL: none */

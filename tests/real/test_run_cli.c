@@ -88,6 +88,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--stall 0s " QUICKSTART, "'--stall' is '0s', must be a time such as 30us or 1.5ms, more than 0"},
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
+		{"--dilation x " QUICKSTART, "--dilation: 'dilation' is 'x', must be 'auto' or a number from 1"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
 		{"--join-timeout 0s " QUICKSTART, "'--join-timeout' is '0s', must be a time such as 30us or 1.5ms"},
 		{"--secret s " QUICKSTART, "'--secret' has no effect without '--hosts'"},

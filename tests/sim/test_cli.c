@@ -54,6 +54,8 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"plan --input data s.yaml", "'--input' is 'data', must be NAME=SIZES"},
 		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
 		{"-x " QUICKSTART, "unknown option '-x', see psd-sim --help\n"},
+		{"--fidelity flow --set fidelity=message " QUICKSTART,
+		 "--set fidelity: 'fidelity' is also given by --fidelity, must be given by one of them\n"},
 		{"--systems PS " QUICKSTART, "unknown option '--systems', say --system NAME, see psd-sim --help\n"},
 		{"tests/data/v1.prototxt",
 		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
