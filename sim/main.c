@@ -121,7 +121,7 @@ static enum psd_status check_platform(const struct psd_options *options, const s
 		return PSD_OK;
 	PSD_TRY(psd_case_make(&made, &loaded->costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err));
 	struct psd_platform platform = psd_simulate_platform(&made);
-	enum psd_status status = psd_platform_check(&platform, err);
+	enum psd_status status = psd_scenario_place_file(scenario, psd_platform_check(&platform, err), err);
 	psd_case_release(&made);
 	return status;
 }
@@ -333,6 +333,7 @@ static int use_each(struct command *command, const struct psd_loaded_scenario *s
 		push_output();
 		if (command->signal_number)
 			return end_by_signal(command->signal_number);
+		psd_loaded_scenario_blame(&scenarios[i], status, &err);
 		if (status)
 			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
 	}
@@ -538,6 +539,7 @@ static int show_one(const struct psd_options *options, const struct psd_loaded_s
 		status = dump_platform(options, loaded, &err);
 	else
 		status = write_variants(loaded, &err);
+	psd_loaded_scenario_blame(loaded, status, &err);
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 

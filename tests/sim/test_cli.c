@@ -79,6 +79,52 @@ Test(cli, misuse_is_one_line_and_status_2)
 		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
 }
 
+/* The value is accepted when it is read, and refused where it meets others. */
+Test(cli, an_option_is_named_whose_value_is_refused_later)
+{
+	static const struct {
+		const char *arguments, *words;
+	} mistakes[] = {
+		{"scenarios/examples/first.yaml --set seed=3 --set model.precision=bf16 --sweep compute.device=k20,k40",
+		 "--set model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/first.yaml --sweep model.precision=fp32,bf16 --set compute.device=k20",
+		 "--sweep model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/first.yaml --sweep compute.device=a100,k20 --set model.precision=bf16",
+		 "--set model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/groups.yaml --set systems.0.wire=fp16 --set systems.0.sync=sfb",
+		 "--set systems.0.sync: scenarios/examples/groups.yaml:17:5: system 'Even' sends factors"},
+		{"scenarios/examples/groups.yaml --sweep systems.0.sync=ring,sfb",
+		 "--sweep systems.0.sync: scenarios/examples/groups.yaml:17:5: system 'Even' sends factors"},
+		{"platform scenarios/examples/groups.yaml --set systems.0.sync=sfb",
+		 "--set systems.0.sync: scenarios/"},
+	};
+
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+Test(cli, a_missing_file_is_named_by_its_key)
+{
+	static const struct {
+		const char *settings, *place, *path;
+	} missing[] = {
+		{"--set model.graph=no", "--set model.graph: 'graph'", "no"},
+		{"--set compute.device= --set compute.samples_per_sec= --set compute.profile=no",
+		 "--set compute.profile: 'profile'", "no"},
+		{"--sweep published=no,yes", "--sweep published: 'published'", "no"},
+		{"--set cluster.network.topology=platform --set cluster.network.platform=no",
+		 "--set cluster.network.platform: 'platform'", "no"},
+	};
+	char arguments[256], words[256];
+
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+		snprintf(arguments, sizeof(arguments), "scenarios/examples/first.yaml %s", missing[i].settings);
+		snprintf(words, sizeof(words), "%s is '%s': scenarios/examples/%s: cannot ", missing[i].place,
+			 missing[i].path, missing[i].path);
+		expect_complaint(arguments, 2, words);
+	}
+}
+
 static void expect_words(const char *arguments, const char *words, const char *no_words)
 {
 	const struct run made = run(arguments, "");
@@ -605,7 +651,8 @@ Test(cli, a_folder_is_no_platform)
 		"--set cluster.network.topology=platform --set cluster.network.platform=models " QUICKSTART, "2>&1");
 
 	cr_expect_eq(run_of.exit_status, 2);
-	cr_expect(strstr(run_of.text, "models: cannot read this platform\n"), "%s", run_of.text);
+	cr_expect(strstr(run_of.text, "'platform' is 'models': scenarios/models: cannot read this platform (paths "),
+		  "%s", run_of.text);
 	free(run_of.text);
 }
 
