@@ -203,6 +203,22 @@ static enum psd_status refuse_option(const struct reader *reader, const struct p
 			     reader->name, instead ? ", say " : "", instead ? instead : "", reader->name);
 }
 
+/* The option's value would replace an earlier one, by this or another name. Settings of any keys add up. */
+static bool is_given(const struct reader *reader, const struct psd_option *option)
+{
+	bool is_given = false;
+
+	if (!option->value_name || (option->kind == PSD_OPTION_SETTING && !option->settings))
+		return false;
+	for (unsigned i = 0; i < reader->table->n_options && !is_given; i++) {
+		const struct psd_option *other = &reader->table->options[i];
+
+		is_given = reader->seen >> i & 1u && other->kind == option->kind && other->value_name &&
+			   (other == option || (other->kind != PSD_OPTION_SETTING && other->offset == option->offset));
+	}
+	return is_given;
+}
+
 /* Reads the option at argv[*at]; moves *at to its value if that is an argument of its own. */
 static enum psd_status read_option(struct reader *reader, int argc, char *const argv[], int *at)
 {
@@ -228,7 +244,7 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 	}
 	if (value && !*value)
 		return misuse(reader, option->name, "needs a value that is not empty");
-	if (option->kind == PSD_OPTION_TEXT && reader->seen >> (option - reader->table->options) & 1u)
+	if (is_given(reader, option))
 		return misuse(reader, option->name, "is given twice, must be given once");
 	reader->seen |= UINT64_C(1) << (option - reader->table->options);
 	return take(reader, option, value);

@@ -11,9 +11,10 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
+/* An option with a value must not be given twice, except for a PSD_OPTION_SETTING without psd_option.settings. */
 enum psd_option_kind {
 	PSD_OPTION_FLAG,    /* bool, set to true */
-	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; the option must not be given twice */
+	PSD_OPTION_TEXT,    /* const char *, borrowed from argv */
 	PSD_OPTION_COUNT,   /* uint64_t, from psd_option.least to most */
 	PSD_OPTION_SECONDS, /* double, a number of seconds above 0 */
 	/* unsigned, set to psd_option.choice. Options with the same offset exclude each other. */

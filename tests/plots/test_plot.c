@@ -455,6 +455,8 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json ''",
 		       "'--traces' needs a value that is not empty");
 	expect_refusal(PREDICTED " " DATA, DATA ": cannot be read: Is a directory");
+	expect_refusal(PREDICTED " " MEASURED " --bar 5% --bar 6%", "'--bar' is given twice, must be given once");
+	expect_refusal(PREDICTED " " MEASURED " --output again.html", "'-o' is given twice, must be given once");
 	expect_refusal(PREDICTED " " MEASURED " --bar 5",
 		       "'--bar' is '5', must be a ratio such as 0.05 or 5%: 5 is 500 %");
 	expect_refusal(PREDICTED " " MEASURED " --bar 0", "'--bar' is '0', must be a ratio such as 0.05 or 5%");
