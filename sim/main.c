@@ -54,7 +54,9 @@ static int exit_of(enum psd_status status)
  * file and line: editors find the place in messages like a compiler's. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
-	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-sim: ", err->text);
+	const bool begins_with_it = has_place && *err->text != '\''; /* else with an option's value */
+
+	fprintf(stderr, "%s%s\n", begins_with_it ? "" : "psd-sim: ", err->text);
 	return exit_of(status);
 }
 
