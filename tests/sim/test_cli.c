@@ -303,7 +303,8 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 		"--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or 'sweep.nodes'?\n");
 	expect_complaint("--set host.transport=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
-	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2, "--set bandwith: unknown key 'bandwith' in 'scenario'");
+	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2,
+			 "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or ");
 	expect_complaint("describe " QUICKSTART, 2,
 			 ":9:1: this file is a scenario, must be a model, which a scenario names as 'graph'\n");
 	expect_complaint("scenarios/models/mlp.yaml", 2,

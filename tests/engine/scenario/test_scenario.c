@@ -426,6 +426,21 @@ Test(scenario, settings_replace_and_add_values)
 	psd_scenario_release(&scenario);
 }
 
+/* A part of a key's name, a word of other programs, a misspelling. */
+Test(scenario, settings_near_a_key_are_told_its_path)
+{
+	expect_setting_error("batch=32", "--set: no key 'batch', did you mean 'model.batch_per_worker'?");
+	expect_setting_error("Batch-Size=32", "--set: no key 'Batch-Size', did you mean 'model.batch_per_worker'?");
+	expect_setting_error("lr=0.1", "--set: no key 'lr', did you mean 'train.learning_rate.base'?");
+	expect_setting_error("bandwith=1Gbps",
+			     "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or "
+			     "'cluster.local.bandwidth' or 'sweep.bandwidth' or 'calibration.bandwidth'?");
+	expect_setting_error("gpu=a100", "--set: no key 'gpu', did you mean 'compute.device'?");
+	expect_setting_error("fuze=1MiB", "--set: no key 'fuze', did you mean 'sweep.fuse'?");
+	expect_setting_error("--sweep sweep. batch=[32]",
+			     "--sweep: no key 'batch', did you mean 'model.batch_per_worker'?");
+}
+
 Test(scenario, bad_settings_name_themselves)
 {
 	expect_setting_error("cluster.nodes", "--set: 'cluster.nodes' has no '=', must be key.path=value");
