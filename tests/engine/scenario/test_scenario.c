@@ -1315,7 +1315,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(8, "  - {name: A, host: {latency: 30}}",
 		     "8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
 	expect_error(8, "  - {name: A, host: {latency: -1us}}",
-		     "8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
+		     "8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms, 0s or more");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
 		     "6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
 	expect_error(
