@@ -107,7 +107,7 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 /* The node, or the group of nodes, that slows the run down most, by slow devices or a slow link; its ratio is 1 if
  * there is none. */
 struct slow {
-	const char *what; /* "node" or "group" */
+	bool is_group; /* else a node */
 	unsigned number;
 	double ratio;
 };
@@ -118,7 +118,7 @@ static const double equal_groups_ratio = 0.95;
 /* The group that computes longest. Its ratio is the seconds of the group that computes least long, divided by its. */
 static struct slow slowest_group(const struct psd_costed_model *costed, const struct psd_result *result)
 {
-	struct slow slow = {"group", 0, 1.0};
+	struct slow slow = {true, 0, 1.0};
 	double least_sec = INFINITY, most_sec = 0.0;
 	struct psd_kinds kinds;
 	struct psd_error err;
@@ -143,7 +143,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 {
 	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
-	struct slow slow = {"node", 0, 1.0};
+	struct slow slow = {false, 0, 1.0};
 
 	/* nobody waits for a slow node */
 	if (result->system->is_async && !result->outcome.is_at_bound && !is_link)
@@ -153,7 +153,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
 
 		if (slowdown->node < result->point.nodes && slowdown->from_sec < until_sec && ratio < slow.ratio)
-			slow = (struct slow){"node", slowdown->node, ratio};
+			slow = (struct slow){false, slowdown->node, ratio};
 	}
 	return slow.ratio < 1.0 || is_link ? slow : slowest_group(psd_report_costed(report, result), result);
 }
@@ -199,9 +199,9 @@ static void add_resource(struct psd_text *sentence, const struct psd_report *rep
 		psd_text_add(sentence, "%s", resource_names[resource]);
 	if (resource != PSD_RESOURCE_DEVICE || slow.ratio == 1.0)
 		return;
-	psd_text_add(sentence, " of %s %u, ", slow.what, slow.number);
-	if (!strcmp(slow.what, "node"))
-		psd_text_add(sentence, "at %.3g %% of its speed", 100.0 * slow.ratio);
+	if (slow.is_group)
+		psd_text_add(sentence, " of group %u, which computes up to %.3g times as long as others", slow.number,
+			     1.0 / slow.ratio);
 	else
 		psd_text_add(sentence, "which computes up to %.3g times as long as others", 1.0 / slow.ratio);
 }
@@ -315,7 +315,8 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 	struct narrow narrow = {.stack_bps = 0.0};
 
 	if (may_be_slow && slow.ratio < 1.0) {
-		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of %s %u" : "%s %u", slow.what, slow.number);
+		snprintf(text, room, "%s%s %u", resource == PSD_RESOURCE_NIC ? "link of " : "",
+			 slow.is_group ? "group" : "node", slow.number);
 		return;
 	}
 	if (resource == PSD_RESOURCE_NIC)
