@@ -441,6 +441,19 @@ Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 	remove(mixed.path);
 }
 
+Test(plot, a_trace_of_one_rank_is_told_which_one_is_read)
+{
+	const char text[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[\n]}\n";
+	struct scratch_file file = scratch_file_write(text);
+	char arguments[512], words[256];
+
+	snprintf(arguments, sizeof(arguments), PREDICTED " " MEASURED " --traces %s " DATA "measured.json", file.path);
+	snprintf(words, sizeof(words), "%s:1: a trace of one rank, for tools that read PyTorch's; psd-plot reads",
+		 file.path);
+	expect_refusal(arguments, words);
+	remove(file.path);
+}
+
 Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 {
 	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
