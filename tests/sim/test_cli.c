@@ -63,6 +63,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--system ps " QUICKSTART, "one of PS in sequence, PS, Ring, Hybrid; did you mean 'PS'?\n"},
 		{"--fidelity flow --set fidelity=message " QUICKSTART,
 		 "--set fidelity: 'fidelity' is also given by --fidelity, must be given by one of them\n"},
+		{"ask --question knees " QUICKSTART, "psd-sim: '--question' is 'knees', must be one of: "},
 		{"--systems PS " QUICKSTART, "unknown option '--systems', say --system NAME, see psd-sim --help\n"},
 		{"tests/data/v1.prototxt",
 		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
@@ -375,6 +376,9 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--columns low", "low: 1/s\n    lower end", "high: "},
 		{"--keys fsdp", "job.memory: ", "cluster.nodes"},
 		{"--keys Bucket", "systems.fuse: ", "cluster.nodes"},
+		{"--keys dropout", "attention, a kind of layer in a model file\n    keys heads, kv_heads,", "conv"},
+		{"--keys dropout",
+		 "dropout, a kind of layer in a model file\n    keys ratio\n    see scenarios/models/README", "conv"},
 		{"--columns busbw", "exposed_comm_sec: s\n", "tx_bytes"},
 		{"--columns published", "published_speedup\n    published speedup; empty if ", "tx_bytes"},
 	};
