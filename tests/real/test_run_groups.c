@@ -248,6 +248,17 @@ FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes
 		"Ring");
 }
 
+FOLDER_TEST(run_groups, only_asynchronous_systems_have_the_median_of_each_worker,
+	    make_folder("nodes: 2", "  - {name: Free, sync: ps, asynchronous: {}}\n"))
+{
+	char *text = folder_run(&folder, "@/s.yaml");
+
+	cr_expect_not_null(
+		strstr(text, " iterations, the median counts, each worker's where training is asynchronous\n"), "%s",
+		text);
+	free(text);
+}
+
 FOLDER_TEST(run_groups, slow_nodes_are_counted_and_must_be_there,
 	    make_folder("nodes: 2, slow: [{node: 1, compute: 50%}]", ""))
 {
