@@ -239,6 +239,24 @@ FOLDER_TEST(run_groups, a_file_of_hosts_has_a_line_for_each_worker, make_folder(
 	free(told.text);
 }
 
+FOLDER_TEST(run_groups, hosts_are_told_that_they_have_their_own_speed,
+	    make_folder("groups: [{nodes: 1, speed: 50%, network: {bandwidth: 1Gbps}}]", ""))
+{
+	char arguments[2 * PATH_MAX], hosts[32];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n", keep_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(arguments, sizeof(arguments), "--system Even --hosts %s/hosts --rank 0 %s/s.yaml", folder.path,
+		 folder.path);
+	struct run told = run_program("psd-run", arguments, "2>&1");
+
+	cr_expect_eq(told.exit_status, 0);
+	cr_expect_not_null(strstr(told.text, ": 'speed' and 'network' in 'cluster.groups' have no effect on hosts, "
+					     "which are as fast as they are\n"),
+			   "%s", told.text);
+	free(told.text);
+}
+
 FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes: 2", ""))
 {
 	folder_run_notes(
