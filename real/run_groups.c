@@ -201,6 +201,9 @@ static enum psd_status launch_even(struct psd_run *run, const struct psd_case *e
 	struct psd_worker_result result;
 
 	launch.worker.n_iterations = psd_worker_warmed_up(MEASURED_ITERATIONS);
+	if (!run->options->is_quiet && run->self == 0)
+		psd_console_say("psd-run: %s: measures the speed of each group, for %u iterations", even->system->name,
+				launch.worker.n_iterations);
 	launch.worker.compute_sec = compute_sec;
 	PSD_TRY(psd_run_launch(run, &launch, &result, err));
 	for (unsigned w = 0; w < even->plan.layout.workers; w++)

@@ -335,6 +335,7 @@ static char *train_measured(const struct scratch_folder *folder, bool has_hosts,
 	said = scratch_folder_read(folder, "said0");
 	line = strstr(said, "Measured: measured ");
 	cr_assert_not_null(line, "%s", said);
+	cr_expect_eq(!strstr(said, ": Measured: measures the speed of each group, for "), *options != '\0', "%s", said);
 	*strchr(line, '\n') = '\0';
 	line = strdup(line);
 	free(said);
