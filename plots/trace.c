@@ -94,10 +94,17 @@ static enum psd_status refuse_value(const struct reader *reader, const char *key
 			     "'%s' is %.80s, must be %s", key, value, must);
 }
 
+/* Begin of a trace that --trace writes for each rank. */
+static const char by_rank[] = "{\"schemaVersion\":";
+
 static enum psd_status take_head(struct reader *reader, const char *line)
 {
 	struct psd_plot_trace *trace = reader->trace;
 
+	if (!strncmp(line, by_rank, strlen(by_rank)))
+		return refuse(reader,
+			      "a trace of one rank, for tools that read PyTorch's; psd-plot reads the trace of all "
+			      "workers, that of --trace FILE without %r");
 	if (*line != '{' || !psd_words_ends_with(line, "\"traceEvents\":["))
 		return refuse(reader,
 			      "not a trace of psd-sim or psd-run, the first line must end in '\"traceEvents\":['");

@@ -75,7 +75,7 @@ static enum psd_status load_scenario(const struct psd_run_options *options, stru
 	for (unsigned i = 0; settings && i < arguments->n_settings; i++)
 		settings[i] = arguments->settings[i];
 	if (options->dilation)
-		psd_text_add(&dilation, "emulation.dilation=%s", options->dilation);
+		psd_text_add(&dilation, "--dilation emulation.dilation =%s", options->dilation);
 	if (settings && !dilation.is_out_of_memory) {
 		settings[arguments->n_settings] = dilation.bytes;
 		status = psd_scenario_load(scenario, arguments->operands[0], settings, err);

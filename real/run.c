@@ -243,12 +243,19 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	struct psd_error log_err;
 
 	PSD_TRY(psd_worker_check(scenario, err));
-	PSD_TRY(psd_costed_model_load(&run.costed, scenario, err));
-	enum psd_status status = check_layers(&run.costed.graph, scenario, err);
+	enum psd_status status = psd_costed_model_load(&run.costed, scenario, err);
+	if (status) {
+		psd_scenario_blame(scenario, 0, psd_case_check_all, status, err);
+		return status;
+	}
+	status = check_layers(&run.costed.graph, scenario, err);
 	if (!status)
 		status = prepare(&run, err);
 	if (!status)
 		status = run_systems(&run, err);
+	status = psd_scenario_place_file(scenario, status, err);
+	if (run.n_rows == 0)
+		psd_scenario_blame(scenario, 0, psd_case_check_all, status, err);
 	/* files that were right before the first system trained are no mistake of the command's */
 	if ((status == PSD_EINVAL || status == PSD_EFILE) && (run.n_rows > 0 || run.n_restarts > 0))
 		status = err->status = PSD_ERUN;

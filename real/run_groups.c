@@ -42,6 +42,25 @@ static enum psd_status check_link(const struct psd_node_group *group, const stru
 			     "'bandwidth' is '%.40s', must be 100kbps to 400Gbps for psd-run", bandwidth->text);
 }
 
+/* The speeds and links of a prediction may be those of the hosts. */
+static void say_real_speeds(const struct psd_run *run)
+{
+	bool has_speed = false, has_link = false;
+
+	for (unsigned g = 0; g < run->scenario->n_groups; g++) {
+		const struct psd_node_group *group = &run->scenario->groups[g];
+
+		has_speed = has_speed || group->speed_ratio != 1.0;
+		has_link = has_link || group->bandwidth_bps > 0.0 || group->latency_sec > 0.0;
+	}
+	if ((has_speed || has_link) && run->self == 0 && !run->options->is_quiet)
+		psd_console_say("psd-run: %s in 'cluster.groups' %s no effect on hosts, which are as fast as they are",
+				!has_link    ? "'speed'"
+				: !has_speed ? "'network'"
+					     : "'speed' and 'network'",
+				has_link && has_speed ? "have" : "has");
+}
+
 enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
@@ -60,6 +79,8 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers,
 			run->point.workers == 1 ? "" : "s",
 			run->hosts.n_hosts > 0 ? ": '--hosts' needs a line for each worker" : "");
+	if (run->hosts.n_hosts > 0)
+		say_real_speeds(run);
 	for (unsigned g = 0; g < scenario->n_groups && !scenario->has_replay; g++, entry = entry ? entry->next : NULL) {
 		PSD_TRY(check_speed(run, &scenario->groups[g], entry, err));
 		PSD_TRY(check_link(&scenario->groups[g], entry, err));
@@ -180,6 +201,9 @@ static enum psd_status launch_even(struct psd_run *run, const struct psd_case *e
 	struct psd_worker_result result;
 
 	launch.worker.n_iterations = psd_worker_warmed_up(MEASURED_ITERATIONS);
+	if (!run->options->is_quiet && run->self == 0)
+		psd_console_say("psd-run: %s: measures the speed of each group, for %u iterations", even->system->name,
+				launch.worker.n_iterations);
 	launch.worker.compute_sec = compute_sec;
 	PSD_TRY(psd_run_launch(run, &launch, &result, err));
 	for (unsigned w = 0; w < even->plan.layout.workers; w++)

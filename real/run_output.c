@@ -203,10 +203,10 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_point *point = &report->rows[0].point;
 	char count[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX];
-	bool is_any_async = false;
+	unsigned n_async = 0;
 
 	for (unsigned i = 0; i < report->n_rows; i++)
-		is_any_async = is_any_async || report->rows[i].system->is_async;
+		n_async += report->rows[i].system->is_async;
 	psd_text_add_plain(text, scenario->title);
 	psd_text_add(text, "\n\nmodel     ");
 	psd_text_add_plain(text, graph->name);
@@ -224,8 +224,10 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 		psd_text_add(text, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
 	psd_text_add(text, "; %s\n", cluster_words[report->rows[0].cluster_kind]);
 	add_splits(text, report);
-	psd_text_add(text, "executor  %s, %u iteration%s, %s counts\n", report->rows[0].executor, report->n_iterations,
-		     report->n_iterations == 1 ? "" : "s", is_any_async ? "each worker's median" : "the median");
+	psd_text_add(text, "executor  %s, %u iteration%s, %s counts%s\n", report->rows[0].executor,
+		     report->n_iterations, report->n_iterations == 1 ? "" : "s",
+		     n_async == report->n_rows ? "each worker's median" : "the median",
+		     n_async > 0 && n_async < report->n_rows ? ", each worker's where training is asynchronous" : "");
 	add_speedup_head(text, report);
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);

@@ -14,6 +14,7 @@ static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct ps
 	if (status || !published_path)
 		return status;
 	status = psd_published_load(&loaded->published, published_path, err);
+	status = psd_scenario_place_file(&loaded->scenario, status, err);
 	loaded->has_published = status == PSD_OK;
 	return status;
 }
@@ -42,7 +43,11 @@ static enum psd_status load_variants(struct psd_loaded_scenario *loaded, bool wi
 
 		PSD_TRY(psd_scenario_vary(&variant->scenario, &loaded->scenario, loaded->n_variants, err));
 		variant->n_variants = 1;
-		PSD_TRY(load_rest(variant, with_costed, err));
+		const enum psd_status status = load_rest(variant, with_costed, err);
+		if (status) {
+			psd_scenario_blame(&loaded->scenario, loaded->n_variants, psd_case_check_all, status, err);
+			return status;
+		}
 		loaded->models[loaded->n_variants] = &variant->costed;
 	}
 	return PSD_OK;
@@ -53,8 +58,17 @@ enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, con
 {
 	*loaded = (struct psd_loaded_scenario){.has_scenario = false};
 	PSD_TRY(psd_scenario_load(&loaded->scenario, path, settings, err));
-	PSD_TRY(load_rest(loaded, with_costed, err));
-	return load_variants(loaded, with_costed, err);
+	const enum psd_status status = load_rest(loaded, with_costed, err);
+	if (!status)
+		return load_variants(loaded, with_costed, err);
+	psd_scenario_blame(&loaded->scenario, 0, psd_case_check_all, status, err);
+	return status;
+}
+
+void psd_loaded_scenario_blame(const struct psd_loaded_scenario *loaded, enum psd_status status, struct psd_error *err)
+{
+	for (unsigned v = 0; v < loaded->n_variants; v++)
+		psd_scenario_blame(&loaded->scenario, v, psd_case_check_all, status, err);
 }
 
 static void release_files(struct psd_loaded_scenario *loaded)

@@ -29,6 +29,8 @@ struct psd_loaded_scenario {
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;
+/* For a status and error of a later use: names the option that a case was refused for, see psd_scenario_blame(). */
+void psd_loaded_scenario_blame(const struct psd_loaded_scenario *loaded, enum psd_status status, struct psd_error *err);
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
 /* Returns the last variant; this one if there is no other variant. */
 const struct psd_loaded_scenario *psd_loaded_scenario_last(const struct psd_loaded_scenario *loaded);

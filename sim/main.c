@@ -54,7 +54,9 @@ static int exit_of(enum psd_status status)
  * file and line: editors find the place in messages like a compiler's. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
-	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-sim: ", err->text);
+	const bool begins_with_it = has_place && *err->text != '\''; /* else with an option's value */
+
+	fprintf(stderr, "%s%s\n", begins_with_it ? "" : "psd-sim: ", err->text);
 	return exit_of(status);
 }
 
@@ -121,7 +123,7 @@ static enum psd_status check_platform(const struct psd_options *options, const s
 		return PSD_OK;
 	PSD_TRY(psd_case_make(&made, &loaded->costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err));
 	struct psd_platform platform = psd_simulate_platform(&made);
-	enum psd_status status = psd_platform_check(&platform, err);
+	enum psd_status status = psd_scenario_place_file(scenario, psd_platform_check(&platform, err), err);
 	psd_case_release(&made);
 	return status;
 }
@@ -333,6 +335,7 @@ static int use_each(struct command *command, const struct psd_loaded_scenario *s
 		push_output();
 		if (command->signal_number)
 			return end_by_signal(command->signal_number);
+		psd_loaded_scenario_blame(&scenarios[i], status, &err);
 		if (status)
 			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
 	}
@@ -538,6 +541,7 @@ static int show_one(const struct psd_options *options, const struct psd_loaded_s
 		status = dump_platform(options, loaded, &err);
 	else
 		status = write_variants(loaded, &err);
+	psd_loaded_scenario_blame(loaded, status, &err);
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 

@@ -11,7 +11,7 @@
 
 enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24, MOST_SHARDS = 1000000 };
 
-static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=message", NULL};
+static const char *const fidelity_settings[] = {"--fidelity fidelity =flow", "--fidelity fidelity =message", NULL};
 
 static const struct psd_command commands[] = {
 	[PSD_SIM_PREDICT] = {NULL, "SCENARIO.yaml", true,

@@ -7,10 +7,11 @@
 
 #include "engine/base/inputs.h"
 #include "engine/base/output.h"
+#include "engine/base/spelling.h"
 #include "engine/base/units.h"
 #include "engine/base/view.h"
 
-enum { HELP_WIDTH = 80, REFERENCE_WIDTH = 100, MOST_INDENT = 22, NAME_GAP = 4, NAME_ROOM = 48 };
+enum { HELP_WIDTH = 80, REFERENCE_WIDTH = 100, MOST_INDENT = 22, NAME_GAP = 4, NAME_ROOM = 48, MOST_OPTIONS = 64 };
 
 struct reader {
 	struct psd_arguments *arguments;
@@ -180,13 +181,40 @@ static const char *find_instead(const struct psd_command_table *table, const cha
 	return NULL;
 }
 
+/* The option of the command whose name is nearest; NULL: none is near. */
+static const char *option_near(const struct reader *reader, const char *argument, size_t length)
+{
+	const char *names[MOST_OPTIONS + 1] = {NULL};
+	char word[NAME_ROOM];
+	unsigned n = 0;
+
+	if (length >= sizeof(word))
+		return NULL;
+	memcpy(word, argument, length);
+	word[length] = '\0';
+	for (unsigned i = 0; i < reader->table->n_options; i++) {
+		const struct psd_option *option = &reader->table->options[i];
+
+		if (option->help && option->name[1] == '-' && takes(option, reader->arguments->command))
+			names[n++] = option->name;
+	}
+	return psd_spelling_nearest(word, names);
+}
+
 static enum psd_status refuse_unknown(const struct reader *reader, const char *argument, size_t length)
 {
 	const char *instead = find_instead(reader->table, argument, length);
+	const char *near = instead ? NULL : option_near(reader, argument, length);
 
-	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s'%s%s, see %s --help",
-			     (int)(length < 200 ? length : 200), argument, instead ? ", say " : "",
-			     instead ? instead : "", reader->name);
+	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s'%s%s%s, see %s --help",
+			     (int)(length < 200 ? length : 200), argument,
+			     instead ? ", say "
+			     : near  ? ", did you mean '"
+				     : "",
+			     instead ? instead
+			     : near  ? near
+				     : "",
+			     near ? "'?" : "", reader->name);
 }
 
 static enum psd_status refuse_option(const struct reader *reader, const struct psd_option *option)
@@ -201,6 +229,22 @@ static enum psd_status refuse_option(const struct reader *reader, const struct p
 	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
 			     "'%s' is an option of '%s', not of '%s'%s%s, see %s --help", option->name, name,
 			     reader->name, instead ? ", say " : "", instead ? instead : "", reader->name);
+}
+
+/* The option's value would replace an earlier one, by this or another name. Settings of any keys add up. */
+static bool is_given(const struct reader *reader, const struct psd_option *option)
+{
+	bool is_given = false;
+
+	if (!option->value_name || (option->kind == PSD_OPTION_SETTING && !option->settings))
+		return false;
+	for (unsigned i = 0; i < reader->table->n_options && !is_given; i++) {
+		const struct psd_option *other = &reader->table->options[i];
+
+		is_given = reader->seen >> i & 1u && other->kind == option->kind && other->value_name &&
+			   (other == option || (other->kind != PSD_OPTION_SETTING && other->offset == option->offset));
+	}
+	return is_given;
 }
 
 /* Reads the option at argv[*at]; moves *at to its value if that is an argument of its own. */
@@ -228,7 +272,7 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 	}
 	if (value && !*value)
 		return misuse(reader, option->name, "needs a value that is not empty");
-	if (option->kind == PSD_OPTION_TEXT && reader->seen >> (option - reader->table->options) & 1u)
+	if (is_given(reader, option))
 		return misuse(reader, option->name, "is given twice, must be given once");
 	reader->seen |= UINT64_C(1) << (option - reader->table->options);
 	return take(reader, option, value);

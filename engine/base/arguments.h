@@ -11,9 +11,10 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
+/* An option with a value must not be given twice, except for a PSD_OPTION_SETTING without psd_option.settings. */
 enum psd_option_kind {
 	PSD_OPTION_FLAG,    /* bool, set to true */
-	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; the option must not be given twice */
+	PSD_OPTION_TEXT,    /* const char *, borrowed from argv */
 	PSD_OPTION_COUNT,   /* uint64_t, from psd_option.least to most */
 	PSD_OPTION_SECONDS, /* double, a number of seconds above 0 */
 	/* unsigned, set to psd_option.choice. Options with the same offset exclude each other. */
@@ -45,7 +46,7 @@ struct psd_option {
 	uint64_t least, most;
 	unsigned choice; /* value that a PSD_OPTION_CHOICE stores; not 0 */
 	/* For PSD_OPTION_SETTING: settings that the words accepted as the option's value mean, NULL-terminated. For
-	 * `--fidelity flow` the setting is "fidelity=flow". NULL: the value itself is a setting. */
+	 * `--fidelity flow` the setting is "--fidelity fidelity =flow". NULL: the value itself is a setting. */
 	const char *const *settings;
 	/* beginning of the keys that the option sets: "model.input.". Its setting is "--option model.input. key=value".
 	 * NULL: none */

@@ -81,27 +81,15 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 	return PSD_OK;
 }
 
-/* A missing file is reported with the line that names it. */
 static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scenario *scenario, struct psd_error *err)
 {
-	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
 	struct psd_model_choices choices = scenario->choices;
-	struct psd_error cause;
-	enum psd_status status;
 
 	if (scenario->has_replay && !scenario->replay.real_workers)
 		choices.allows_other = true;
 	if (scenario->has_train)
 		choices.sample = psd_data_sample_shape(&scenario->train.data);
-	status = psd_graph_load_as(graph, scenario->graph_path, &choices, &cause);
-
-	if (status == PSD_EFILE && named)
-		return psd_error_set(err, status, named->at,
-				     "'graph' is '%.200s': %s (paths count from the scenario's folder)", named->text,
-				     cause.text);
-	if (status)
-		*err = cause;
-	return status;
+	return psd_graph_load_as(graph, scenario->graph_path, &choices, err);
 }
 
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
@@ -110,9 +98,9 @@ enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const str
 	struct psd_costed_model loaded = {.scenario = scenario};
 	enum psd_status status;
 
-	PSD_TRY(load_graph(&loaded.graph, scenario, err));
+	PSD_TRY(psd_scenario_place_file(scenario, load_graph(&loaded.graph, scenario, err), err));
 	loaded.own_costs = calloc(scenario->n_systems, sizeof(*loaded.own_costs));
-	status = loaded.own_costs ? load_all_costs(&loaded, err)
+	status = loaded.own_costs ? psd_scenario_place_file(scenario, load_all_costs(&loaded, err), err)
 				  : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
 	if (status)
 		psd_costed_model_release(&loaded);
@@ -427,7 +415,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
 	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
 	PSD_TRY(check_rule(system, point, err));
 	PSD_TRY(check_steps(costed, system, &input.layout, err));
-	PSD_TRY(make_kinds(made, &input, err));
+	PSD_TRY(psd_scenario_place_file(costed->scenario, make_kinds(made, &input, err), err));
 	if (make_plan(made, &input, err) == PSD_OK)
 		return PSD_OK;
 	psd_kinds_release(&made->kinds);
@@ -457,4 +445,25 @@ void psd_case_release(struct psd_case *made)
 	psd_plan_release(&made->plan);
 	psd_kinds_release(&made->kinds);
 	*made = (struct psd_case){0};
+}
+
+enum psd_status psd_case_check_all(const struct psd_scenario *scenario, struct psd_error *err)
+{
+	const unsigned n_points = psd_scenario_points(scenario);
+	struct psd_scenario predicted = *scenario;
+	struct psd_costed_model costed;
+	struct psd_case made;
+
+	predicted.choices.allows_other = true;
+	PSD_TRY(psd_costed_model_load(&costed, &predicted, err));
+	enum psd_status status = PSD_OK;
+	for (unsigned i = 0; i < 2 * scenario->n_systems && !status; i++) {
+		const struct psd_point point = psd_scenario_point(&predicted, i % 2 ? n_points - 1 : 0);
+
+		status = psd_case_make(&made, &costed, &predicted.systems[i / 2], point, err);
+		if (!status)
+			psd_case_release(&made);
+	}
+	psd_costed_model_release(&costed);
+	return status;
 }

@@ -63,6 +63,9 @@ struct psd_case {
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* Makes and releases the cases of all systems at the first and the last point of the sweep, for
+ * psd_scenario_blame(). Statuses of psd_costed_model_load() and psd_case_make(). */
+enum psd_status psd_case_check_all(const struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 /* True if psd_case_move() can move the case to this model, system and point. They may differ from the case's in the
  * rate of a node's link, if neither buckets nor methods of the system depend on it. Pure. */
 bool psd_case_reaches(const struct psd_case *made, const struct psd_costed_model *costed,

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/spelling.h"
@@ -33,17 +34,31 @@ static enum psd_status refuse(const struct psd_node *node, struct psd_error *err
 			     accepted);
 }
 
+/* The bound that a number of the right spelling breaks. */
+static const char *bound_of(const char *text, enum psd_units_kind quantity)
+{
+	char *end;
+	const double value = strtod(text, &end);
+
+	if (end == text || value > 0.0)
+		return "";
+	if (quantity == PSD_UNITS_SECONDS)
+		return value < 0.0 ? ", 0s or more" : "";
+	return quantity == PSD_UNITS_PLAIN ? "" : ", more than 0";
+}
+
 /* Refuses a quantity, and offers the spelling that was probably meant. */
 static enum psd_status refuse_quantity(const struct psd_node *node, struct psd_error *err, const char *accepted,
 				       enum psd_units_kind quantity)
 {
 	struct psd_text near = {.bytes = NULL};
+	const bool is_scalar = node->kind == PSD_NODE_SCALAR;
 	char both[240];
 
-	if (node->kind == PSD_NODE_SCALAR)
+	if (is_scalar)
 		psd_units_suggest(&near, quantity, node->text);
-	snprintf(both, sizeof(both), "%s%s%.80s%s", accepted, near.length ? "; did you mean " : "",
-		 near.length ? near.bytes : "", near.length ? "?" : "");
+	snprintf(both, sizeof(both), "%s%s%s%.80s%s", accepted, is_scalar ? bound_of(node->text, quantity) : "",
+		 near.length ? "; did you mean " : "", near.length ? near.bytes : "", near.length ? "?" : "");
 	psd_text_release(&near);
 	return refuse(node, err, both);
 }

@@ -101,12 +101,15 @@ static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, 
 /* The error of a key that accepts a word as well. */
 static enum psd_status offer_word(const struct psd_node *node, const struct psd_key *key, struct psd_error *err)
 {
-	char numbers[80];
+	char accepted[80];
 
-	snprintf(numbers, sizeof(numbers), "a %snumber from %.15g to %.15g",
-		 key->type == PSD_KEY_NUMBER ? "" : "whole ", key->lowest, key->highest);
+	if (key->type == PSD_KEY_BYTES)
+		snprintf(accepted, sizeof(accepted), "%s, more than 0", psd_units_bytes_help);
+	else
+		snprintf(accepted, sizeof(accepted), "a %snumber from %.15g to %.15g",
+			 key->type == PSD_KEY_NUMBER ? "" : "whole ", key->lowest, key->highest);
 	return psd_error_set(err, PSD_EINVAL, node->at, "'%s' is '%.80s', must be '%s' or %s", key->name, node->text,
-			     key->word, key->type == PSD_KEY_BYTES ? psd_units_bytes_help : numbers);
+			     key->word, accepted);
 }
 
 static enum psd_status read_named(void *value, const struct psd_node *node, const struct psd_key *key,

@@ -414,31 +414,47 @@ static void blame(struct psd_place culprit, struct psd_error *err)
 		psd_error_set(err, found.status, culprit, "%s", found.text);
 }
 
-/* True if a variant of the tree can be read. */
-static bool reads(const struct psd_scenario *failed, const struct psd_node *whole, unsigned variant)
-{
-	struct psd_scenario trial = {.path = failed->path, .whole = whole};
-	struct psd_arena arena = {NULL};
-	const bool is_right = !read_variant(&trial, &arena, variant, NULL);
+/* A variant that cannot be read, or that a later check refuses. */
+struct suspect {
+	const struct psd_scenario *failed;
+	unsigned variant;
+	psd_scenario_check_fn check; /* NULL: it cannot be read */
+};
 
+/* Reads a variant of the tree, and checks it. */
+static enum psd_status try_tree(const struct suspect *suspect, const struct psd_node *whole, unsigned variant,
+				struct psd_error *err)
+{
+	struct psd_scenario trial = {.path = suspect->failed->path, .whole = whole};
+	struct psd_arena arena = {NULL};
+	enum psd_status status = read_variant(&trial, &arena, variant, err);
+
+	if (!status && suspect->check)
+		status = suspect->check(&trial, err);
 	psd_arena_release(&arena);
-	return is_right;
+	return status;
 }
 
-/* True if a variant of the file is right without the settings from number `first` to number `last`. */
-static bool reads_without(const struct psd_scenario *failed, const char *const settings[], unsigned first,
-			  unsigned last, unsigned variant)
+static bool is_right(const struct suspect *suspect, const struct psd_node *whole, unsigned variant)
 {
-	const struct psd_node *whole = psd_document_root(failed->document);
-	struct psd_arena arena = {NULL};
-	bool is_right = true;
+	struct psd_error err;
 
-	for (unsigned i = 0; settings[i] && is_right; i++)
+	return !try_tree(suspect, whole, variant, &err);
+}
+
+/* True if the variant of the file is right without the settings from number `first` to number `last`. */
+static bool is_right_without(const struct suspect *suspect, const char *const settings[], unsigned first, unsigned last)
+{
+	const struct psd_node *whole = psd_document_root(suspect->failed->document);
+	struct psd_arena arena = {NULL};
+	bool is_set = true;
+
+	for (unsigned i = 0; settings[i] && is_set; i++)
 		if (i < first || i > last)
-			is_right = !psd_overlay_set(&whole, settings[i], NULL, &arena, NULL);
-	is_right = is_right && reads(failed, whole, variant);
+			is_set = !psd_overlay_set(&whole, settings[i], NULL, &arena, NULL);
+	is_set = is_set && is_right(suspect, whole, suspect->variant);
 	psd_arena_release(&arena);
-	return is_right;
+	return is_set;
 }
 
 static void blame_one(const char *setting, struct psd_error *err)
@@ -457,41 +473,56 @@ static bool makes_variants(const char *setting)
 	return !strncmp(setting, "--sweep ", strlen("--sweep ")) || !strncmp(setting, "sweep.", strlen("sweep."));
 }
 
-/* Blames the first setting without which a variant of the file is right, otherwise the last one from which on all are
+/* Blames the first setting without which the variant of the file is right, otherwise the last one from which on all are
  * wrong. */
-static void blame_setting(const struct psd_scenario *failed, const char *const settings[], unsigned variant,
-			  struct psd_error *err)
+static void blame_setting(const struct suspect *suspect, const char *const settings[], struct psd_error *err)
 {
+	const bool is_first = suspect->variant == 0;
 	unsigned n = 0;
 
 	for (; settings && settings[n]; n++)
-		if ((variant == 0 || !makes_variants(settings[n])) && reads_without(failed, settings, n, n, variant)) {
+		if ((is_first || !makes_variants(settings[n])) && is_right_without(suspect, settings, n, n)) {
 			blame_one(settings[n], err);
 			return;
 		}
-	for (unsigned i = n; i-- > 0 && (variant == 0 || !makes_variants(settings[i]));)
-		if (reads_without(failed, settings, i, n - 1, variant)) {
+	for (unsigned i = n; i-- > 0 && (is_first || !makes_variants(settings[i]));)
+		if (is_right_without(suspect, settings, i, n - 1)) {
 			blame_one(settings[i], err);
 			return;
 		}
 }
 
 /* Variant 0, which has the first value of each swept key, is right. */
-static void blame_swept(const struct psd_scenario *failed, unsigned variant, struct psd_error *err)
+static void blame_swept(const struct suspect *suspect, struct psd_error *err)
 {
+	const struct psd_scenario *failed = suspect->failed;
 	unsigned stride = 1;
 
 	for (unsigned k = failed->n_swept; k-- > 0; stride *= failed->swept[k].values->n_children) {
 		const struct psd_node *value = failed->swept[k].values->first;
-		const unsigned index = variant / stride % failed->swept[k].values->n_children;
+		const unsigned index = suspect->variant / stride % failed->swept[k].values->n_children;
 
-		if (index == 0 || !reads(failed, failed->whole, variant - index * stride))
+		if (index == 0 || !is_right(suspect, failed->whole, suspect->variant - index * stride))
 			continue;
 		for (unsigned i = 0; i < index; i++)
 			value = value->next;
 		blame(value->at, err);
 		return;
 	}
+}
+
+void psd_scenario_blame(const struct psd_scenario *scenario, unsigned variant, psd_scenario_check_fn check,
+			enum psd_status status, struct psd_error *err)
+{
+	const struct suspect suspect = {scenario, variant, check};
+	struct psd_error again;
+
+	if (!is_of_file(status, err) || try_tree(&suspect, scenario->whole, variant, &again) != status ||
+	    strcmp(again.text, err->text) != 0)
+		return;
+	blame_setting(&suspect, scenario->settings, err);
+	if (is_of_file(status, err))
+		blame_swept(&suspect, err);
 }
 
 static enum psd_status copy_settings(const char *const **copies, const char *const settings[], struct psd_arena *arena,
@@ -535,7 +566,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	}
 	status = read_variant(&fresh, &arena, 0, err);
 	if (is_of_file(status, err))
-		blame_setting(&fresh, settings, 0, err);
+		blame_setting(&(struct suspect){.failed = &fresh}, settings, err);
 	if (status)
 		psd_scenario_release(&fresh);
 	else
@@ -546,6 +577,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd_scenario *scenario, unsigned i,
 				  struct psd_error *err)
 {
+	const struct suspect suspect = {.failed = variant, .variant = i};
 	struct psd_arena arena = {NULL};
 
 	*variant = (struct psd_scenario){.path = scenario->path, .whole = scenario->whole};
@@ -553,11 +585,11 @@ enum psd_status psd_scenario_vary(struct psd_scenario *variant, const struct psd
 
 	if (is_of_file(status, err)) {
 		variant->document = scenario->document; /* borrowed: reads of trials begin there */
-		blame_setting(variant, scenario->settings, i, err);
+		blame_setting(&suspect, scenario->settings, err);
 		variant->document = NULL;
 	}
 	if (is_of_file(status, err))
-		blame_swept(variant, i, err);
+		blame_swept(&suspect, err);
 	if (status)
 		psd_scenario_release(variant);
 	return status;
@@ -641,7 +673,7 @@ static enum psd_status settle_micro_batches(struct psd_scenario *scenario, struc
 
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
 {
-	PSD_TRY(psd_train_load_solver(&scenario->train, err));
+	PSD_TRY(psd_scenario_place_file(scenario, psd_train_load_solver(&scenario->train, err), err));
 	if (!scenario->train.solver_path)
 		return PSD_OK;
 	scenario->train.solver_path = NULL;

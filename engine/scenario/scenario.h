@@ -547,6 +547,17 @@ enum psd_status psd_scenario_add_share(struct psd_text *text, const struct psd_c
  * `iter_size` becomes the number of micro-batches of each system. PSD_EINVAL: a system has another one; statuses of
  * psd_train_load_solver(). */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
+/* Checks a scenario that was read. */
+typedef enum psd_status (*psd_scenario_check_fn)(const struct psd_scenario *scenario, struct psd_error *err);
+/* For the status and error with which check() refuses a variant of the scenario: if it would accept the variant without
+ * one of the options, or with the first value of a swept key, the error gets the name of that option, or the place of
+ * that value, in front. Unchanged: check() has no such error, or the error begins with an option. */
+void psd_scenario_blame(const struct psd_scenario *scenario, unsigned variant, psd_scenario_check_fn check,
+			enum psd_status status, struct psd_error *err);
+/* For the status and error of a function that opens files of the scenario: if a file cannot be opened (PSD_EFILE) and a
+ * key has its path, or that of its folder, the error gets the key's place and value in front. Returns the status. */
+enum psd_status psd_scenario_place_file(const struct psd_scenario *scenario, enum psd_status status,
+					struct psd_error *err) PSD_MUST_CHECK;
 
 /* Sets *index to the index of the system with that name. PSD_EINVAL if there is none; the text lists all names. */
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,

@@ -41,6 +41,7 @@ static void add_line(const struct agreement *agreement, const struct psd_schema_
 static bool visit(const struct psd_schema_spot *spot)
 {
 	const struct agreement *agreement = spot->context;
+	const struct psd_system *system = spot->section == &psd_scenario_system ? spot->base : NULL;
 	const struct psd_key *key = spot->key;
 	const bool is_section = key->type == PSD_KEY_SECTION && !key->most_entries;
 
@@ -48,8 +49,8 @@ static bool visit(const struct psd_schema_spot *spot)
 		return agreement->part != OF_ALL_ELSE;
 	if (spot->section == psd_scenario_root.section && agreement->part != OF_ALL_ELSE)
 		return false;
-	if (spot->section == &psd_scenario_system &&
-	    (spot->base != agreement->system || is_section != (agreement->part == OF_ITS_SECTIONS)))
+	if (system &&
+	    (system->number != agreement->system->number || is_section != (agreement->part == OF_ITS_SECTIONS)))
 		return false;
 	if (!is_section && spot->uses & (PSD_AGREED | PSD_BY_CHOICE))
 		add_line(agreement, spot);

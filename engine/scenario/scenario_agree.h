@@ -17,7 +17,8 @@ struct psd_agreed_value {
 
 /* Appends a line "key: value" for each key that must be equal on all hosts ("-": no value). Two texts from one version
  * of psd have the same keys in the same order: first the system's keys, then all others, then the costs of the
- * system's host. `instead`: n_instead values that replace those of the scenario. */
+ * system's host. `system`: an entry of the scenario or a changed copy; values are those of the entry with its number.
+ * `instead`: n_instead values that replace those of the scenario. */
 void psd_scenario_add_agreed(struct psd_text *text, const struct psd_scenario *scenario,
 			     const struct psd_system *system, const struct psd_agreed_value instead[],
 			     unsigned n_instead);

@@ -1,6 +1,7 @@
 /* Reference of a scenario's keys: an entry for each row of the schema. */
 #include "engine/base/share.h"
 #include "engine/document/value.h"
+#include "engine/model/kind.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_heed.h"
 #include "engine/scenario/scenario_keys.h"
@@ -135,6 +136,28 @@ static bool add_row(const struct psd_schema_spot *spot)
 	return is_first_time(reference, spot->key->section);
 }
 
+/* Layers have keys, too, in another file: for a topic that is a kind or a key of one. */
+static void add_kinds(struct psd_text *text, const struct psd_reference *how)
+{
+	for (const struct psd_layer_kind *const *kind = psd_layer_kinds; *kind; kind++) {
+		const char *words[] = {NULL, "see scenarios/models/README.md", NULL};
+		struct psd_text head = {.bytes = NULL}, keys = {.bytes = NULL};
+		bool is_meant = psd_reference_has(how, (*kind)->name, "");
+
+		for (const struct psd_key *key = (*kind)->keys; key && key->name; key++) {
+			is_meant = is_meant || psd_reference_has(how, key->name, "");
+			psd_text_add(&keys, "%s%s", keys.length ? ", " : "keys ", key->name);
+		}
+		psd_text_add(&head, "%s, a kind of layer in a model file", (*kind)->name);
+		words[0] = keys.bytes ? keys.bytes : "";
+		if (is_meant && head.bytes)
+			psd_reference_add(text, how, head.bytes, words);
+		text->is_out_of_memory = text->is_out_of_memory || head.is_out_of_memory || keys.is_out_of_memory;
+		psd_text_release(&head);
+		psd_text_release(&keys);
+	}
+}
+
 enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
 					   struct psd_error *err)
 {
@@ -149,6 +172,8 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
 		reference = (struct reference){.text = text, .how = &in_texts};
 		psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
 	}
+	if (text->length == 0)
+		add_kinds(text, how);
 	return psd_reference_check(text, how, "key", err);
 }
 

@@ -2,6 +2,7 @@
  * offered where there is no other. */
 #include <string.h>
 
+#include "engine/base/spelling.h"
 #include "engine/document/schema.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
@@ -18,7 +19,7 @@ static bool ends_with(const char *whole, const struct search *search)
 {
 	const size_t length = strlen(whole);
 
-	return length > search->length && whole[length - search->length - 1] == '.' &&
+	return length >= search->length && (length == search->length || whole[length - search->length - 1] == '.') &&
 	       !memcmp(whole + length - search->length, search->path, search->length);
 }
 
@@ -52,23 +53,103 @@ static bool look_at(const struct psd_schema_spot *spot)
 	return !is_list;
 }
 
+/* ---- words that are near a key ---- */
+
+/* Words of other programs, without case and separators, and the keys that do the same. */
+static const struct {
+	const char *word, *key;
+} synonyms[] = {
+	{"batchsize", "batch_per_worker"},
+	{"bs", "batch_per_worker"},
+	{"lr", "learning_rate.base"},
+	{"gpus", "workers_per_node"},
+	{"gpuspernode", "workers_per_node"},
+	{"gpu", "compute.device"},
+	{"dtype", "precision"},
+	{"worldsize", "sweep.workers"},
+	{"optimizer", "train.optimiser"},
+	{"seqlen", "sequence"},
+	{"allreduce", "sync"},
+};
+
+enum { MOST_NAMES = 512 };
+
+struct names {
+	const char *all[MOST_NAMES + 1];
+	unsigned n;
+};
+
+static bool take_name(const struct psd_schema_spot *spot)
+{
+	struct names *names = spot->context;
+
+	if (names->n < MOST_NAMES)
+		names->all[names->n++] = spot->key->name;
+	return true;
+}
+
+/* The beginning of a name up to one of its words, such as batch of batch_per_worker. */
+static bool begins_name(const char *name, const char *path, size_t length)
+{
+	return !strncmp(name, path, length) && name[length] == '_';
+}
+
+/* The last name of a key that the path, which no key has, may mean; NULL: none is near. */
+static const char *name_near(const char *path, size_t length)
+{
+	struct names names = {.n = 0};
+	char word[64];
+	unsigned index;
+
+	if (length >= sizeof(word) || memchr(path, '.', length))
+		return NULL;
+	memcpy(word, path, length);
+	word[length] = '\0';
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		if (psd_spelling_find(word, (const char *const[]){synonyms[i].word, NULL}, &index))
+			return synonyms[i].key;
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, take_name, &names);
+	for (unsigned i = 0; i < names.n; i++)
+		if (begins_name(names.all[i], path, length))
+			return names.all[i];
+	return psd_spelling_nearest(word, names.all);
+}
+
+/* ---- a setting ---- */
+
 /* Prefix of the settings that --sweep makes. */
 static const char of_sweep[] = "--sweep sweep. ";
+
+static void look(struct search *search, bool is_sweep)
+{
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, look_at, search);
+	for (unsigned i = 0; is_sweep && psd_section_key(&psd_scenario_sweep, i); i++)
+		search->has_first |= is_first(psd_section_key(&psd_scenario_sweep, i)->name, search);
+}
 
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err)
 {
 	const bool is_sweep = !strncmp(setting, of_sweep, strlen(of_sweep));
-	const char *path = is_sweep ? setting + strlen(of_sweep) : setting;
-	struct search search = {.path = path, .length = strcspn(path, "=")};
+	const char *path = is_sweep ? setting + strlen(of_sweep) : setting, *near = NULL;
+	const size_t length = strcspn(path, "=");
+	struct search search = {.path = path, .length = length};
 	enum psd_status status = PSD_OK;
 
-	psd_schema_walk(&psd_scenario_root, NULL, NULL, look_at, &search);
-	for (unsigned i = 0; is_sweep && psd_section_key(&psd_scenario_sweep, i); i++)
-		search.has_first |= is_first(psd_section_key(&psd_scenario_sweep, i)->name, &search);
+	if (!is_sweep && !strncmp(setting, "--", 2)) /* an option that knows its key */
+		return PSD_OK;
+	look(&search, is_sweep);
+	if (!search.has_first && !search.found.bytes && !search.in_lists.bytes)
+		near = name_near(path, length);
+	if (near) {
+		search.path = near;
+		search.length = strlen(near);
+		look(&search, is_sweep);
+		search.has_first = false;
+	}
 	const char *found = search.found.bytes ? search.found.bytes : search.in_lists.bytes;
 	if (!search.has_first && found)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = is_sweep ? "--sweep" : "--set"},
-				       "no key '%.*s', did you mean %s%s?", (int)search.length, path, found,
+				       "no key '%.*s', did you mean %s%s?", (int)length, path, found,
 				       found == search.found.bytes ? "" : " (N: number or name of the entry)");
 	psd_text_release(&search.found);
 	psd_text_release(&search.in_lists);

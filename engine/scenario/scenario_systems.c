@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/spelling.h"
 #include "engine/collectives/collective.h"
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
@@ -779,22 +780,25 @@ enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reade
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
 					 struct psd_error *err)
 {
+	const char *all[PSD_MAX_SYSTEMS + 1] = {NULL}, *near;
 	char names[512] = "";
 	size_t length = 0;
+	unsigned i = 0;
 
-	for (unsigned i = 0; i < scenario->n_systems; i++) {
-		const char *other = scenario->systems[i].name;
-
-		if (!strcmp(other, name)) {
+	for (; i < scenario->n_systems; i++) {
+		all[i] = scenario->systems[i].name;
+		if (!strcmp(all[i], name)) {
 			*index = i;
 			return PSD_OK;
 		}
 		if (length < sizeof(names))
 			length +=
-				(size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
+				(size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", all[i]);
 	}
+	near = psd_spelling_find(name, all, &i) ? all[i] : psd_spelling_nearest(name, all);
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no system '%.80s', must be one of %s", name, names);
+			     "has no system '%.80s', must be one of %s%s%.80s%s", name, names,
+			     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 bool psd_system_has_workload(const struct psd_system *system)

@@ -58,7 +58,7 @@ static void add_groups(struct psd_text *text, const struct psd_case *made)
 {
 	unsigned node = 0, worker = 0;
 
-	psd_text_add(text, "cluster.groups: ");
+	psd_text_add(text, "cluster.groups: %s", made->kinds.n > 0 ? "" : "-");
 	for (unsigned k = 0; k < made->kinds.n; k++) {
 		const struct psd_kind_of_nodes *nodes = &made->kinds.nodes[k];
 
@@ -94,7 +94,7 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 
 		psd_scenario_add_agreed(text, scenario, made->system, instead, sizeof(instead) / sizeof(instead[0]));
 	}
-	if (!status && made->kinds.n > 0)
+	if (!status)
 		add_groups(text, made);
 	if (!status && (text->is_out_of_memory || graph.is_out_of_memory || profile.is_out_of_memory ||
 			data.is_out_of_memory || start.is_out_of_memory || iterations.is_out_of_memory))

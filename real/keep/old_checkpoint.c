@@ -11,6 +11,9 @@
 
 #include "real/keep/agreed_terms.h"
 
+/* Seconds of a sample that a worker can need. */
+static const double least_sample_sec = 1e-9, most_sample_sec = 1e6;
+
 enum { NUMBER_TEXT_MAX = 24, NAME_MAX_BYTES = 1200 };
 
 static struct psd_place place_of(const char *path)
@@ -86,9 +89,11 @@ static enum psd_status parse_split(double sample_sec[], unsigned n_groups, const
 		char *end;
 
 		read_sec[n] = strtod(at, &end);
-		if (end == at || !isfinite(read_sec[n]) || read_sec[n] <= 0.0)
+		if (end == at || !(read_sec[n] >= least_sample_sec && read_sec[n] <= most_sample_sec))
 			return psd_error_set(err, PSD_EINVAL, place_of(path),
-					     "'split' is '%.80s', must be the seconds of a sample on each group", text);
+					     "'split' is '%.80s', must be the seconds of a sample on each group, each "
+					     "from %g to %g",
+					     text, least_sample_sec, most_sample_sec);
 		at = end;
 		n++;
 	}

@@ -46,7 +46,8 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 
 /* Reads the measured seconds of a sample on each group of nodes, by which the run divided its samples, from a file of a
  * checkpoint into sample_sec, shape (n_groups). *has_split: false if the file has none, or has them for another number
- * of groups; then sample_sec is unchanged. PSD_EINVAL: they are not above 0; statuses of psd_tensor_file_open(). */
+ * of groups; then sample_sec is unchanged. PSD_EINVAL: they are not seconds that a worker can
+ * need; statuses of psd_tensor_file_open(). */
 enum psd_status psd_old_checkpoint_read_split(double sample_sec[], unsigned n_groups, const char *path, bool *has_split,
 					      struct psd_error *err) PSD_MUST_CHECK;
 

@@ -47,14 +47,15 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Part of the path between nodes that is slower than a node's link: the software stack, the system's budget or the
- * uplinks of racks. */
+/* Part of the path between nodes that is slower than a node's link: the cores of a machine, the software stack, the
+ * system's budget or the uplinks of racks. */
 struct narrow {
 	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's */
 	double link_bps;
 	bool is_incast; /* the stack's rate holds for many senders only */
 	bool is_budget; /* the budget's rate is no higher than the stack's, and counts in its place */
 	bool has_uplinks;
+	bool has_cores;
 };
 
 /* Tells whether the transfers of an iteration need more time on the uplinks of the busiest rack than on the link of the
@@ -80,6 +81,20 @@ static bool fill_uplinks(const struct psd_case *made)
 	return rack_sec > node_sec;
 }
 
+/* Tells whether the bytes of an iteration need more time on the cores that serve a node's sockets, one for each worker
+ * at most, than on its way out or in. */
+static bool fill_cores(const struct psd_machine *machine, const struct psd_result *result, double way_bps)
+{
+	const unsigned nodes = result->point.nodes;
+	const unsigned n_together = machine->nodes > 0 && machine->nodes < nodes ? machine->nodes : nodes;
+	const double cores = fmin(result->point.workers_per_node, (double)machine->cores / n_together);
+	const double sent_bytes = (double)result->outcome.sent_bytes_per_node;
+	const double received_bytes = (double)result->outcome.received_bytes_per_node;
+
+	return machine->bytes_bps > 0.0 && (sent_bytes + received_bytes) / (cores * machine->bytes_bps) >
+						   fmax(sent_bytes, received_bytes) / way_bps;
+}
+
 static struct narrow narrow_of(const struct psd_costed_model *costed, const struct psd_result *result)
 {
 	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
@@ -90,6 +105,7 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	struct psd_case made;
 	struct psd_error err;
 
+	narrow.has_cores = fill_cores(&costed->scenario->machine, result, link_bps > 0.0 ? link_bps : INFINITY);
 	if (link_bps == 0.0 || (result->system->host.transport_bps == 0.0 && budget_bps == 0.0 && !has_racks) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return narrow;
@@ -97,6 +113,8 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	narrow.is_incast = made.plan.rates.receive_bps < made.plan.rates.send_bps;
 	if (made.plan.rates.receive_bps < link_bps)
 		narrow.stack_bps = made.plan.rates.receive_bps;
+	if (narrow.stack_bps > 0.0)
+		narrow.has_cores = fill_cores(&costed->scenario->machine, result, narrow.stack_bps);
 	narrow.is_budget = narrow.stack_bps > 0.0 && narrow.stack_bps == budget_bps;
 	psd_case_release(&made);
 	return narrow;
@@ -107,7 +125,7 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 /* The node, or the group of nodes, that slows the run down most, by slow devices or a slow link; its ratio is 1 if
  * there is none. */
 struct slow {
-	const char *what; /* "node" or "group" */
+	bool is_group; /* else a node */
 	unsigned number;
 	double ratio;
 };
@@ -118,7 +136,7 @@ static const double equal_groups_ratio = 0.95;
 /* The group that computes longest. Its ratio is the seconds of the group that computes least long, divided by its. */
 static struct slow slowest_group(const struct psd_costed_model *costed, const struct psd_result *result)
 {
-	struct slow slow = {"group", 0, 1.0};
+	struct slow slow = {true, 0, 1.0};
 	double least_sec = INFINITY, most_sec = 0.0;
 	struct psd_kinds kinds;
 	struct psd_error err;
@@ -143,7 +161,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 {
 	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
-	struct slow slow = {"node", 0, 1.0};
+	struct slow slow = {false, 0, 1.0};
 
 	/* nobody waits for a slow node */
 	if (result->system->is_async && !result->outcome.is_at_bound && !is_link)
@@ -153,7 +171,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
 
 		if (slowdown->node < result->point.nodes && slowdown->from_sec < until_sec && ratio < slow.ratio)
-			slow = (struct slow){"node", slowdown->node, ratio};
+			slow = (struct slow){false, slowdown->node, ratio};
 	}
 	return slow.ratio < 1.0 || is_link ? slow : slowest_group(psd_report_costed(report, result), result);
 }
@@ -170,6 +188,8 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 
 	if (slow.ratio < 1.0)
 		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.number, 100.0 * slow.ratio);
+	else if (narrow.has_cores)
+		psd_text_add(sentence, "the cores that move its bytes (machine.bytes)");
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
 	else if (narrow.is_budget)
@@ -199,11 +219,11 @@ static void add_resource(struct psd_text *sentence, const struct psd_report *rep
 		psd_text_add(sentence, "%s", resource_names[resource]);
 	if (resource != PSD_RESOURCE_DEVICE || slow.ratio == 1.0)
 		return;
-	psd_text_add(sentence, " of %s %u, ", slow.what, slow.number);
-	if (!strcmp(slow.what, "node"))
-		psd_text_add(sentence, "at %.3g %% of its speed", 100.0 * slow.ratio);
+	if (slow.is_group)
+		psd_text_add(sentence, " of group %u, which computes up to %.3g times as long as others", slow.number,
+			     1.0 / slow.ratio);
 	else
-		psd_text_add(sentence, "which computes up to %.3g times as long as others", 1.0 / slow.ratio);
+		psd_text_add(sentence, " of node %u, at %.3g %% of its speed", slow.number, 100.0 * slow.ratio);
 }
 
 /* Tells whether a machine has more workers and servers than cores. */
@@ -315,13 +335,15 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 	struct narrow narrow = {.stack_bps = 0.0};
 
 	if (may_be_slow && slow.ratio < 1.0) {
-		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of %s %u" : "%s %u", slow.what, slow.number);
+		snprintf(text, room, "%s%s %u", resource == PSD_RESOURCE_NIC ? "link of " : "",
+			 slow.is_group ? "group" : "node", slow.number);
 		return;
 	}
 	if (resource == PSD_RESOURCE_NIC)
 		narrow = narrow_of(psd_report_costed(report, result), result);
 	snprintf(text, room, "%s",
-		 narrow.has_uplinks	? "uplinks"
+		 narrow.has_cores	? "cores"
+		 : narrow.has_uplinks	? "uplinks"
 		 : narrow.is_budget	? "budget"
 		 : narrow.stack_bps > 0 ? "stack"
 					: words[resource]);

@@ -222,6 +222,21 @@ static void write_host_note(FILE *out, const struct psd_report *report)
 		fputs("note: without 'host' copies and sums cost nothing on stack 'none'\n", out);
 }
 
+/* Tells that a machine's cores compute the layers, at the speed that the device's times say. */
+static void write_machine_note(FILE *out, const struct psd_scenario *scenario)
+{
+	struct psd_text sentence = {.bytes = NULL};
+
+	if (scenario->machine.cores == 0 || !scenario->device_name ||
+	    psd_device_find(scenario->device_name)->shares_memory)
+		return;
+	psd_text_add(&sentence,
+		     "note: 'cluster.machine' is for machines without accelerators: its cores compute the layers of "
+		     "device '%s' and serve its messages; leave it out for devices of their own",
+		     scenario->device_name);
+	psd_sentence_write(out, &sentence, 6);
+}
+
 /* Warns about a calibration on a machine that others used: only its spread shows it. */
 static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
 {
@@ -389,6 +404,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_recompute_note(out, report);
 	write_transport_note(out, report);
 	write_host_note(out, report);
+	write_machine_note(out, scenario);
 	write_stacks_note(out, report);
 	write_levels_note(out, report);
 	write_spread_note(out, scenario);

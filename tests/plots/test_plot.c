@@ -441,6 +441,19 @@ Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 	remove(mixed.path);
 }
 
+Test(plot, a_trace_of_one_rank_is_told_which_one_is_read)
+{
+	const char text[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[\n]}\n";
+	struct scratch_file file = scratch_file_write(text);
+	char arguments[512], words[256];
+
+	snprintf(arguments, sizeof(arguments), PREDICTED " " MEASURED " --traces %s " DATA "measured.json", file.path);
+	snprintf(words, sizeof(words), "%s:1: a trace of one rank, for tools that read PyTorch's; psd-plot reads",
+		 file.path);
+	expect_refusal(arguments, words);
+	remove(file.path);
+}
+
 Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 {
 	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
@@ -455,6 +468,8 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json ''",
 		       "'--traces' needs a value that is not empty");
 	expect_refusal(PREDICTED " " DATA, DATA ": cannot be read: Is a directory");
+	expect_refusal(PREDICTED " " MEASURED " --bar 5% --bar 6%", "'--bar' is given twice, must be given once");
+	expect_refusal(PREDICTED " " MEASURED " --output again.html", "'-o' is given twice, must be given once");
 	expect_refusal(PREDICTED " " MEASURED " --bar 5",
 		       "'--bar' is '5', must be a ratio such as 0.05 or 5%: 5 is 500 %");
 	expect_refusal(PREDICTED " " MEASURED " --bar 0", "'--bar' is '0', must be a ratio such as 0.05 or 5%");

@@ -239,6 +239,24 @@ FOLDER_TEST(run_groups, a_file_of_hosts_has_a_line_for_each_worker, make_folder(
 	free(told.text);
 }
 
+FOLDER_TEST(run_groups, hosts_are_told_that_they_have_their_own_speed,
+	    make_folder("groups: [{nodes: 1, speed: 50%, network: {bandwidth: 1Gbps}}]", ""))
+{
+	char arguments[2 * PATH_MAX], hosts[32];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n", keep_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(arguments, sizeof(arguments), "--system Even --hosts %s/hosts --rank 0 %s/s.yaml", folder.path,
+		 folder.path);
+	struct run told = run_program("psd-run", arguments, "2>&1");
+
+	cr_expect_eq(told.exit_status, 0);
+	cr_expect_not_null(strstr(told.text, ": 'speed' and 'network' in 'cluster.groups' have no effect on hosts, "
+					     "which are as fast as they are\n"),
+			   "%s", told.text);
+	free(told.text);
+}
+
 FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes: 2", ""))
 {
 	folder_run_notes(
@@ -246,6 +264,17 @@ FOLDER_TEST(run_groups, a_batch_beyond_the_test_set_is_named, make_folder("nodes
 		"note: 'Servers' has no test accuracy: the test set has 8 samples, a test needs a batch of worker 0, "
 		"12 samples\n",
 		"Ring");
+}
+
+FOLDER_TEST(run_groups, only_asynchronous_systems_have_the_median_of_each_worker,
+	    make_folder("nodes: 2", "  - {name: Free, sync: ps, asynchronous: {}}\n"))
+{
+	char *text = folder_run(&folder, "@/s.yaml");
+
+	cr_expect_not_null(
+		strstr(text, " iterations, the median counts, each worker's where training is asynchronous\n"), "%s",
+		text);
+	free(text);
 }
 
 FOLDER_TEST(run_groups, slow_nodes_are_counted_and_must_be_there,
@@ -306,6 +335,7 @@ static char *train_measured(const struct scratch_folder *folder, bool has_hosts,
 	said = scratch_folder_read(folder, "said0");
 	line = strstr(said, "Measured: measured ");
 	cr_assert_not_null(line, "%s", said);
+	cr_expect_eq(!strstr(said, ": Measured: measures the speed of each group, for "), *options != '\0', "%s", said);
 	*strchr(line, '\n') = '\0';
 	line = strdup(line);
 	free(said);

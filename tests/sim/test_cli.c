@@ -35,6 +35,10 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--csv=yes " QUICKSTART, "'--csv' takes no value"},
 		{QUICKSTART " --jobs", "'--jobs' needs a value"},
 		{"--system PS --system Ring " QUICKSTART, "'--system' is given twice, must be given once"},
+		{"--jobs 1 --jobs=1 " QUICKSTART, "'--jobs' is given twice, must be given once"},
+		{"--fidelity flow --fidelity message " QUICKSTART, "'--fidelity' is given twice, must be given once"},
+		{"import t.json -o p.csv --latency 1us --latency 2us",
+		 "'--latency' is given twice, must be given once"},
 		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
 		{"--sweep seed=1 --sweep nodes=2 --sweep seed=3 " QUICKSTART,
 		 "'--sweep seed' is given twice, must have all values in one list"},
@@ -54,6 +58,12 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"plan --input data s.yaml", "'--input' is 'data', must be NAME=SIZES"},
 		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
 		{"-x " QUICKSTART, "unknown option '-x', see psd-sim --help\n"},
+		{"--systm=PS " QUICKSTART, "unknown option '--systm', did you mean '--system'?, see psd-sim --help\n"},
+		{"plan --jsno " QUICKSTART, "unknown option '--jsno', see psd-sim plan --help\n"},
+		{"--system ps " QUICKSTART, "one of PS in sequence, PS, Ring, Hybrid; did you mean 'PS'?\n"},
+		{"--fidelity flow --set fidelity=message " QUICKSTART,
+		 "--set fidelity: 'fidelity' is also given by --fidelity, must be given by one of them\n"},
+		{"ask --question knees " QUICKSTART, "psd-sim: '--question' is 'knees', must be one of: "},
 		{"--systems PS " QUICKSTART, "unknown option '--systems', say --system NAME, see psd-sim --help\n"},
 		{"tests/data/v1.prototxt",
 		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
@@ -75,6 +85,52 @@ Test(cli, misuse_is_one_line_and_status_2)
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
 		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+/* The value is accepted when it is read, and refused where it meets others. */
+Test(cli, an_option_is_named_whose_value_is_refused_later)
+{
+	static const struct {
+		const char *arguments, *words;
+	} mistakes[] = {
+		{"scenarios/examples/first.yaml --set seed=3 --set model.precision=bf16 --sweep compute.device=k20,k40",
+		 "--set model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/first.yaml --sweep model.precision=fp32,bf16 --set compute.device=k20",
+		 "--sweep model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/first.yaml --sweep compute.device=a100,k20 --set model.precision=bf16",
+		 "--set model.precision: scenarios/examples/first.yaml:3:8: 'precision' is 'bf16', must be"},
+		{"scenarios/examples/groups.yaml --set systems.0.wire=fp16 --set systems.0.sync=sfb",
+		 "--set systems.0.sync: scenarios/examples/groups.yaml:17:5: system 'Even' sends factors"},
+		{"scenarios/examples/groups.yaml --sweep systems.0.sync=ring,sfb",
+		 "--sweep systems.0.sync: scenarios/examples/groups.yaml:17:5: system 'Even' sends factors"},
+		{"platform scenarios/examples/groups.yaml --set systems.0.sync=sfb",
+		 "--set systems.0.sync: scenarios/"},
+	};
+
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+Test(cli, a_missing_file_is_named_by_its_key)
+{
+	static const struct {
+		const char *settings, *place, *path;
+	} missing[] = {
+		{"--set model.graph=no", "--set model.graph: 'graph'", "no"},
+		{"--set compute.device= --set compute.samples_per_sec= --set compute.profile=no",
+		 "--set compute.profile: 'profile'", "no"},
+		{"--sweep published=no,yes", "--sweep published: 'published'", "no"},
+		{"--set cluster.network.topology=platform --set cluster.network.platform=no",
+		 "--set cluster.network.platform: 'platform'", "no"},
+	};
+	char arguments[256], words[256];
+
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+		snprintf(arguments, sizeof(arguments), "scenarios/examples/first.yaml %s", missing[i].settings);
+		snprintf(words, sizeof(words), "%s is '%s': scenarios/examples/%s: cannot ", missing[i].place,
+			 missing[i].path, missing[i].path);
+		expect_complaint(arguments, 2, words);
+	}
 }
 
 static void expect_words(const char *arguments, const char *words, const char *no_words)
@@ -248,7 +304,8 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 		"--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or 'sweep.nodes'?\n");
 	expect_complaint("--set host.transport=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
-	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2, "--set bandwith: unknown key 'bandwith' in 'scenario'");
+	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2,
+			 "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or ");
 	expect_complaint("describe " QUICKSTART, 2,
 			 ":9:1: this file is a scenario, must be a model, which a scenario names as 'graph'\n");
 	expect_complaint("scenarios/models/mlp.yaml", 2,
@@ -319,6 +376,9 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--columns low", "low: 1/s\n    lower end", "high: "},
 		{"--keys fsdp", "job.memory: ", "cluster.nodes"},
 		{"--keys Bucket", "systems.fuse: ", "cluster.nodes"},
+		{"--keys dropout", "attention, a kind of layer in a model file\n    keys heads, kv_heads,", "conv"},
+		{"--keys dropout",
+		 "dropout, a kind of layer in a model file\n    keys ratio\n    see scenarios/models/README", "conv"},
 		{"--columns busbw", "exposed_comm_sec: s\n", "tx_bytes"},
 		{"--columns published", "published_speedup\n    published speedup; empty if ", "tx_bytes"},
 	};
@@ -603,7 +663,8 @@ Test(cli, a_folder_is_no_platform)
 		"--set cluster.network.topology=platform --set cluster.network.platform=models " QUICKSTART, "2>&1");
 
 	cr_expect_eq(run_of.exit_status, 2);
-	cr_expect(strstr(run_of.text, "models: cannot read this platform\n"), "%s", run_of.text);
+	cr_expect(strstr(run_of.text, "'platform' is 'models': scenarios/models: cannot read this platform (paths "),
+		  "%s", run_of.text);
 	free(run_of.text);
 }
 

@@ -206,7 +206,8 @@ Test(document, typed_readers_say_what_is_accepted)
 	cr_assert_eq(psd_node_rate(v, &real, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	cr_assert_eq(psd_node_rate(psd_node_child(psd_document_root(document), "zero"), &real, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "a.yaml:4:7: 'zero' is '0bps', must be a rate such as 40Gbps or 2.3GBps");
+	cr_assert_str_eq(err.text,
+			 "a.yaml:4:7: 'zero' is '0bps', must be a rate such as 40Gbps or 2.3GBps, more than 0");
 	cr_assert_eq(psd_node_bytes(v, &count, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a size such as 256KiB or 2MB");
 	cr_assert_eq(psd_node_seconds(v, &real, &err), PSD_EINVAL);
@@ -242,4 +243,23 @@ Test(document, messages_are_one_clean_line)
 	cr_assert_eq(strlen(err.text), sizeof(err.text) - 1);
 	cr_assert_eq(strncmp(err.text, "p:3: 000", 8), 0);
 	cr_assert_eq(psd_error_set(NULL, PSD_EFILE, PSD_NOWHERE, "x"), PSD_EFILE);
+}
+
+Test(document, a_quantity_below_its_bound_is_told_the_bound)
+{
+	struct psd_document *document = parse("none: 0\nless: -1ms\nempty: 0B\n");
+	const struct psd_node *none = psd_node_child(psd_document_root(document), "none");
+	const struct psd_node *less = psd_node_child(psd_document_root(document), "less");
+	const struct psd_node *empty = psd_node_child(psd_document_root(document), "empty");
+	uint64_t bytes;
+	double real;
+	struct psd_error err;
+
+	cr_assert_eq(psd_node_bytes(none, &bytes, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "a.yaml:1:7: 'none' is '0', must be a size such as 256KiB or 2MB, more than 0");
+	cr_assert_eq(psd_node_bytes(empty, &bytes, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "a.yaml:3:8: 'empty' is '0B', must be a size such as 256KiB or 2MB, more than 0");
+	cr_assert_eq(psd_node_seconds(less, &real, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "a.yaml:2:7: 'less' is '-1ms', must be a time such as 30us or 1.5ms, 0s or more");
+	psd_document_free(document);
 }

@@ -426,6 +426,21 @@ Test(scenario, settings_replace_and_add_values)
 	psd_scenario_release(&scenario);
 }
 
+/* A part of a key's name, a word of other programs, a misspelling. */
+Test(scenario, settings_near_a_key_are_told_its_path)
+{
+	expect_setting_error("batch=32", "--set: no key 'batch', did you mean 'model.batch_per_worker'?");
+	expect_setting_error("Batch-Size=32", "--set: no key 'Batch-Size', did you mean 'model.batch_per_worker'?");
+	expect_setting_error("lr=0.1", "--set: no key 'lr', did you mean 'train.learning_rate.base'?");
+	expect_setting_error("bandwith=1Gbps",
+			     "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or "
+			     "'cluster.local.bandwidth' or 'sweep.bandwidth' or 'calibration.bandwidth'?");
+	expect_setting_error("gpu=a100", "--set: no key 'gpu', did you mean 'compute.device'?");
+	expect_setting_error("fuze=1MiB", "--set: no key 'fuze', did you mean 'sweep.fuse'?");
+	expect_setting_error("--sweep sweep. batch=[32]",
+			     "--sweep: no key 'batch', did you mean 'model.batch_per_worker'?");
+}
+
 Test(scenario, bad_settings_name_themselves)
 {
 	expect_setting_error("cluster.nodes", "--set: 'cluster.nodes' has no '=', must be key.path=value");
@@ -1301,7 +1316,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(8, "  - {name: A, host: {latency: 30}}",
 		     "8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
 	expect_error(8, "  - {name: A, host: {latency: -1us}}",
-		     "8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
+		     "8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms, 0s or more");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
 		     "6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
 	expect_error(

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "real/data/tensor_file.h"
 #include "real/keep/checkpoint.h"
+#include "real/keep/old_checkpoint.h"
 #include "tests/real/going_on.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
@@ -473,4 +475,38 @@ FOLDER_TEST(checkpoint_files, a_checkpoint_is_not_written_through_a_link, scratc
 	cr_assert_eq(symlink(other.text, link.text), 0);
 	cr_expect_eq(psd_checkpoint_begin(&checkpoints, 8, &err), PSD_EFILE);
 	cr_expect_not_null(strstr(err.text, "/iteration-8: is a symbolic link, must be a folder: "), "%s", err.text);
+}
+
+/* ---- a split that was measured ---- */
+
+static void expect_split(const char *note, enum psd_status status, bool has_split)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const char *path = scratch_folder_path(&folder, "c").text;
+	const struct psd_file_note notes[] = {{"split", note}};
+	struct psd_tensor_writer *writer;
+	struct psd_error err = {.text = ""};
+	double sec[2] = {0.0, 0.0};
+	bool is_there = !has_split;
+
+	cr_assert_eq(psd_tensor_writer_open(&writer, path, NULL, 0, notes, 1, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_tensor_writer_finish(writer, &err), PSD_OK, "%s", err.text);
+	psd_tensor_writer_close(writer);
+	cr_expect_eq(psd_old_checkpoint_read_split(sec, 2, path, &is_there, &err), status, "'%s': %s", note, err.text);
+	cr_expect_eq(is_there, has_split, "'%s'", note);
+	if (status)
+		cr_expect_not_null(strstr(err.text, "must be the seconds of a sample on each group, each from 1e-09"),
+				   "%s", err.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, a_split_has_seconds_that_a_worker_can_need)
+{
+	static const char *const wrong[] = {"1e-300 1e-3", "1e-3 1e300", "inf 1e-3", "nan 1e-3",
+					    "0 1e-3",	   "-1e-3 1e-3", "x"};
+
+	expect_split("1e-3 2e-3", PSD_OK, true);
+	expect_split("1e-3", PSD_OK, false);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		expect_split(wrong[i], PSD_EINVAL, false);
 }

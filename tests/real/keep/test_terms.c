@@ -285,6 +285,32 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 	cr_expect_eq(tally.n_paths, 4, "the files of the next tests");
 }
 
+/* The measurement of speeds joins hosts, too, by a copy of the system that is not one of the scenario's entries. */
+Test(terms, a_split_that_one_host_measures_is_named)
+{
+	struct change grouped = {"nodes: 2", "groups: [{nodes: 2}]"},
+		      measured = {"sync: ps", "sync: ps, split: measured"};
+	char text[2048], changed[2048];
+	struct psd_scenario scenario;
+	struct psd_text ours, theirs = {.bytes = NULL};
+	struct psd_error err = {.text = ""};
+
+	memcpy(text, base, sizeof(base));
+	apply(text, &grouped);
+	memcpy(changed, text, sizeof(changed));
+	apply(changed, &measured);
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", changed, strlen(changed), NULL, &err), PSD_OK, "%s",
+		     err.text);
+	struct psd_system even = scenario.systems[0];
+	even.split = PSD_SPLIT_EVEN;
+	psd_scenario_add_agreed(&theirs, &scenario, &even, NULL, 0);
+	psd_scenario_release(&scenario);
+	ours = make_terms(text, NULL);
+	expect_named(&ours, &theirs, "systems.split");
+	psd_text_release(&ours);
+	psd_text_release(&theirs);
+}
+
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
 static const char *const free_keys[] = {
 	"title",		/* tables' contents */

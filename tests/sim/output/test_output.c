@@ -758,6 +758,37 @@ FIXTURE_TEST(uplinks_that_take_longer_than_links_are_named)
 			  "first at 4 nodes: bound by the uplinks of the racks (network.oversubscription), busy for");
 }
 
+/* Four nodes share one core of rate c for S bytes out and R > S in: (S + R) / (c / 4) is longer than the R / L of a link
+ * of rate L if c < 4 (S + R) / R L, with (S + R) / R = 1.125 below 4.5 Gbit/s at L = 1 Gbit/s. */
+FIXTURE_TEST(cores_that_need_longer_for_bytes_than_the_link_are_named)
+{
+	static const struct {
+		double core_bps;
+		const char *limit;
+	} cases[] = {{9e9, "link"}, {2e9, "cores"}};
+
+	fixture->scenario.machine.cores = 1;
+	for (unsigned i = 0; i < 2; i++) {
+		fixture->scenario.machine.bytes_bps = cases[i].core_bps;
+		psd_output_find_limits(&fixture->report);
+		cr_expect_str_eq(fixture->results[0].limit, cases[i].limit);
+	}
+	expect_bottleneck(&fixture->report,
+			  "first at 4 nodes: bound by the cores that move its bytes (machine.bytes), busy for 95 % of");
+}
+
+/* Cores of a machine compute layers, too. */
+FIXTURE_TEST(a_machine_beside_an_accelerator_is_noted)
+{
+	fixture->scenario.machine.cores = 2;
+	expect_notes(&fixture->report, "");
+	fixture->scenario.device_name = "a100";
+	expect_notes(&fixture->report,
+		     "note: without 'host' copies and sums cost nothing on stack 'none'\n"
+		     "note: 'cluster.machine' is for machines without accelerators: its cores compute the layers of "
+		     "device 'a100' and serve\n      its messages; leave it out for devices of their own\n");
+}
+
 FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
