@@ -76,12 +76,15 @@ static void expect_narrow(int width, const char *program, const char *arguments)
 	free(text);
 }
 
-static const int widths[] = {60, 80, 120, 200};
+/* The extremes are first. */
+static const int widths[] = {60, 200, 80, 120};
 
 static void expect_all_narrow(const char *program, const char *const arguments[])
 {
+	const size_t n_widths = getenv("PSD_FULL_TESTS") ? sizeof(widths) / sizeof(widths[0]) : 2;
+
 	for (; *arguments; arguments++)
-		for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
+		for (size_t w = 0; w < n_widths; w++)
 			expect_narrow(widths[w], program, *arguments);
 }
 

@@ -8,7 +8,7 @@
 
 #include "tests/simulate_helper.h"
 
-enum { FIRST_SAMPLE = 24, END_SAMPLE = 48, N_ALL = 200, MOST_SPANS = 1 << 21 };
+enum { FIRST_SAMPLE = 24, END_SAMPLE = 36, N_ALL = 200, MOST_SPANS = 1 << 21 };
 
 static const double most_error_ratio = 1e-9;
 
