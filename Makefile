@@ -2,7 +2,7 @@
 
 # ---- packages that a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libdnnl-dev \
-	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev gnuplot-nox
+	libturbojpeg0-dev libssl-dev libyajl-dev zlib1g-dev libsqlite3-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
 DEPS_DEB   := dpkg-dev
@@ -168,7 +168,7 @@ CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOUR
 	tests/real/going_on.c tests/real/device/reference.c)
 GPU_CASES      := cuda_net test_cuda_layers test_cuda_low_rank test_cuda_net test_cuda_packing test_cuda_parameters \
 	test_cuda_wire
-GPU_TESTS      := $(call objects,tests/runner.c tests/real/net.c \
+GPU_TESTS      := $(call objects,tests/runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
@@ -264,8 +264,6 @@ $(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA
 CODE_CFLAGS := $(CFLAGS)
 TEST_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
 $(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: CFLAGS := $(TEST_CFLAGS)
-# Before the system's folders: tests/criterion/ stands in for Criterion.
-$(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: ALL_CPPFLAGS += -Itests
 $(STAND_IN)/tests/cuda/stand_in_%.o $(BUILD)/tests/real/device/%.o $(BUILD)/tests/bench/%.o: CFLAGS := $(CODE_CFLAGS)
 
 # Rewritten only when they change: objects of other flags, such as DEV=1, are compiled again.
@@ -347,7 +345,7 @@ $(BUILD)/psd-plot: $(PLOT_OBJECTS) $(IMPORT_PARTS) $(ENGINE)
 
 $(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(PLOT_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(SIM_LIBS)
 
 $(BUILD)/psd-run: $(REAL_OBJECTS) $(ENGINE)
 	@echo "  LINK     $@"
@@ -357,17 +355,17 @@ $(BUILD)/psd-real-tests: $(call objects,$(REAL_SUITES))
 $(BUILD)/psd-run-tests: $(call objects,$(RUN_SUITES))
 $(BUILD)/psd-real-tests $(BUILD)/psd-run-tests: $(REAL_HELPERS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE) $(REAL_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE) -lcriterion $(REAL_LIBS)
 
 $(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(CPU_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(REAL_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -lcriterion $(REAL_LIBS)
 
 $(BUILD)/psd-plan-tests: $(PLAN_TESTS) $(CPU_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS) $(CUDNN) -Wl,-rpath,$(dir $(CUDNN))
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS) $(CUDNN) -Wl,-rpath,$(dir $(CUDNN))
 
-# Cases of tests/cuda/ that a GPU can run.
+# Cases of tests/cuda/ that a GPU can run; without Criterion, which the GPU's machine need not have.
 $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
@@ -415,7 +413,7 @@ $(BUILD)/check/libraries: $(BUILD)/tests/libraries.o $(BUILD)/real/base/librarie
 
 $(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o $(BUILD)/tests/runner.o
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion
 
 $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o $(SIM_PARTS) $(ENGINE)
 	@mkdir -p $(@D)

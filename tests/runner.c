@@ -1,6 +1,8 @@
-/* Runs the tests that the macros of tests/criterion/criterion.h declare: main() of each binary of tests. Each test is a
- * forked process, which takes a millisecond. A test without a limit of time, its own or its suite's, has 300 s, and
- * 1200 s with PSD_FULL_TESTS in the environment; with sanitisers all limits are longer.
+/* Runs the tests that Criterion's macros declare: main() of each binary of tests. Each test is a forked process, which
+ * takes a millisecond; Criterion's own runner starts the program anew, and its libraries take 80 ms. ThreadSanitizer
+ * cannot follow the processes of Criterion either. Refuses fixtures, expected signals and expected statuses, which no
+ * suite has. A test without a limit of time, its own or its suite's, has 300 s, and 1200 s with PSD_FULL_TESTS in
+ * the environment; with sanitisers all limits are longer.
  * [--filter PATTERN]: only the tests whose SUITE/CASE matches; with several of these options, those that match each.
  * [--jobs N]: number of tests at a time. Default 1.
  * [--list]: prints the names of the chosen tests and runs none.
@@ -34,47 +36,51 @@ enum { LIMIT_FACTOR = 3 };
 enum { LIMIT_FACTOR = 1 };
 #endif
 
-/* The linker's names for the section that Test() and TestSuite() add to. */
-extern const struct psd_test *const __start_psd_tests[], *const __stop_psd_tests[];
+/* The linker's names for the sections that Test() and TestSuite() add to; a program may have no TestSuite(). */
+extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
+extern struct criterion_suite *__start_cr_sts[] __attribute__((weak)), *__stop_cr_sts[] __attribute__((weak));
 
 static bool has_failed; /* in the process of a test */
 
-/* ---- functions that assertions call ---- */
+/* ---- replacements for the functions that Criterion's macros call ---- */
 
-static void print_failure(const char *file, int line, const char *text, const char *format, va_list arguments)
-{
-	has_failed = true;
-	printf("[----] %s:%d: assertion failed\n[----]   %s", file, line, text);
-	if (format[1])
-		vprintf(format, arguments);
-	putchar('\n');
-}
-
-static _Noreturn void finish_test(void)
+static void finish_test(void)
 {
 	exit(has_failed ? STATUS_FAILED : 0);
 }
 
-void psd_test_fail(const char *file, int line, const char *text, const char *format, ...)
+void criterion_internal_test_setup(void)
 {
-	va_list arguments;
-
-	va_start(arguments, format);
-	print_failure(file, line, text, format, arguments);
-	va_end(arguments);
 }
 
-void psd_test_stop(const char *file, int line, const char *text, const char *format, ...)
+void criterion_internal_test_main(void (*fn)(void))
 {
-	va_list arguments;
+	fn();
+}
 
-	va_start(arguments, format);
-	print_failure(file, line, text, format, arguments);
-	va_end(arguments);
+void criterion_internal_test_teardown(void)
+{
+}
+
+void criterion_send_assert(struct criterion_assert_stats *stats)
+{
+	if (stats->passed)
+		return;
+	has_failed = true;
+	printf("[----] %s:%u: assertion failed\n[----]   %s\n", stats->file, stats->line, stats->message);
+}
+
+void criterion_abort_test(void)
+{
 	finish_test();
+	abort(); /* not reached: exit() is not marked so here */
 }
 
-void psd_test_skip(const char *format, ...)
+void criterion_continue_test(void)
+{
+}
+
+void criterion_skip_test(const char *format, ...)
 {
 	va_list arguments;
 
@@ -83,6 +89,17 @@ void psd_test_skip(const char *format, ...)
 	va_end(arguments);
 	putchar('\n');
 	exit(STATUS_SKIPPED);
+}
+
+void cr_log(enum criterion_severity severity, const char *format, ...)
+{
+	va_list arguments;
+
+	(void)severity;
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	putchar('\n');
 }
 
 /* ---- running tests ---- */
@@ -116,16 +133,16 @@ static void read_options(char **argv)
 	}
 }
 
-static bool is_chosen(const struct psd_test *test)
+static bool is_chosen(const struct criterion_test *test)
 {
 	for (unsigned i = 0; i < options.n_filters; i++)
-		if (fnmatch(options.filters[i], test->name, FNM_EXTMATCH) != 0)
+		if (fnmatch(options.filters[i], test->data->identifier_, FNM_EXTMATCH) != 0)
 			return false;
 	return true;
 }
 
 struct job {
-	const struct psd_test *test; /* NULL: this job is free */
+	const struct criterion_test *test; /* NULL: this job is free */
 	pid_t child;
 };
 
@@ -135,43 +152,43 @@ static struct {
 } runs;
 
 /* Tests that pass are named only when they are dear, for tests/README.md has a rule for these. */
-static void report(const struct psd_test *test, const char *verdict, long processor_sec)
+static void report(const struct criterion_test *test, const char *verdict, long processor_sec)
 {
 	const bool passed = strcmp(verdict, "PASS") == 0;
 
 	if (!passed || processor_sec >= DEAR_SEC)
-		printf("[%s] %s (%ld s of processor)\n", verdict, test->name, processor_sec);
+		printf("[%s] %s (%ld s of processor)\n", verdict, test->data->identifier_, processor_sec);
 	runs.n_tested += strcmp(verdict, "SKIP") != 0;
 	runs.n_passed += passed;
 }
 
-static void run_here(const struct psd_test *test)
+static void run_here(const struct criterion_test *test)
 {
 	has_failed = false;
-	test->run();
+	test->test();
 	report(test, has_failed ? "FAIL" : "PASS", 0);
 }
 
-static unsigned limit_of(const struct psd_test *test)
+static unsigned limit_of(const struct criterion_test *test)
 {
-	unsigned sec = test->timeout;
+	double sec = test->data->timeout;
 
-	for (const struct psd_test *const *suite = __start_psd_tests; sec == 0 && suite < __stop_psd_tests; suite++)
-		if (!(*suite)->run && strcmp((*suite)->suite, test->suite) == 0)
-			sec = (*suite)->timeout;
-	if (sec == 0)
+	for (struct criterion_suite **suite = __start_cr_sts; sec <= 0.0 && suite < __stop_cr_sts; suite++)
+		if (strcmp((*suite)->name, test->category) == 0)
+			sec = (*suite)->data->timeout;
+	if (sec <= 0.0)
 		sec = getenv("PSD_FULL_TESTS") ? FULL_LIMIT_SEC : LIMIT_SEC;
-	return LIMIT_FACTOR * sec;
+	return LIMIT_FACTOR * (unsigned)sec;
 }
 
-static void start_test(struct job *job, const struct psd_test *test)
+static void start_test(struct job *job, const struct criterion_test *test)
 {
 	fflush(NULL);
 	*job = (struct job){test, fork()};
 	if (job->child == 0) {
 		setlinebuf(stdout); /* lines of tests that run at the same time stay whole */
 		alarm(limit_of(test));
-		test->run();
+		test->test();
 		finish_test();
 	}
 	if (job->child < 0) {
@@ -213,15 +230,27 @@ static struct job *free_job(void)
 	}
 }
 
+static void refuse_unknown(const struct criterion_test *test)
+{
+	const struct criterion_test_extra_data *data = test->data;
+
+	if (!data->init && !data->fini && !data->signal && !data->exit_code && !data->disabled &&
+	    data->kind_ == CR_TEST_NORMAL)
+		return;
+	fprintf(stderr, "tests: %s asks for something that this runner does not know\n", data->identifier_);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
 	read_options(argv);
-	for (const struct psd_test *const *test = __start_psd_tests; test < __stop_psd_tests; test++) {
-		if (!(*test)->run || !is_chosen(*test))
+	for (struct criterion_test **test = __start_cr_tst; test < __stop_cr_tst; test++) {
+		if (!is_chosen(*test))
 			continue;
+		refuse_unknown(*test);
 		if (options.is_list)
-			puts((*test)->name);
+			puts((*test)->data->identifier_);
 		else if (options.is_here)
 			run_here(*test);
 		else

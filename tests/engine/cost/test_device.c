@@ -2,6 +2,7 @@
  * scenarios/published/one-gpu/single-gpu.csv, and times of one direction here. `build/psd-tests --filter
  * 'device/meets*' --verbose` prints both tables. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
