@@ -176,6 +176,13 @@ TEST_ROW(contract, hybrid_sharding_agrees,
 				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
 				      "  - {name: zero-3, sync: zero-3, shard_over: node, fuse: 1MB}\n"
 				      "sweep: {nodes: [1, 2, 3, 4, 8, 16]}\n"))
+TEST_ROW(contract, clipped_norms_of_parts_agree,
+	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, fuse: 1MB}\n"
+				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
+				      "  - {name: zero-3, sync: zero-3, shard_over: node, fuse: 1MB}\n"
+				      "train: {iterations: 1, data: {kind: synthetic, training_samples: 64}, "
+				      "optimiser: {kind: lars, clip: 1}, learning_rate: {policy: fixed, base: 1}}\n"
+				      "sweep: {nodes: [1, 2, 3, 8]}\n"))
 TEST_ROW(contract, vgg19_agrees_message_by_message,
 	 expect_agreement(VGG19 STAR EVERY_METHOD SHARDED "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n"))
 

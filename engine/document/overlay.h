@@ -13,8 +13,8 @@
 #include "engine/document/document.h"
 
 /* A setting is "key.path=value". A setting that another option than --set made is "--option prefix. key=value": its
- * path is prefix.key, and messages name "--option key". With an empty key, as in "--option path =value", the path is the
- * prefix alone, and messages name "--option".
+ * path is prefix.key, and messages name "--option key". With an empty key, as in "--option path =value", the path is
+ * the prefix alone, and messages name "--option".
  *
  * Replaces *root by a tree in which the node at the path of `setting` ("key.path=value") has that value: a scalar, or a
  * list of scalars ("[1, 2]"). A number in the path is the index of a list's entry, from 0, and another step the `name`

@@ -135,6 +135,10 @@ static void expect_bytes_of_program(const char *emulation)
 }
 
 TEST_ROW(replay, sends_the_bytes_of_the_program, expect_bytes_of_program(""))
+TEST_ROW(replay, sends_the_norms_of_parts,
+	 expect_bytes_of_system("schedule: wait-free, sync: zero-3",
+				"train: {iterations: 4, data: {kind: synthetic, training_samples: 96}, optimiser: "
+				"{kind: lars, clip: 1}, learning_rate: {policy: fixed, base: 1}}"))
 TEST_ROW(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share,
 	 expect_bytes_of_program("emulation: {payload_scale: 1%}"))
 

@@ -1060,8 +1060,8 @@ Test(ask, memory_in_pytorch_is_counted_by_hand)
 	loaded_close(&loaded);
 }
 
-/* The system in front keeps an eighth of the states, its line of PyTorch is that of the ring behind it, as above: 5 times
- * the parameters in states. Alone it has no such line. */
+/* The system in front keeps an eighth of the states. Its line of PyTorch is that of the ring behind it, as above: 5
+ * times the parameters in states. Alone it has no such line. */
 Test(ask, memory_in_pytorch_is_not_that_of_sharded_systems)
 {
 	static const char *const systems_of[] = {"{name: FSDP, sync: fsdp}, {name: Ring, sync: ring}",

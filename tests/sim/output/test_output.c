@@ -758,8 +758,8 @@ FIXTURE_TEST(uplinks_that_take_longer_than_links_are_named)
 			  "first at 4 nodes: bound by the uplinks of the racks (network.oversubscription), busy for");
 }
 
-/* Four nodes share one core of rate c for S bytes out and R > S in: (S + R) / (c / 4) is longer than the R / L of a link
- * of rate L if c < 4 (S + R) / R L, with (S + R) / R = 1.125 below 4.5 Gbit/s at L = 1 Gbit/s. */
+/* Four nodes share one core of rate c for S bytes out and R > S in: (S + R) / (c / 4) is longer than R / L of a link of
+ * rate L if c < 4 (S + R) / R L, with (S + R) / R = 1.125 below 4.5 Gbit/s at L = 1 Gbit/s. */
 FIXTURE_TEST(cores_that_need_longer_for_bytes_than_the_link_are_named)
 {
 	static const struct {
