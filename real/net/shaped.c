@@ -17,9 +17,9 @@ enum {
 #define GRANT_SEC      500e-6 /* duration of a burst on the link */
 #define MOST_GRANT_SEC 1e-3   /* a 16 KiB grant would take longer at low rates */
 /* Time for which an idle host saves its rate: 4 % of 100 ms. If threads wait for a core, one is late by up to a
- * scheduler's slice (real/cluster/emulation.c), and loses the rate that it cannot save. Four nodes of a parameter server
- * at 40 Mbit/s, two busy cores: five runs with 2 ms took 0.35 to 0.75 s an iteration, five in turn with 4 ms 0.32 to
- * 0.38 s. */
+ * scheduler's slice (real/cluster/emulation.c), and loses the rate that it cannot save. Four nodes of a parameter
+ * server at 40 Mbit/s, two busy cores: five runs with 2 ms took 0.35 to 0.75 s an iteration, five in turn with 4 ms
+ * 0.32 to 0.38 s. */
 #define SAVED_SEC 4e-3
 
 /* State of one carrier. */
