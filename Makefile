@@ -140,17 +140,18 @@ RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net
 REAL_SUITES    := $(filter-out $(RUN_SUITES),$(sort $(shell find tests/real -name 'test_*.c')))
 REAL_HELPERS   := $(call objects,$(filter-out $(RUN_SUITES) $(REAL_SUITES),$(call sources,tests/real,c)) tests/runner.c)
 REAL_TESTS     := $(REAL_HELPERS) $(call objects,$(RUN_SUITES) $(REAL_SUITES))
-# The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
-# is the data race that it must be, which would be counted. any(PATTERN...): as the runner's filter writes it.
+# The suites with threads, but for training runs of more than half a minute, long computation on one thread, and waits
+# that are left out: each of these is the data race that it must be, which would be counted. any(PATTERN...): as the
+# runner's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared \
 	cpu_run cluster_kind load worker session session_contract session_library apart checkpoint replay \
 	synthetic_method process_group emulation local emulation_end sparse run_secret stand_in* \
 	cuda_$(call any,ahead calibrate checkpoint contract device engines fetch fused graphs kernels net packing \
 	parameters seeds several shared staging training wire)
-TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
-	run_$(call any,adaptive clip encoded late local low_rank packed \
-	partial sparse)/!(accuracy*|every_other*|a_prediction*) \
+TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/!(every_call_that*|several_launches*|a_velocity*) \
+	cuda_nccl/a_worker* run_$(call any,accumulate adaptive async clip encoded groups late local low_rank managed \
+	packed partial sharded sparse stale)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
 TSAN_BINARIES   = $(filter-out psd-tests psd-plan-tests,$(SUITES))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
