@@ -100,3 +100,21 @@ Test(onnx_inline, lists_of_values)
 			  "h = Tanh(x)\nm = SequenceInsert(s, h)\nk: i64[] = -1\ny = SequenceAt(m, k)\n",
 			  "input 4x6x5, tanh 4x6x5, softmax-loss 4x6x5");
 }
+
+Test(onnx_inline, numbers_of_a_branch_come_with_it)
+{
+	onnx_file_becomes(MAPS "c: b8[] = 1\ny = If(c) then_branch={ w: f32[8,4,1,1]; a = Conv(x, w); output a } "
+			       "else_branch={ d = Tanh(x); output d }\n",
+			  "input 4x6x5, conv 8x6x5, softmax-loss 8x6x5");
+}
+
+/* Two turns on 8 values: their list has 2 rows of 8. */
+Test(onnx_inline, a_loop_joins_the_values_of_its_turns)
+{
+	onnx_file_becomes("input x f32[b,8]\nn: i64[] = 2\nt: b8[] = 1\n"
+			  "v, l = Loop(n, t, x) body={ input i i64[]; input c b8[]; input v f32[b,8]; "
+			  "d = Identity(c); u = Tanh(v); s = Relu(u); output d; output u; output s }\n"
+			  "p = Transpose(l) perm=[1,0,2]\ny = Sigmoid(p)\n",
+			  "input 8, tanh 8, relu 8, reshape 1x8, tanh 8, relu 8, reshape 1x8, concat 2x8, sigmoid 2x8, "
+			  "permute 8x2, softmax-loss 8x2");
+}

@@ -415,3 +415,37 @@ Test(onnx_layers, parts_of_a_matrix_are_matrices_of_their_own)
 	cr_assert_eq(graph.parameters, 36 + 18);
 	psd_graph_release(&graph);
 }
+
+/* Constants without numbers: an exporter leaves them where a model joins nothing. */
+Test(onnx_layers, constants_without_numbers_keep_none)
+{
+	static const struct psd_model_choices predicts = {.allows_other = true};
+	static const char *const texts[] = {
+		"z: f32[0]\nk: i64[2] = 0 5\nr = Reshape(z, k)\n",
+		"z: f32[0,5]\na: i64[1] = 0\nb: i64[1] = 3\nc: i64[1] = 1\nr = Slice(z, a, b, c)\n",
+	};
+
+	for (unsigned t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
+		struct psd_graph graph;
+		struct psd_error err = {0};
+		char text[256], layers[256];
+
+		snprintf(text, sizeof(text), "input x f32[b,5]\n%sy = Relu(x)\noutput y\n", texts[t]);
+		cr_assert_eq(onnx_file_parse_as(text, &predicts, &graph, &err), PSD_OK, "%s\n%s", err.text, text);
+		onnx_file_describe(&graph, layers, sizeof(layers));
+		cr_expect_str_eq(layers, "input 5, relu 5, softmax-loss 5");
+		psd_graph_release(&graph);
+	}
+}
+
+/* A list of two values: number 2 - 1 is the second one. */
+Test(onnx_layers, values_of_a_list_are_counted)
+{
+	onnx_file_becomes("input x f32[1,12]\nh = Tanh(x)\nq = SequenceConstruct(x, h)\nl = SequenceLength(q)\n"
+			  "o: i64[] = 1\ni = Sub(l, o)\np = SequenceAt(q, i)\ny = Relu(p)\n",
+			  "input 12, tanh 12, relu 12, softmax-loss 12");
+	onnx_file_refuses("input x f32[1,12]\nl = SequenceLength(x)\n",
+			  "node '' (SequenceLength) must count a list of values");
+	onnx_file_refuses("input x f32[1,12]\nl = SequenceInsert(x, x)\n",
+			  "node '' (SequenceInsert) must insert into a list of values");
+}

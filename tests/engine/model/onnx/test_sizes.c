@@ -85,3 +85,12 @@ Test(onnx_sizes, parts_without_positions_are_left_out)
 	cr_expect_eq(psd_graph_predicted_only(&graph).n_layers, 0);
 	psd_graph_release(&graph);
 }
+
+Test(onnx_sizes, values_that_differ)
+{
+	const char *doubts = "the size of 1 outputs depends on values, first of '' (Unique): the largest size counts\n";
+
+	/* 4 x 6 x 5 values, or along an axis all positions */
+	becomes(MAPS "y = Unique(x)\n", "120x1x1 0", doubts);
+	becomes(MAPS "y = Unique(x) axis=2\n", "4x6x5 0", doubts);
+}
