@@ -466,8 +466,7 @@ Test(connections, no_message_overtakes_the_link_into_its_host)
 Test(connections, shaped_here_bytes_take_their_time)
 {
 	const double rate_bps = 200e6, bytes = LARGE_FLOATS * sizeof(float);
-	const double burst_bytes =
-		2 * 16384; /* the bucket is full at first: two grants, each of at least 16 KiB or 0.5 ms of the rate */
+	const double burst_bytes = 4e-3 * rate_bps / 8; /* the bucket is full at first: 4 ms of the rate */
 	double start_sec;
 	struct pair pair;
 

@@ -638,9 +638,7 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 	struct run run = run_tiny("--dilation 0.5", "2>&1 >/dev/null");
 
 	cr_expect_eq(run.exit_status, 2);
-	cr_expect_str_eq(
-		run.text,
-		"--set emulation.dilation: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000\n");
+	cr_expect_str_eq(run.text, "--dilation: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000\n");
 	free(run.text);
 	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
 			"'emulation' has no effect where 'compute.replay' is 'false', only with true");
