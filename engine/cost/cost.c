@@ -156,12 +156,13 @@ static bool may_rack_be_busiest(const struct psd_payload *payload, const struct 
 		rack == psd_layout_rack(layout, psd_layout_node(layout, payload->root)));
 }
 
+/* A single rack has no traffic beyond it. */
 static struct psd_traffic busiest_rack(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const unsigned n_racks = layout->nodes_per_rack > 0 ? psd_layout_racks(layout) : 0;
 	struct psd_traffic most = {0, 0};
 
-	for (unsigned rack = 0; rack < n_racks && !payload->collective->steps; rack++)
+	for (unsigned rack = 0; n_racks > 1 && rack < n_racks && !payload->collective->steps; rack++)
 		if (may_rack_be_busiest(payload, layout, rack))
 			take_larger(&most, psd_payload_rack_traffic(payload, layout, rack));
 	return most;
