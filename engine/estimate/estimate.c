@@ -153,10 +153,10 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 	if (estimate->n_events > estimate->most_events)
 		status = psd_refuse_length(program->plan->system, program->plan->layout.workers, estimate->most_events,
 					   PSD_RELIEF_LENGTH, err);
+	else if (estimate->is_out_of_memory)
+		status = psd_estimate_out_of_memory(err);
 	else
 		status = psd_interpreter_check(&estimate->interpreter, err);
-	if (status == PSD_OK && estimate->is_out_of_memory)
-		status = psd_estimate_out_of_memory(err);
 	if (status == PSD_OK)
 		fill_outcome(estimate, length, outcome);
 	psd_interpreter_release(&estimate->interpreter);

@@ -146,22 +146,33 @@ static enum psd_status read_block(struct block *block, const struct psd_node *en
 	return PSD_OK;
 }
 
-/* Name of a layer in the current repetition: "b3.norm" of layer norm in block b. NULL: out of memory. */
+struct full_name {
+	char text[2 * PSD_GRAPH_NAME_MAX + 16];
+};
+
+/* Name of a layer in the current repetition: "b3.norm" of layer norm in block b. */
+static struct full_name full_name(const struct block *block, const char *name)
+{
+	struct full_name full;
+
+	snprintf(full.text, sizeof(full.text), "%.*s%u.%.*s", (int)PSD_GRAPH_NAME_MAX, block->name,
+		 block->first + block->repetition, (int)PSD_GRAPH_NAME_MAX, name);
+	return full;
+}
+
+/* The name outside of blocks, else a copy of its full name. NULL: out of memory. */
 static const char *name_in(struct reader *reader, const struct block *block, const char *name)
 {
-	char full[2 * PSD_GRAPH_NAME_MAX + 16];
-	const int length = snprintf(full, sizeof(full), "%.*s%u.%.*s", (int)PSD_GRAPH_NAME_MAX, block->name,
-				    block->first + block->repetition, (int)PSD_GRAPH_NAME_MAX, name);
-
-	return block->layers ? psd_arena_copy(&reader->arena, full, (size_t)length) : name;
+	if (!block->layers)
+		return name;
+	const struct full_name full = full_name(block, name);
+	return psd_arena_copy(&reader->arena, full.text, strlen(full.text));
 }
 
 /* A layer of the same repetition goes before one outside the block; `above` is the layer above the repetition. */
-static bool find_layer(struct reader *reader, const struct block *block, const char *name, unsigned *number)
+static bool find_layer(const struct reader *reader, const struct block *block, const char *name, unsigned *number)
 {
-	const char *own = name_in(reader, block, name);
-
-	if (block->layers && own && psd_names_find(&reader->numbers, own, number))
+	if (block->layers && psd_names_find(&reader->numbers, full_name(block, name).text, number))
 		return true;
 	if (block->layers && !strcmp(name, "above")) {
 		*number = block->above;

@@ -459,10 +459,11 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned ho
 
 enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)
 {
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		if (in->hosts[h].scheduler.is_out_of_memory || in->order.is_out_of_memory)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_scheduler *scheduler = &in->hosts[h].scheduler;
-		if (scheduler->is_out_of_memory || in->order.is_out_of_memory)
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
 		if (psd_scheduler_is_complete(scheduler))
 			continue;
 		for (uint32_t i = 0; i < in->program->n_ops; i++) {

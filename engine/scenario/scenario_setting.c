@@ -147,7 +147,9 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
 		search.has_first = false;
 	}
 	const char *found = search.found.bytes ? search.found.bytes : search.in_lists.bytes;
-	if (!search.has_first && found)
+	if (search.found.is_out_of_memory || search.in_lists.is_out_of_memory)
+		status = psd_out_of_memory(err);
+	else if (!search.has_first && found)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = is_sweep ? "--sweep" : "--set"},
 				       "no key '%.*s', did you mean %s%s?", (int)length, path, found,
 				       found == search.found.bytes ? "" : " (N: number or name of the entry)");

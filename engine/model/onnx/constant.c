@@ -43,6 +43,7 @@ enum psd_status psd_onnx_alloc_numbers(struct psd_onnx *onnx, struct psd_onnx_va
 	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
 	onnx->n_numbers += elements;
 	constant->numbers = *numbers;
+	onnx->is_out_of_memory |= !*numbers;
 	return *numbers ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 

@@ -665,7 +665,7 @@ struct psd_onnx_file {
 	Onnx__Model *model;
 };
 
-static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes, size_t length)
+static enum psd_status convert_model(struct psd_onnx_file *file, const void *bytes, size_t length)
 {
 	Onnx__Model *model = file->model = onnx__model__unpack(NULL, length, bytes);
 
@@ -680,6 +680,14 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	PSD_TRY(psd_onnx_inline(&file->onnx, model, length));
 	PSD_TRY(read_graph(&file->onnx));
 	return seal(&file->onnx, &file->graph);
+}
+
+/* A node whose constants had no place may look like another. */
+static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes, size_t length)
+{
+	const enum psd_status status = convert_model(file, bytes, length);
+
+	return file->onnx.is_out_of_memory ? psd_onnx_no_memory(&file->onnx) : status;
 }
 
 static void release(struct psd_onnx_file *file)

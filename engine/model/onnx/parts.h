@@ -124,6 +124,7 @@ struct psd_onnx {
 	struct psd_arena arena;
 	uint64_t n_numbers; /* number of values of all constants in the arena */
 	uint64_t most_numbers;
+	bool is_out_of_memory; /* the numbers of a constant had no place */
 	struct psd_graph_build build;
 	struct psd_names names; /* map from value names to value numbers */
 	struct psd_onnx_value *values;
