@@ -49,10 +49,14 @@ ROW_SHARDED(clipped_gradients_train_as_one, matrix_is_near, .subject = &matrix_m
 	    .learns = {FALLING(SGD ", clip: 0.3", 0.02), FIXED(ADAMW ", clip: 0.3", 0.01)}, AS_ONE_WORKER)
 ROW_SHARDED(clipped_gradients_by_norms_train_as_one, matrix_is_near, .subject = &matrix_maskless_shared,
 	    .learns = {FALLING(DECAYING_LARS ", clip: 0.03", 0.02)}, AS_ONE_WORKER)
-ROW_SHARDED(twenty_iterations_end_as_one, matrix_is_near, .subject = &matrix_maskless_shared, .iterations = 20,
-	    .learns = {FALLING(SGD ", clip: 0.3", 0.02), FIXED(ADAMW, 0.01),
-		       FALLING(DECAYING_LARS ", clip: 0.03", 0.02)},
-	    .other.layout = alone, .norm_ratio = 1e-6, .least_way_ratio = 0.01)
+#define ROW_OF_TWENTY(name, ...)                                                                                       \
+	ROW_SHARDED(name, matrix_is_near, .subject = &matrix_maskless_shared, .iterations = 20, .other.layout = alone, \
+		    .norm_ratio = 1e-6, .least_way_ratio = 0.01, __VA_ARGS__)
+ROW_OF_TWENTY(twenty_iterations_end_as_one, .learns = {FALLING(SGD ", clip: 0.3", 0.02), FIXED(ADAMW, 0.01),
+						       FALLING(DECAYING_LARS ", clip: 0.03", 0.02)})
+ROW_OF_TWENTY(twenty_iterations_of_others_end_as_one,
+	      .learns = {FALLING("momentum: 0", 0.02), FALLING(SGD, 0.02), FALLING(DECAYING_LARS, 0.02),
+			 FIXED(ADAMW ", clip: 0.3", 0.01)})
 ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matrix_softmax, .learns = {FIXED(SGD, 0.05)},
 	    .way_ratio = SAME_WAY_RATIO)
 ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_shared, .learns = {FALLING(SGD, 0.02)})
