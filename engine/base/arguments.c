@@ -192,7 +192,7 @@ static const char *option_near(const struct reader *reader, const char *argument
 		return NULL;
 	memcpy(word, argument, length);
 	word[length] = '\0';
-	for (unsigned i = 0; i < reader->table->n_options; i++) {
+	for (unsigned i = 0; i < reader->table->n_options && n < MOST_OPTIONS; i++) {
 		const struct psd_option *option = &reader->table->options[i];
 
 		if (option->help && option->name[1] == '-' && takes(option, reader->arguments->command))
@@ -206,7 +206,7 @@ static enum psd_status refuse_unknown(const struct reader *reader, const char *a
 	const char *instead = find_instead(reader->table, argument, length);
 	const char *near = instead ? NULL : option_near(reader, argument, length);
 
-	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s'%s%s%s, see %s --help",
+	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s'%s%s%s %s --help",
 			     (int)(length < 200 ? length : 200), argument,
 			     instead ? ", say "
 			     : near  ? ", did you mean '"
@@ -214,7 +214,7 @@ static enum psd_status refuse_unknown(const struct reader *reader, const char *a
 			     instead ? instead
 			     : near  ? near
 				     : "",
-			     near ? "'?" : "", reader->name);
+			     near ? "'? See" : ", see", reader->name);
 }
 
 static enum psd_status refuse_option(const struct reader *reader, const struct psd_option *option)

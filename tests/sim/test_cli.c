@@ -58,7 +58,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"plan --input data s.yaml", "'--input' is 'data', must be NAME=SIZES"},
 		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
 		{"-x " QUICKSTART, "unknown option '-x', see psd-sim --help\n"},
-		{"--systm=PS " QUICKSTART, "unknown option '--systm', did you mean '--system'?, see psd-sim --help\n"},
+		{"--systm=PS " QUICKSTART, "unknown option '--systm', did you mean '--system'? See psd-sim --help\n"},
 		{"plan --jsno " QUICKSTART, "unknown option '--jsno', see psd-sim plan --help\n"},
 		{"--system ps " QUICKSTART, "one of PS in sequence, PS, Ring, Hybrid; did you mean 'PS'?\n"},
 		{"--fidelity flow --set fidelity=message " QUICKSTART,
