@@ -155,7 +155,8 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct psd_scenario scenario, variant;
-		enum psd_status status = parse(&scenario, wrong[i].sweep, NULL, &err);
+		const enum psd_status parsed = parse(&scenario, wrong[i].sweep, NULL, &err);
+		enum psd_status status = parsed;
 
 		for (unsigned v = 1; !status && v < psd_scenario_variants(&scenario); v++) {
 			status = psd_scenario_vary(&variant, &scenario, v, &err);
@@ -165,6 +166,8 @@ Test(variant, wrong_sweeps_are_refused_at_their_place)
 		cr_expect_eq(status, PSD_EINVAL, "%s", wrong[i].sweep);
 		if (status)
 			cr_expect(strstr(err.text, wrong[i].message), "%s", err.text);
+		if (!parsed)
+			psd_scenario_release(&scenario);
 	}
 }
 
