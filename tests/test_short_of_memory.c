@@ -4,13 +4,15 @@
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/arena.h"
 #include "engine/case/case.h"
 #include "engine/estimate/estimate.h"
-#include "engine/model/graph.h"
+#include "engine/model/onnx/onnx.h"
+#include "tests/engine/model/onnx/onnx_file.h"
 
 static long left = -1; /* allocations before the one that fails; negative: none fails */
 
@@ -102,6 +104,45 @@ Test(short_of_memory, exported_models_are_read_or_refused)
 		  "tests/onnx/functions-dynamo.onnx", "tests/onnx/llama.onnx", "tests/onnx/maps-dynamo.onnx",
 		  "tests/onnx/moves-dynamo.onnx", "tests/onnx/own-biases.onnx", "tests/onnx/tied-dynamo.onnx",
 		  "tests/onnx/windows-dynamo.onnx");
+}
+
+static struct {
+	uint8_t *bytes;
+	size_t length;
+} packed;
+
+static enum psd_status load_packed(const char *path, struct psd_error *err)
+{
+	struct psd_graph graph;
+
+	PSD_TRY(psd_onnx_parse(&graph, path, packed.bytes, packed.length, NULL, err));
+	psd_graph_release(&graph);
+	return PSD_OK;
+}
+
+Test(short_of_memory, graphs_inside_nodes_are_read_or_refused)
+{
+	static const char *const texts[] = {
+		"function halve (a) -> (c) k { b = Identity(a); c = MaxPool(b) kernel_shape=&k strides=[2,2] }\n"
+		"z = halve(x) k=[2,2] @domain=local\nc: b8[] = 1\n"
+		"y = If(c) then_branch={ w: f32[8,4,1,1]; a = Conv(z, w); output a } "
+		"else_branch={ d = Tanh(z); output d }\n",
+		"n: i64[] = 2\nt: b8[] = 1\n"
+		"v, l = Loop(n, t, x) body={ input i i64[]; input c b8[]; input v f32[b,4,6,5]; d = Identity(c); "
+		"u = Tanh(v); s = Relu(u); output d; output u; output s }\n"
+		"y = Sigmoid(v)\n",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text), "input x f32[b,4,6,5]\n%s", texts[i]);
+		Onnx__Model *model = onnx_file_of(text);
+		packed.bytes = onnx_file_pack(model, &packed.length);
+		each_allocation_fails(load_packed, "m.onnx");
+		free(packed.bytes);
+		onnx__model__free_unpacked(model, NULL);
+	}
 }
 
 static enum psd_status estimate(struct psd_case *made, struct psd_error *err)
