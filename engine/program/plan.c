@@ -587,8 +587,8 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (buffer == PSD_BUFFER_KEPT || buffer == PSD_BUFFER_KEPT_HISTORY)
 		return plan->reads_stale && item->n_tensors > 0;
-	if (plan->workers_update)
-		return buffer == PSD_BUFFER_HISTORY ||
+	if (plan->workers_update) /* also with an item of sums of squares, which has no tensors */
+		return (buffer == PSD_BUFFER_HISTORY && item->n_tensors > 0) ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);
 	if (!psd_plan_is_local(plan, item))

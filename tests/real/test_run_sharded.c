@@ -61,6 +61,9 @@ ROW_SHARDED(it_is_the_algorithm, matrix_follows_the_algorithm, .subject = &matri
 	    .way_ratio = SAME_WAY_RATIO)
 ROW_SHARDED(a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless_shared, .learns = {FALLING(SGD, 0.02)})
 ROW_SHARDED(a_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true, .learns = {GOING_ON_SGD, GOING_ON_ADAMW})
+ROW_SHARDED(a_clipped_run_resumes_with_its_parts, matrix_resumes, .is_in_turn = true,
+	    .learns = {"data: {training_samples: 40, test_samples: 32}, optimiser: {momentum: 0.9, clip: 0.2}",
+		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, clip: 0.2}"})
 ROW_SHARDED(a_run_starts_from_a_file, matrix_starts, .stride = 4, .end = IN_NODES)
 enum { TESTED = 48 }; /* test samples of the subjects */
 
