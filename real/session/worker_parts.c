@@ -28,9 +28,9 @@ bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task t
 	       task.iteration > psd_work_selection(&worker->work)->iteration;
 }
 
-void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task)
+void psd_worker_draw_until(const struct psd_worker *worker, uint32_t iteration)
 {
-	while (psd_worker_awaits_choice(worker, task)) {
+	while (iteration > psd_work_selection(&worker->work)->iteration) {
 		psd_work_draw_selection(&worker->work);
 		psd_work_adopt_selection(&worker->work);
 	}

@@ -293,9 +293,8 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
 /* True if the task cannot start yet, because the chunk selection of its iteration is not known. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
-/* Sparse exchange in a replay: advances the chunk selection to the task's iteration. In training, operations do
- * this. */
-void psd_worker_keep_up(const struct psd_worker *worker, struct psd_task task);
+/* Chunks in a replay: advances their selection to the iteration. In training, operations do this. */
+void psd_worker_draw_until(const struct psd_worker *worker, uint32_t iteration);
 /* Returns the memory of the messages that a replaying worker sends (is_sent) or receives (not is_sent). In a replay
  * with real workers it sends zeros, because NaNs or denormals would change the time that real workers need. */
 void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent);

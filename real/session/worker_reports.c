@@ -21,13 +21,16 @@ static void check_choices(struct psd_worker *worker, size_t row, uint32_t iterat
 						   w, iteration - 1));
 }
 
-/* Digest up to the iteration before, since this one's selection may be missing. */
+/* Digest up to the iteration before, since this one's selection may be missing. With stale reads a worker that replays
+ * may be ahead of its transfers. */
 static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_chunk_selection *selection = psd_work_selection(&worker->work);
 
 	if (!selection || iteration == 0)
 		return 0;
+	if (worker->replay)
+		psd_worker_draw_until(worker, iteration - 1);
 	return psd_chunk_selection_of(selection, iteration - 1)->digest;
 }
 

@@ -137,8 +137,8 @@ void psd_worker_continue(struct psd_worker *worker)
 /* The delay of its size class is first, as in a simulation of every message. */
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 {
-	if (worker->replay)
-		psd_worker_keep_up(worker, task);
+	if (worker->replay && psd_worker_awaits_choice(worker, task))
+		psd_worker_draw_until(worker, task.iteration);
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 	const double class_sec =
 		worker->replay ? psd_cost_class_sec(&payload, worker->host.layout, &worker->host.plan->rates) : 0.0;

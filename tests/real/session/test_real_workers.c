@@ -86,6 +86,20 @@ Test(real_workers, all_choose_the_same_chunks_as_many_as_where_all_compute)
 	}
 }
 
+/* A worker that replays may end a forward pass before its own transfers tell which chunks were chosen. */
+Test(real_workers, choose_the_same_chunks_beside_stale_reads)
+{
+	static const char system[] = "sync: ring, fuse: 1MB, staleness: 3, reads: stale, "
+				     "managed: {clock: 4, early: 20%, chunk: 70, priority: generation}";
+	const struct psd_replay replay = beside(2);
+	struct training *training = training_make("../../tests/data/smooth.yaml", system, WORKERS, 1, BATCH, 1,
+						  "iterations: 20, learning_rate: {policy: fixed, base: 0.05}");
+
+	training->options.worker.replay = &replay;
+	training->options.worker.latency_sec = 0.005;
+	training_free(training_finish(training, system));
+}
+
 /* ---- values ---- */
 
 /* A server that replays has nothing but what arrived last, and parameters of that would be rubbish. */
