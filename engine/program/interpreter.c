@@ -559,6 +559,7 @@ void psd_interpreter_find_bound(const struct psd_interpreter *in, uint32_t first
 	}
 	const double quick_sec = own_iteration_sec(in, quick, first), slow_sec = own_iteration_sec(in, slow, first);
 
+	outcome->slowest_sec = slowest_sec(in, first);
 	outcome->bound_from = first_wait(in, quick, slow, slow_sec);
 	outcome->is_at_bound = outcome->bound_from > 0 || quick_sec < 0.999 * least_sec(in, first);
 	if (outcome->bound_from == 0 && quick_sec < 0.99 * slow_sec)

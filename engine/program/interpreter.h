@@ -154,7 +154,8 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter,
  * training `bound` iterations ahead of the slowest one: its iterations count as at least 1 - bound /
  * psd_plan.job_iterations times the slowest worker's. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
-/* Sets the fields of *outcome that tell when workers of asynchronous training reach the bound. */
+/* Sets the fields of *outcome that tell how slow the slowest worker of asynchronous training is, and when a quick one
+ * reaches the bound. */
 void psd_interpreter_find_bound(const struct psd_interpreter *interpreter, uint32_t first, struct psd_outcome *outcome);
 /* Sets sec[] to the percentiles (enum psd_percentile) of the durations of single iterations from `first` on, seconds.
  * Percentile p is the smallest duration that p % of the iterations do not exceed. False: out of memory. */

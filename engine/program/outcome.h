@@ -39,6 +39,7 @@ struct psd_outcome {
 	 * ahead of the slowest one as the bound allows; 0: never. is_at_bound: iteration_sec counts these waits. */
 	uint64_t bound_from;
 	bool is_at_bound;
+	double slowest_sec;	 /* asynchronous training: mean iteration of the slowest worker, which ends last */
 	uint64_t job_iterations; /* number of iterations of the training; 0: not known */
 	uint32_t n_iterations;	 /* number of executed iterations, including those that are not measured */
 	/* is_estimate: an estimate replaces a simulation of a sweep, which would have too many events. is_refused:

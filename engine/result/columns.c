@@ -181,7 +181,8 @@ static const struct column {
 		    "memory that a worker's device needs in psd-run for parameters, gradients, optimiser, activations "
 		    "and buffers of the method, without workspace of libraries; empty in a real run"},
 	[HOURS] = {"hours", "job", "hours", SHOW_NUMBER, VALUE, AT(job_hours), SEC_DIGITS, "h",
-		   "duration of the whole `job` in hours; empty without `job.samples`"},
+		   "duration of the whole `job` in hours, until the slowest worker ends; empty without "
+		   "`job.samples`"},
 	[COST] = {"cost", "job", "cost", SHOW_NUMBER, VALUE, AT(job_cost), SEC_DIGITS, "",
 		  "money for the whole `job`, in the unit of `job.price`; empty without `job.samples` and `job.price`"},
 #define IF_SWEPT "; only if `sweep` has other keys than nodes, workers, bandwidth and fuse"

@@ -42,6 +42,11 @@ double psd_result_job_sec(const struct psd_training_job *job, double step_sample
 	return ceil((double)job->samples * job->epochs / step_samples) * iteration_sec;
 }
 
+double psd_result_last_sec(const struct psd_outcome *outcome)
+{
+	return fmax(outcome->iteration_sec, outcome->slowest_sec);
+}
+
 double psd_result_job_cost(const struct psd_training_job *job, unsigned workers, double job_sec)
 {
 	return job_sec / sec_per_hour * workers * job->price;
@@ -49,7 +54,7 @@ double psd_result_job_cost(const struct psd_training_job *job, unsigned workers,
 
 static void add_job(struct psd_result *result, const struct psd_training_job *job, double step_samples)
 {
-	const double sec = psd_result_job_sec(job, step_samples, result->outcome.iteration_sec);
+	const double sec = psd_result_job_sec(job, step_samples, psd_result_last_sec(&result->outcome));
 
 	result->job = job;
 	result->job_hours = (struct psd_result_value){job->samples > 0, sec / sec_per_hour};

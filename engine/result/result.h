@@ -89,6 +89,8 @@ struct psd_result_basis {
 /* Returns the throughput of all workers, samples per second: workers * samples / iteration_sec. samples: those of a
  * worker in an iteration. Pure, any thread, as all functions below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec);
+/* Returns the seconds by which one more iteration lengthens a job: an asynchronous one ends with its slowest worker. */
+double psd_result_last_sec(const struct psd_outcome *outcome);
 /* psd_result_job_sec() returns the seconds of a whole job whose iterations have step_samples samples on all workers,
  * psd_result_job_cost() its cost. */
 double psd_result_job_sec(const struct psd_training_job *job, double step_samples, double iteration_sec);

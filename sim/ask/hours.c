@@ -34,7 +34,7 @@ static struct cost cost_of(struct psd_ask *ask, unsigned system, unsigned nodes,
 
 	if (outcome->iteration_sec <= 0.0)
 		return cost;
-	cost.sec = psd_result_job_sec(job, step_samples, outcome->iteration_sec);
+	cost.sec = psd_result_job_sec(job, step_samples, psd_result_last_sec(outcome));
 	cost.money = money_of(ask, nodes, cost.sec);
 	return cost;
 }

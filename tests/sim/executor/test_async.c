@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "engine/result/result.h"
 #include "tests/simulate_helper.h"
 
 /* Seconds of an iteration are from least to most in the simulation and in the estimate. */
@@ -84,11 +85,19 @@ static void check_bound(unsigned bound, unsigned iterations, bool is_at_bound)
 
 	cr_expect_float_eq(outcome.iteration_sec, expected_sec, 0.02 * expected_sec, "bound %u: %g s, not %g", bound,
 			   outcome.iteration_sec, expected_sec);
+	cr_expect_float_eq(outcome.slowest_sec, 0.02, 0.02 * 0.02, "bound %u: %g s", bound, outcome.slowest_sec);
 	cr_expect_eq(outcome.is_at_bound, is_at_bound, "bound %u", bound);
 	cr_expect(outcome.bound_from + 1 >= 2 * bound && outcome.bound_from <= 2 * bound + 4, "bound %u: from %u",
 		  bound, (unsigned)outcome.bound_from);
 	psd_case_release(&made);
 	loaded_close(&loaded);
+}
+
+Test(async_time, a_job_ends_with_its_slowest_worker)
+{
+	cr_expect_float_eq(psd_result_last_sec(&(struct psd_outcome){.iteration_sec = 1.0, .slowest_sec = 2.0}), 2.0,
+			   0);
+	cr_expect_float_eq(psd_result_last_sec(&(struct psd_outcome){.iteration_sec = 1.0}), 1.0, 0);
 }
 
 Test(async_time, quick_workers_wait_at_the_bound_of_a_long_training)
