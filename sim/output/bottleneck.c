@@ -47,6 +47,9 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
+/* Transfers that uplinks lengthen by less are bound by the link. */
+static const double uplinks_ratio = 1.02;
+
 /* Part of the path between nodes that is slower than a node's link: the cores of a machine, the software stack, the
  * system's budget or the uplinks of racks. */
 struct narrow {
@@ -58,27 +61,31 @@ struct narrow {
 	bool has_cores;
 };
 
-/* Tells whether the transfers of an iteration need more time on the uplinks of the busiest rack than on the link of the
- * busiest node. Only of transfers that send all at once: stepwise ones cross few uplinks. */
-static bool fill_uplinks(const struct psd_case *made)
+/* Seconds of all transfers of an iteration, one after the other. */
+static double transfers_sec(const struct psd_case *made, const struct psd_layout *layout)
 {
-	const struct psd_layout *layout = &made->plan.layout;
-	const struct psd_rates *rates = &made->plan.rates;
 	struct psd_prices prices = {NULL, 0, 0};
-	double node_sec = 0.0, rack_sec = 0.0;
+	double sec = 0.0;
 
-	for (uint32_t i = 0; i < made->program.n_ops && layout->nodes_per_rack > 0; i++) {
+	for (uint32_t i = 0; i < made->program.n_ops; i++) {
 		const struct psd_op *op = &made->program.ops[i];
 		const struct psd_price *price =
-			psd_op_is_send(op) ? psd_prices_of(&prices, &op->payload, layout, rates) : NULL;
-		if (!price)
-			continue;
-		node_sec += psd_cost_traffic_sec(price->loads.node, rates->send_bps, rates->receive_bps);
-		rack_sec += psd_cost_traffic_sec(price->loads.rack, psd_cost_rack_bps(layout, rates, false),
-						 psd_cost_rack_bps(layout, rates, true));
+			psd_op_moves(op) ? psd_prices_of(&prices, &op->payload, layout, &made->plan.rates) : NULL;
+
+		sec += price ? price->transfer_sec + price->delay_sec : 0.0;
 	}
 	psd_prices_release(&prices);
-	return rack_sec > node_sec;
+	return sec;
+}
+
+/* Tells whether transfers take longer than they would if one switch connected all nodes. */
+static bool fill_uplinks(const struct psd_case *made)
+{
+	struct psd_layout flat = made->plan.layout;
+
+	flat.nodes_per_rack = 0;
+	return made->plan.layout.nodes_per_rack > 0 &&
+	       transfers_sec(made, &made->plan.layout) > uplinks_ratio * transfers_sec(made, &flat);
 }
 
 /* Tells whether the bytes of an iteration need more time on the cores that serve a node's sockets, one for each worker
