@@ -15,7 +15,9 @@
 #include "engine/scenario/stack.h"
 
 /* With less, a few packets are already more than 5 % of the bytes of 100 ms. */
-#define LEAST_BUDGET_BPS 10e6
+/* Two packets of each worker are at most 5 % of what its share carries in 100 ms from 5 Mbit/s on. */
+#define LEAST_BUDGET_BPS	10e6
+#define LEAST_WORKER_BUDGET_BPS 5e6
 
 enum {
 	NAME_MAX_BYTES = 64,
@@ -331,8 +333,10 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", BIT(PS), 0},
 	 .help = "asynchronous training: a server updates its parameters by a worker's gradient as soon as that has "
 		 "arrived, and returns them to this worker. Each worker executes all iterations of the job; quick "
-		 "workers end earlier. The samples per second are the sum of what workers compute while they train. It "
-		 "needs the optimiser sgd without `clip`. Default: servers wait for the gradients of all workers"},
+		 "workers end earlier. The samples per second are the sum of what workers compute while they train; "
+		 "hours of "
+		 "a job last until the slowest one ends. It needs the optimiser sgd without `clip`. Default: servers "
+		 "wait for the gradients of all workers"},
 	{KEY("accumulate", UNSIGNED, accumulate), .lowest = 1, .highest = PSD_MOST_MICRO_BATCHES,
 	 .help = "gradient accumulation: number of batches (micro-batches) that each worker computes in an iteration, "
 		 "before one exchange and one update. Each has `model.batch_per_worker` samples; the update uses the "
@@ -382,7 +386,9 @@ static const struct psd_key keys[] = {
 		 "bits. Must be fp32 if `model.precision` is mixed or bf16, and with zero-1, zero-2 and zero-3"},
 	{KEY("budget", RATE, budget_bps),
 	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers "
-		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more. Default: the "
+		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more, and 5Mbps for "
+		 "each of a node's "
+		 "workers. Default: the "
 		 "rate of the links"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
@@ -715,9 +721,10 @@ static enum psd_status check_budget(const struct psd_scenario *scenario, const s
 
 	if (!budget)
 		return PSD_OK;
-	if (system->budget_bps < LEAST_BUDGET_BPS)
-		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be 10Mbps or more",
-				     budget->text);
+	const double least_bps = fmax(LEAST_BUDGET_BPS, LEAST_WORKER_BUDGET_BPS * psd_scenario_most_per_node(scenario));
+	if (system->budget_bps < least_bps)
+		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be %gMbps or more",
+				     budget->text, 1e-6 * least_bps);
 	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(
 			err, PSD_EINVAL, budget->key_at,

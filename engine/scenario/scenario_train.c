@@ -277,7 +277,8 @@ static const struct psd_key train_keys[] = {
 		 "them. If there are several, each has a thread. auto: 1, 2 or 4, the smallest number that is nearly "
 		 "fastest in a trial of about a second; 1 without a trial where processors are few. Default: auto"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
-	 .help = "make equal runs give equal results, bit by bit. false: gradients are summed in the order of arrival, "
+	 .help = "make equal runs give equal results, bit by bit, unless reads are stale or training is asynchronous. "
+		 "false: gradients are summed in the order of arrival, "
 		 "and convolutions on a GPU use the fastest algorithms, chosen by measurement"},
 	{TRAIN("diverged", CHOICE, diverged), .names = divergence_names, .fallback = "stop",
 	 .uses = PSD_BY_RUN | PSD_AGREED,

@@ -57,6 +57,8 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 		return PSD_OK;
 	if (!device)
 		return refuse(system, ", a library that a replay cannot call", err);
+	if (system->budget_bps > 0.0)
+		return refuse(system, ", a library that keeps to no 'budget'", err);
 	if (!kind)
 		return psd_error_set(err, PSD_EINVAL, system->at,
 				     "'sync' of system '%s' is '%s', which cannot sum in memory of device '%s': needs "

@@ -978,6 +978,8 @@ static void expect_budget_error(const char *network, const char *expected)
 Test(scenario, wrong_budgets_are_named_with_their_place)
 {
 	expect_system_error("ring", "budget: 9Mbps", "35: 'budget' is '9Mbps', must be 10Mbps or more");
+	expect_budget_error("  network: {bandwidth: 40Gbps, latency: 30us}\n  workers_per_node: 9",
+			    "'budget' is '40Mbps', must be 45Mbps or more");
 	expect_system_error("ring", "budget: 40", "35: 'budget' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_budget_error("  network: {platform: p.xml}",
 			    "'budget' of system 'A' has no effect with 'platform', whose file defines the links");

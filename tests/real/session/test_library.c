@@ -387,6 +387,8 @@ Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 {
 	static const struct psd_system nccl = {.name = "s", .sync = PSD_SYNC_LIBRARY + 1, .at = {"a.yaml", 4, 5}};
 	static const struct psd_system ring = {.name = "s", .sync = PSD_SYNC_ALL_REDUCE};
+	static const struct psd_system limited = {
+		.name = "s", .sync = PSD_SYNC_LIBRARY + 1, .budget_bps = 40e6, .at = {"a.yaml", 4, 5}};
 	struct psd_error err;
 
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, &psd_device_cpu, &err), PSD_EINVAL);
@@ -394,6 +396,9 @@ Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 				   "'cpu': needs 'device: cuda' in 'train'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, NULL, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that a replay cannot call: "
+				   "must be an all-reduce of psd, such as 'ring'");
+	cr_expect_eq(psd_worker_check_library(&limited, 2, &psd_device_cpu, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that keeps to no 'budget': "
 				   "must be an all-reduce of psd, such as 'ring'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 1, &psd_device_cpu, &err), PSD_OK, "a lone worker sums nothing");
 	cr_expect_eq(psd_worker_check_library(&ring, 2, &psd_device_cpu, &err), PSD_OK);
