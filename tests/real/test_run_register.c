@@ -136,12 +136,13 @@ static void make_hosts(const struct scratch_folder *folder)
 /* Moves a tensor's raw values into a file of its own. */
 static void move_out(const struct scratch_folder *folder, Onnx__Tensor *tensor, const char *name)
 {
-	static Onnx__Entry entry;
-	static Onnx__Entry *entries[] = {&entry};
+	Onnx__Entry **entries = malloc(sizeof(*entries)), *entry = malloc(sizeof(*entry));
 
-	onnx__entry__init(&entry);
-	entry.key = (char *)(uintptr_t) "location";
-	entry.value = (char *)(uintptr_t)name;
+	cr_assert(entries && entry);
+	onnx__entry__init(entry);
+	entry->key = strdup("location");
+	entry->value = strdup(name);
+	*entries = entry;
 	scratch_folder_write(folder, name, tensor->raw_data.data, tensor->raw_data.len);
 	tensor->has_raw_data = 0;
 	tensor->has_data_location = 1;
@@ -167,6 +168,7 @@ static void make_onnx(const struct scratch_folder *folder)
 		}
 	scratch_folder_write(folder, "m.onnx", packed, onnx__model__pack(model, packed));
 	cr_assert(scratch_folder_has(folder, "weights.bin"));
+	onnx__model__free_unpacked(model, NULL);
 	free(packed);
 	free(bytes);
 }

@@ -64,6 +64,16 @@ static void spell_shape(const struct storm *storm, char text[256])
 		 storm->n_workers / a_node);
 }
 
+/* Output of the run; valid until the next call. */
+static const char *said_by(const struct storm *storm, unsigned r)
+{
+	static char *said;
+
+	free(said);
+	said = scratch_folder_read(&storm->folder, storm->runs[r].said);
+	return said;
+}
+
 /* The same run without a cut, in a folder that all hosts share; once for each shape. */
 static void run_whole(struct storm *storm, char name[64])
 {
@@ -84,8 +94,7 @@ static void run_whole(struct storm *storm, char name[64])
 		storm->runs[r] = start(&storm->folder, line, said);
 	}
 	for (unsigned r = 0; r < storm->n_runs; r++)
-		cr_assert_eq(finish(&storm->runs[r]), 0, "%s: %s", name,
-			     scratch_folder_read(&storm->folder, storm->runs[r].said));
+		cr_assert_eq(finish(&storm->runs[r]), 0, "%s: %s", name, said_by(storm, r));
 }
 
 static void begin(struct storm *storm, unsigned r)
@@ -116,11 +125,6 @@ static bool is_any_going(const struct storm *storm)
 		if (storm->is_going[r])
 			return true;
 	return false;
-}
-
-static const char *said_by(const struct storm *storm, unsigned r)
-{
-	return scratch_folder_read(&storm->folder, storm->runs[r].said);
 }
 
 /* A cut may hit a process of an emulated cluster before its workers start, killed or stopped. psd-run has no workers to
