@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
+#include "sim/import/import.h"
 
 enum { MOST_PROCESSES = 4096, MOST_BATCH = 1 << 24, MOST_SHARDS = 1000000 };
 
@@ -193,6 +195,24 @@ static enum psd_status check_shard(struct psd_options *options, struct psd_error
 	return PSD_OK;
 }
 
+/* Refuses a file that nobody named and no import wrote. */
+static enum psd_status check_replaced(const char *path, struct psd_error *err)
+{
+	char head[sizeof(PSD_IMPORT_GRAPH_HEAD)] = "";
+	struct stat facts;
+	FILE *in = !stat(path, &facts) && S_ISREG(facts.st_mode) ? fopen(path, "r") : NULL;
+
+	if (!in)
+		return PSD_OK;
+	const size_t length = fread(head, 1, sizeof(head) - 1, in);
+	fclose(in);
+	return length == 0 || !strcmp(head, PSD_IMPORT_GRAPH_HEAD)
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "exists, and no import wrote it: '--graph GRAPH.yaml' must name the file of the "
+				       "graph");
+}
+
 /* The graph stands beside the profile: p.yaml beside p.csv. */
 static enum psd_status name_graph(struct psd_options *options, struct psd_error *err)
 {
@@ -205,7 +225,7 @@ static enum psd_status name_graph(struct psd_options *options, struct psd_error 
 	snprintf(options->beside, length + sizeof(".yaml"), "%.*s.yaml", (int)(length - (has_end ? 4 : 0)),
 		 options->output_path);
 	options->graph_path = options->beside;
-	return PSD_OK;
+	return check_replaced(options->beside, err);
 }
 
 static enum psd_status check_import(struct psd_options *options, struct psd_error *err)

@@ -8,6 +8,9 @@
 #include "engine/base/text.h"
 #include "sim/import/match.h"
 
+/* First words of each graph that an import writes. */
+#define PSD_IMPORT_GRAPH_HEAD "# Layers of a trace of PyTorch's profiler, by psd-sim import."
+
 struct psd_import_settings {
 	const char *trace_path;
 	/* contents of the trace file, trace_length bytes in memory; NULL: the file at trace_path is read */

@@ -192,10 +192,9 @@ void psd_import_add_graph(struct psd_text *text, const struct psd_import *import
 		if (n_buckets(import, i))
 			most = bucket_channels(import, i, 0) > most ? bucket_channels(import, i, 0) : most;
 	}
-	psd_text_add(text,
-		     "# Layers of a trace of PyTorch's profiler, by psd-sim import. For predictions with its profile "
-		     "alone: layers have\n# the parameters of the operators' weights, and do not compute the "
-		     "network. From ");
+	psd_text_add(text, PSD_IMPORT_GRAPH_HEAD " For predictions with its profile alone: layers have\n"
+						 "# the parameters of the operators' weights, and do not compute the "
+						 "network. From ");
 	psd_text_add_plain(text, import->settings.trace_path);
 	psd_text_add(text, "\nname: imported\ninput: {name: values, channels: %" PRIu64 "}\nlayers:\n", most);
 	for (unsigned i = 0; i < import->match.n_layers; i++) {

@@ -545,6 +545,8 @@ Test(import, misuse_is_one_line_and_status_2)
 		{"import t.json -o p.csv --model m --graph g", "'--model' and '--graph' exclude each other"},
 		{"import t.json -o p.csv --model m --bandwidth 3", "'--bandwidth' is '3', must be a rate such as"},
 		{"import t.json -o p.csv --model m --latency 1us", "'--latency' needs '--bandwidth'"},
+		{"import t.json -o scenarios/quickstart.csv",
+		 "scenarios/quickstart.yaml: exists, and no import wrote it"},
 		{"import /nowhere.json -o p.csv --model m", "/nowhere.json: "},
 		{"import t.json -o p.csv --model m --batch 0", "'--batch' is '0', must be from 1 to 16777216"},
 	};
