@@ -67,8 +67,8 @@ enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
 			      struct psd_error *err) PSD_MUST_CHECK; /* the value must be > 0 */
 enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes,
 			       struct psd_error *err) PSD_MUST_CHECK; /* the value must be > 0 */
-enum psd_status psd_node_seconds(const struct psd_node *node, double *sec,
-				 struct psd_error *err) PSD_MUST_CHECK; /* the value must be >= 0 */
+enum psd_status psd_node_seconds(const struct psd_node *node, double highest, double *sec,
+				 struct psd_error *err) PSD_MUST_CHECK; /* from 0 to highest; highest 0: 1e6 */
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
 			       struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uint64_t highest, uint64_t *count,

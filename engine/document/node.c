@@ -147,7 +147,6 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 
 /* No cluster exceeds these bounds; beyond them sums of times would lose their small parts. */
 static const double lowest_bps = 1.0, highest_bps = 1e15;
-static const double highest_sec = 1e6;
 
 enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec, struct psd_error *err)
 {
@@ -171,14 +170,17 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, str
 	return PSD_OK;
 }
 
-enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struct psd_error *err)
+enum psd_status psd_node_seconds(const struct psd_node *node, double highest, double *sec, struct psd_error *err)
 {
+	const double highest_sec = highest > 0.0 ? highest : 1e6;
+	char accepted[64];
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, &value))
 		return refuse_quantity(node, err, psd_units_seconds_help, PSD_UNITS_SECONDS);
+	snprintf(accepted, sizeof(accepted), "a time of at most %.0fs", highest_sec);
 	if (value > highest_sec)
-		return refuse(node, err, "a time of at most 1000000s");
+		return refuse(node, err, accepted);
 	*sec = value;
 	return PSD_OK;
 }

@@ -143,7 +143,7 @@ static enum psd_status read_value(void *value, const struct psd_node *node, cons
 	case PSD_KEY_CHOICE: return read_named(value, node, key, err);
 	case PSD_KEY_RATE: return psd_node_rate(node, value, err);
 	case PSD_KEY_BYTES: return psd_node_bytes(node, value, err);
-	case PSD_KEY_SECONDS: return psd_node_seconds(node, value, err);
+	case PSD_KEY_SECONDS: return psd_node_seconds(node, key->highest, value, err);
 	case PSD_KEY_RATIO: return psd_node_ratio(node, key->lowest, key->highest, value, err);
 	case PSD_KEY_NUMBER: return psd_node_number(node, key->lowest, key->highest, value, err);
 	case PSD_KEY_PAIR: return read_pair(value, node, key, err);

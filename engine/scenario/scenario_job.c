@@ -5,6 +5,7 @@
 #include "engine/scenario/job.h"
 #include "engine/scenario/scenario_keys.h"
 
+#define LONGEST_SEC 1e9 /* 31 years */
 #define JOB(text, kind, member)                                                                                        \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_training_job, member)
 
@@ -15,7 +16,7 @@ static const struct psd_key keys[] = {
 	 .help = "number of epochs of the training"},
 	{JOB("price", NUMBER, price), .lowest = 0, .highest = 1e9, .per = "per worker hour",
 	 .help = "money for one worker in one hour, in any currency. Default: costs are not answered"},
-	{JOB("within", SECONDS, within_sec),
+	{JOB("within", SECONDS, within_sec), .highest = LONGEST_SEC,
 	 .help = "time in which the training must end, such as 10h. Default: no bound"},
 	{JOB("budget", NUMBER, budget), .lowest = 0, .highest = 1e15,
 	 .help = "most money that the training may cost. Needs `job.price`. Default: no bound"},
@@ -25,7 +26,7 @@ static const struct psd_key keys[] = {
 	{JOB("memory", BYTES, memory_bytes),
 	 .help = "memory of a worker's device. If it is too small, the answer also has the memory with sharded "
 		 "parameters (ZeRO, FSDP). Default: memory is not answered"},
-	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node",
+	{JOB("mtbf", SECONDS, mtbf_sec), .per = "per node", .highest = LONGEST_SEC,
 	 .help = "mean time between failures of one node, such as 24h. Default: failures are not answered"},
 	{JOB("checkpoint", SECONDS, checkpoint_sec), .fallback = "0s",
 	 .help = "time in which training stands still while a checkpoint is written"},

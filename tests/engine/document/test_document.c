@@ -170,7 +170,7 @@ Test(document, typed_readers_read)
 
 	cr_assert_eq(psd_node_rate(psd_node_child(root, "rate"), &rate, NULL), PSD_OK);
 	cr_assert_eq(psd_node_bytes(psd_node_child(root, "size"), &bytes, NULL), PSD_OK);
-	cr_assert_eq(psd_node_seconds(psd_node_child(root, "time"), &sec, NULL), PSD_OK);
+	cr_assert_eq(psd_node_seconds(psd_node_child(root, "time"), 0, &sec, NULL), PSD_OK);
 	cr_assert_eq(psd_node_ratio(psd_node_child(root, "ratio"), 0.0, 1.0, &ratio, NULL), PSD_OK);
 	cr_assert_eq(psd_node_count(psd_node_child(root, "count"), 1, 12, &count, NULL), PSD_OK);
 	cr_assert_eq(psd_node_number(psd_node_child(root, "number"), -2.0, 0.0, &number, NULL), PSD_OK);
@@ -210,7 +210,7 @@ Test(document, typed_readers_say_what_is_accepted)
 			 "a.yaml:4:7: 'zero' is '0bps', must be a rate such as 40Gbps or 2.3GBps, more than 0");
 	cr_assert_eq(psd_node_bytes(v, &count, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a size such as 256KiB or 2MB");
-	cr_assert_eq(psd_node_seconds(v, &real, &err), PSD_EINVAL);
+	cr_assert_eq(psd_node_seconds(v, 0, &real, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a time such as 30us or 1.5ms");
 	cr_assert_eq(psd_node_ratio(v, 0.0, 1.0, &real, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a ratio such as 0.15 or 15% from 0 to 1");
@@ -259,7 +259,7 @@ Test(document, a_quantity_below_its_bound_is_told_the_bound)
 	cr_assert_str_eq(err.text, "a.yaml:1:7: 'none' is '0', must be a size such as 256KiB or 2MB, more than 0");
 	cr_assert_eq(psd_node_bytes(empty, &bytes, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:3:8: 'empty' is '0B', must be a size such as 256KiB or 2MB, more than 0");
-	cr_assert_eq(psd_node_seconds(less, &real, &err), PSD_EINVAL);
+	cr_assert_eq(psd_node_seconds(less, 0, &real, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:2:7: 'less' is '-1ms', must be a time such as 30us or 1.5ms, 0s or more");
 	psd_document_free(document);
 }

@@ -123,7 +123,7 @@ static enum psd_status read_spelling(const struct spelling *spelling, double *va
 	*name = NULL;
 	switch (spelling->kind) {
 	case RATE: return psd_node_rate(&node, value, err);
-	case TIME: return psd_node_seconds(&node, value, err);
+	case TIME: return psd_node_seconds(&node, 0, value, err);
 	case SIZE: status = psd_node_bytes(&node, &count, err); break;
 	case COUNT: status = psd_node_count(&node, 0, 1u << 30, &count, err); break;
 	case FLAG: status = psd_node_bool(&node, &flag, err); break;

@@ -314,7 +314,7 @@ static const double job_tolerance_ratio = 1e-12;
 SCENARIO_TEST(scenario, a_job_takes_words_behind_numbers,
 	      read_with(MORE,
 			"job: {samples: 1281167, epochs: 90, price: 3 per worker hour, within: 10h, efficiency: 75%, "
-			"memory: 80GB, mtbf: 2d per node, checkpoint: 40s, restart: 3min}"))
+			"memory: 80GB, mtbf: 2000d per node, checkpoint: 40s, restart: 3min}"))
 {
 	cr_expect(scenario.has_job);
 	cr_expect_eq(scenario.job.samples, 1281167);
@@ -323,11 +323,11 @@ SCENARIO_TEST(scenario, a_job_takes_words_behind_numbers,
 	cr_expect_float_eq(scenario.job.within_sec, 10 * 60 * 60.0, job_tolerance_ratio);
 	cr_expect_float_eq(scenario.job.efficiency_ratio, 0.75, job_tolerance_ratio);
 	cr_expect_eq(scenario.job.memory_bytes, 80 * UINT64_C(1000000000));
-	cr_expect_float_eq(scenario.job.mtbf_sec, 2 * 24 * 60 * 60.0, job_tolerance_ratio);
+	cr_expect_float_eq(scenario.job.mtbf_sec, 2000 * 24 * 60 * 60.0, job_tolerance_ratio);
 	cr_expect_float_eq(scenario.job.restart_sec, 3 * 60.0, job_tolerance_ratio);
 	struct psd_text text = {.bytes = NULL};
 	psd_scenario_add_text(&text, &scenario);
-	cr_expect_not_null(strstr(text.bytes, "mtbf: 2d per node\n"), "%s", text.bytes);
+	cr_expect_not_null(strstr(text.bytes, "mtbf: 2000d per node\n"), "%s", text.bytes);
 	cr_expect_not_null(strstr(text.bytes, "price: 3\n"), "%s", text.bytes);
 	psd_text_release(&text);
 }
@@ -336,6 +336,8 @@ Test(scenario, a_job_names_what_stands_beside_its_keys)
 {
 	expect_error(1, "job: {within: 10h}", "1:7: 'within' needs 'samples' beside it");
 	expect_error(1, "job: {samples: 8, budget: 10}", "1:19: 'budget' needs 'price' beside it");
+	expect_error(1, "job: {mtbf: 12000d per node, checkpoint: 1s}",
+		     "1:13: 'mtbf' is '12000d', must be a time of at most 1000000000s");
 	expect_error(1, "job: {mtbf: 24h}", "1:7: 'mtbf' needs 'checkpoint' beside it");
 	expect_error(1, "job: {mtbf: 24h per node, checkpoint: 0s}",
 		     "1:39: 'checkpoint' is '0s', must be more than 0s with 'mtbf'");
