@@ -586,9 +586,10 @@ static enum psd_status set_attribute(struct inliner *inliner, Onnx__Attribute **
 	onnx__attribute__pack(from, bytes);
 	Onnx__Attribute *copy = onnx__attribute__unpack(NULL, length, bytes);
 	free(bytes);
-	if (!copy || !(*attribute)->name)
+	if (!copy || !(*attribute)->name || set_text(inliner, &copy->name, (*attribute)->name)) {
+		onnx__attribute__free_unpacked(copy, NULL);
 		return no_memory(inliner);
-	PSD_TRY(set_text(inliner, &copy->name, (*attribute)->name));
+	}
 	onnx__attribute__free_unpacked(*attribute, NULL);
 	*attribute = copy;
 	return PSD_OK;
