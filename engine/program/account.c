@@ -180,3 +180,11 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 		.other_waiting_sec = mean(after->other_waiting_sec, before->other_waiting_sec, n, least_sec),
 	};
 }
+
+struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec)
+{
+	const double sum_sec = whole(&parts), ratio = sum_sec > 0.0 ? sec / sum_sec : 0.0;
+
+	return (struct psd_parts){parts.compute_sec * ratio, parts.other_work_sec * ratio,
+				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
+}

@@ -65,4 +65,7 @@ void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit,
  * `end` - 1, which must have ended. Pure. */
 struct psd_parts psd_account_parts(const struct psd_account *account, unsigned host, uint32_t first, uint32_t end);
 
+/* Returns parts in the same proportion whose sum is `sec`; zeros if their sum is 0. Pure. */
+struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec);
+
 #endif

@@ -630,16 +630,6 @@ static double device_sec(const struct psd_parts *parts)
 	return parts->compute_sec + parts->other_work_sec;
 }
 
-/* Parts of another duration, in the same proportion. */
-static struct psd_parts scaled(struct psd_parts parts, double sec)
-{
-	const double ratio =
-		sec / (parts.compute_sec + parts.other_work_sec + parts.exposed_comm_sec + parts.other_waiting_sec);
-
-	return (struct psd_parts){parts.compute_sec * ratio, parts.other_work_sec * ratio,
-				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
-}
-
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_t first)
 {
 	struct psd_parts least_waiting = {0};
@@ -653,5 +643,6 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 		least_waiting = parts;
 		has_worker = true;
 	}
-	return in->own_next_sec ? scaled(least_waiting, psd_interpreter_iteration_sec(in, first)) : least_waiting;
+	return in->own_next_sec ? psd_parts_scaled(least_waiting, psd_interpreter_iteration_sec(in, first))
+				: least_waiting;
 }

@@ -121,10 +121,11 @@ struct psd_worker_options {
  * only. Seconds of a replay are seconds of the emulated cluster, not of the slower replay. */
 struct psd_worker_result {
 	double iteration_sec; /* median duration of the measured iterations, seconds */
-	/* Durations that together make iteration_sec on this host, such as computing and waiting, see struct psd_parts.
-	 * Computing is measured in processor time of one thread, or on a GPU by its own clock. */
+	/* Durations that together make iteration_sec, such as computing and waiting, see struct psd_parts: on the
+	 * worker whose device waits least, as in psd_interpreter_parts(). Computing is measured in processor time of
+	 * one thread, or on a GPU by its own clock. */
 	struct psd_parts parts;
-	/* parts.compute_sec of this host alone; in asynchronous training `parts` are scaled to a mean */
+	/* parts.compute_sec of this host alone, in its own iterations */
 	double own_compute_sec;
 	/* Payload bytes that a node sends to other nodes: mean per measured iteration, for the node that sends most. */
 	uint64_t sent_bytes_per_node;

@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	    UINT32_C(0x57445350) /* the bytes "PSDW", with which each header begins */
-#define PSD_WIRE_VERSION    15
+#define PSD_WIRE_VERSION    16
 #define PSD_WIRE_HEAD_BYTES 32
 /* Largest length of a tag, bytes. The tag follows the first header of a message of tensors, see tag_bytes in
  * real/net/connections.h. */
@@ -142,8 +142,8 @@ struct psd_wire_bye {
 	uint64_t received_bytes;
 	struct psd_wire_parameters parameters; /* digest of the sender's parameters after the last iteration */
 	double iteration_sec;		       /* duration of an iteration on the sender, seconds */
-	/* seconds of an iteration in which the sender computed, psd_worker_result.own_compute_sec */
-	double compute_sec;
+	/* parts of iteration_sec, struct psd_parts */
+	double compute_sec, other_work_sec, exposed_comm_sec, other_waiting_sec;
 	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_WIRE_AGES];
 	struct psd_gradient_ages ages; /* counts of the sender's shard */
@@ -176,7 +176,7 @@ union psd_wire_payload {
 #define PSD_WIRE_INVITATION_BYTES 128
 #define PSD_WIRE_REPORT_BYTES	  48
 #define PSD_WIRE_RATES_BYTES	  32
-#define PSD_WIRE_BYE_BYTES	  (88 + 8 * PSD_WIRE_AGES)
+#define PSD_WIRE_BYE_BYTES	  (112 + 8 * PSD_WIRE_AGES)
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Returns the number of chunks of a message of length_bytes, at least 1. Pure. */

@@ -1,4 +1,5 @@
 /* Measurements of a run. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/program/outcome.h"
@@ -137,11 +138,11 @@ static void gather_ages(const struct psd_worker *worker, struct psd_gradient_age
 	}
 }
 
-/* Asynchronous training: the cluster's rate in samples is the sum of its workers'. Parts stay in proportion. */
+/* Asynchronous training: the cluster's rate in samples is the sum of its workers'. */
 static void gather_rates(const struct psd_worker *worker, struct psd_worker_result *result)
 {
 	const unsigned workers = worker->host.layout->workers;
-	double samples = 0.0, rate = 0.0, ratio;
+	double samples = 0.0, rate = 0.0;
 
 	if (!worker->host.plan->async)
 		return;
@@ -152,12 +153,32 @@ static void gather_rates(const struct psd_worker *worker, struct psd_worker_resu
 		samples += batch;
 		rate += batch / sec;
 	}
-	ratio = samples / rate / result->iteration_sec;
-	result->iteration_sec *= ratio;
-	result->parts.compute_sec *= ratio;
-	result->parts.other_work_sec *= ratio;
-	result->parts.exposed_comm_sec *= ratio;
-	result->parts.other_waiting_sec *= ratio;
+	result->iteration_sec = samples / rate;
+}
+
+/* Takes the parts of the worker whose device waits least, as a prediction does. Its iterations may differ a little from
+ * those of worker 0: then it waits as much longer or shorter, or its work is changed in proportion. */
+static void gather_parts(const struct psd_worker *worker, struct psd_worker_result *result)
+{
+	struct psd_parts most = result->parts;
+
+	for (unsigned w = 0; w < worker->host.layout->workers; w++) {
+		const struct psd_wire_bye *bye = &worker->peers[w].bye;
+
+		if (w != worker->host.self &&
+		    bye->compute_sec + bye->other_work_sec > most.compute_sec + most.other_work_sec)
+			most = (struct psd_parts){bye->compute_sec, bye->other_work_sec, bye->exposed_comm_sec,
+						  bye->other_waiting_sec};
+	}
+	const double idle_sec = result->iteration_sec - most.compute_sec - most.other_work_sec;
+
+	if (worker->host.plan->async || idle_sec < 0.0) {
+		result->parts = psd_parts_scaled(most, result->iteration_sec);
+		return;
+	}
+	result->parts = most;
+	result->parts.exposed_comm_sec = fmin(most.exposed_comm_sec, idle_sec);
+	result->parts.other_waiting_sec = idle_sec - result->parts.exposed_comm_sec;
 }
 
 static void gather_compute(const struct psd_worker *worker, const struct psd_worker_result *result)
@@ -193,5 +214,6 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 	gather_reads(worker, result);
 	gather_ages(worker, &result->ages);
 	gather_rates(worker, result);
+	gather_parts(worker, result);
 	gather_compute(worker, result);
 }

@@ -132,8 +132,8 @@ Test(run_groups, workers_of_unequal_nodes_train_as_one_by_every_method, .timeout
 	expect_as_one(all_uneven, N_UNEVEN_OF_GATE, sizeof(all_uneven) / sizeof(all_uneven[0]));
 }
 
-/* Work of a slow device is its processor time and the waits after it. It is a worker's own also where the parts of an
- * iteration are means over workers. */
+/* Work of a slow device is its processor time and the waits after it. Parts of an iteration are those of the slow
+ * worker, and compute_sec is each worker's own. */
 static void expect_longer_work(const char *system)
 {
 	double compute_sec[2] = {0.0, 0.0};
@@ -144,7 +144,11 @@ static void expect_longer_work(const char *system)
 	training = training_make_groups("cifar10-quick.yaml", system, 2, 1, 16, SEED, job,
 					"[{nodes: 1}, {nodes: 1, speed: 0.1}]");
 	training->options.worker.compute_sec = compute_sec;
-	training_free(training_finish(training, "a slow group"));
+	training = training_finish(training, "a slow group");
+	/* Both workers wait for the slow one, or it never waits. The quick one computes for a tenth of the time. */
+	cr_expect_gt(training->result.parts.compute_sec, 0.5 * training->result.iteration_sec, "%s: parts are of %g s",
+		     system, training->result.parts.compute_sec);
+	training_free(training);
 	/* work is counted in processor time, which other programs change by half at most */
 	cr_expect(compute_sec[1] > 5.0 * compute_sec[0] && compute_sec[1] < 20.0 * compute_sec[0], "%s: %g s and %g s",
 		  system, compute_sec[0], compute_sec[1]);

@@ -83,7 +83,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 16 of the protocol, this is version 15");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 17 of the protocol, this is version 16");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message header with the unknown kind ");
 }
 
@@ -138,6 +138,9 @@ Test(wire, small_payloads_come_back)
 					 parameters,
 					 0.25,
 					 0.125,
+					 0.0625,
+					 0.03125,
+					 0.015625,
 					 {5, UINT64_C(1) << 50, [16] = 7},
 					 {UINT64_C(1) << 41, UINT64_C(1) << 42, 11, 12}};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
@@ -164,6 +167,9 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.received_bytes, bye.received_bytes);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.iteration_sec, bye.iteration_sec);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.compute_sec, bye.compute_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.other_work_sec, bye.other_work_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.exposed_comm_sec, bye.exposed_comm_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.other_waiting_sec, bye.other_waiting_sec);
 	for (unsigned age = 0; age < PSD_WIRE_AGES; age++)
 		cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.reads[age], bye.reads[age]);
 	const struct psd_gradient_ages ages = psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.ages;
