@@ -5,6 +5,9 @@
 # predicts without the processor time of messages. All errors are in BUILD/accuracy/errors.csv. The script fails if half
 # of the points are off by more than 5 %. It ends with status 2 if fewer than 100 points are on record, or one of them
 # cannot be read. MEASURED_DIR: another folder of records.
+# Columns `own` are of predictions in which layers are as quick as in the run itself: their times are multiplied by one
+# factor, the run's compute_sec over the predicted one. They show errors without changes of the processor's speed
+# between the measurement of layers and the run.
 set -eu
 export LC_ALL=C
 build=$1
@@ -37,7 +40,7 @@ check_record() {
 		{
 			if (NF != n_columns) refuse(NF " cells, must be the " n_columns " of the columns")
 			check(1, $1 ~ /^[1-9][0-9]*$/, "a whole number, 1 or more")
-			check(4, is_number($4) && $4 > 0, "a number of seconds above 0")
+			for (c = 4; c <= 5; c++) check(c, is_number($c) && $c > 0, "a number of seconds above 0")
 			check(6, is_number($6), "a number, 0 or more")
 			for (c = 9; c <= NF; c++) check(c, is_number($c), "a number of microseconds, 0 or more")
 			n++
@@ -83,12 +86,30 @@ write_profiles() {
 	' "$1"
 }
 
-# seconds: prints the iteration_sec of the one result of psd-sim --csv; the title, in front of it, may have commas
+# seconds COLUMN: prints a column of the one result of psd-sim --csv; the title, in front of it, may have commas
 seconds() {
-	awk -F , '
-		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") behind = NF - i }
+	awk -F , -v column="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) behind = NF - i }
 		NR == 2 { print $(NF - behind) }
-	'
+	' "$out/result.csv"
+}
+
+# scale_profile COMPUTE_SEC PREDICTED_SEC FILE: prints a profile with the times of its layers in this ratio
+scale_profile() {
+	awk -F , -v ratio="$1/$2" '
+		BEGIN { split(ratio, terms, "/") }
+		/^#/ || /^layer,/ { print; next }
+		{ printf "%s,%.7f,%.7f\n", $1, $2 * terms[1] / terms[2], $3 * terms[1] / terms[2] }
+	' "$3"
+}
+
+# predict_point PROFILE [OPTION...]: writes psd-sim's result for the point that predict() reads, with that profile
+predict_point() {
+	profile=$1
+	shift
+	"$build/psd-sim" --csv --quiet --system "$system" --set "compute.profile=$profile" \
+		--set "sweep.nodes=$nodes" --set "cluster.network.bandwidth=$bandwidth" "$@" \
+		"$out/$of.yaml" >"$out/result.csv"
 }
 
 # predict RECORD NAME [OPTION...]: appends a line to errors.csv for each point
@@ -98,12 +119,14 @@ predict() {
 	sed "s|\.\./models/|$PWD/scenarios/models/|; s|^compute: .*|compute: {profile: $of-1.csv}|" \
 		"scenarios/execute/$of.yaml" >"$out/$of.yaml"
 	grep -v '^#' "$record" | tail -n +2 >"$out/$of-points.csv"
-	while IFS=, read -r nodes bandwidth system measured _ drift reason _; do
+	while IFS=, read -r nodes bandwidth system measured compute drift reason _; do
 		n=$((n + 1))
-		"$build/psd-sim" --csv --quiet --system "$system" --set "compute.profile=$of-$n.csv" \
-			--set "sweep.nodes=$nodes" --set "cluster.network.bandwidth=$bandwidth" "$@" \
-			"$out/$of.yaml" >"$out/result.csv"
-		echo "$of,$nodes,$bandwidth,$system,$measured,$(seconds <"$out/result.csv"),$drift,$reason"
+		predict_point "$of-$n.csv" "$@"
+		predicted=$(seconds iteration_sec)
+		scale_profile "$compute" "$(seconds compute_sec)" "$out/$of-$n.csv" >"$out/own.csv"
+		predict_point own.csv "$@"
+		own=$(seconds iteration_sec)
+		echo "$of,$nodes,$bandwidth,$system,$measured,$predicted,$own,$drift,$reason"
 	done <"$out/$of-points.csv" >>"$out/errors.csv"
 }
 
@@ -111,14 +134,15 @@ predict() {
 table() {
 	awk -F , '
 		function magnitude(error) { return error < 0 ? -error : error }
-		function note(kind, group, error) {
+		function note(kind, group, error, own) {
 			if (!(group in n)) groups[kind, ++n_groups[kind]] = group
 			errors[group, ++n[group]] = error
+			owns[group, n[group]] = own
 		}
 		# The result is in `sorted`.
-		function sort(group, sign, i, j, value) {
+		function sort(group, values, sign, i, j, value) {
 			for (i = 1; i <= n[group]; i++) {
-				value = sign ? errors[group, i] : magnitude(errors[group, i])
+				value = sign ? values[group, i] : magnitude(values[group, i])
 				for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
 				sorted[j] = value
 			}
@@ -126,26 +150,29 @@ table() {
 		function quantile(group, ratio) { return sorted[int(1 + ratio * (n[group] - 1) + 0.5)] }
 		NR > 1 {
 			error = 100 * ($6 / $5 - 1)
-			note(1, "all", error)
-			note(2, $1, error)
-			note(3, $2 " nodes", error)
-			note(4, $3, error)
-			note(5, $4, error)
+			own = 100 * ($7 / $5 - 1)
+			note(1, "all", error, own)
+			note(2, $1, error, own)
+			note(3, $2 " nodes", error, own)
+			note(4, $3, error, own)
+			note(5, $4, error, own)
 			if (magnitude(error) > 15)
 				listed[++n_listed] = sprintf( \
 					"  %s, %s nodes, %s, %s: %.4g s, predicted %.4g s, %+.1f %%: %s",
-					$1, $2, $3, $4, $5, $6, error, $8 == "" ? "unexplained" : $8)
+					$1, $2, $3, $4, $5, $6, error, $9 == "" ? "unexplained" : $9)
 		}
 		END {
-			printf "%-26s %6s %8s %8s %8s %8s\n",
-				"error in %", "points", "median", "9 in 10", "worst", "bias"
+			printf "%-26s %6s %8s %8s %8s %8s %8s %s\n", "error in %", "points", "median",
+				"9 in 10", "worst", "bias", "own med.", " own worst"
 			for (kind = 1; kind <= 5; kind++) for (g = 1; g <= n_groups[kind]; g++) {
 				group = groups[kind, g]
-				sort(group, 1)
+				sort(group, errors, 1)
 				bias = quantile(group, 0.5)
-				sort(group, 0)
-				printf "%-26s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group],
-					quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
+				sort(group, owns, 0)
+				own = sprintf("%8.1f %9.1f", quantile(group, 0.5), sorted[n[group]])
+				sort(group, errors, 0)
+				printf "%-26s %6d %8.1f %8.1f %8.1f %+8.1f %s\n", group, n[group],
+					quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias, own
 				if (kind == 1) { median = quantile(group, 0.5); worst = sorted[n[group]] }
 			}
 			if (n_listed) print "off by more than 15 %:"
@@ -156,7 +183,7 @@ table() {
 	' "$out/errors.csv"
 }
 
-echo "network,nodes,bandwidth,system,measured_sec,predicted_sec,drift_ratio,reason" >"$out/errors.csv"
+echo "network,nodes,bandwidth,system,measured_sec,predicted_sec,own_speed_sec,drift_ratio,reason" >"$out/errors.csv"
 for file in "$records"/*/*.csv; do
 	name=$(basename "$file" .csv)
 	write_profiles "$file" "$name"
