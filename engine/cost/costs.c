@@ -52,6 +52,8 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 		costs->backward_sec[i] *= factor;
 		costs->recompute_sec[i] *= factor;
 	}
+	if (!costs->has_profile_gemm)
+		costs->gemm_flops_per_sec /= factor;
 	costs->compute_sec = sum_sec(costs);
 	return PSD_OK;
 }

@@ -25,16 +25,18 @@ struct psd_costs {
 	double *recompute_sec;
 	unsigned n_layers;
 	double compute_sec; /* seconds of forward, backward and recomputation, sum over all layers */
-	/* rate at which the device rebuilds gradients from factors (matrix products), FLOPs per second */
+	/* Rate at which the device rebuilds gradients from factors (matrix products), FLOPs per second. If layer times
+	 * are scaled to a throughput, it is scaled alike, unless a profile gives it. */
 	double gemm_flops_per_sec;
+	bool has_profile_gemm; /* gemm_flops_per_sec is from a profile */
 	bool recomputes;     /* backward computes the blocks of the graph again */
 	bool has_own_memory; /* device and host have separate memories, so tensors are copied between them */
 	enum psd_costs_source source;
 };
 
 /* Computes layer times from a device's figures. batch: samples of one worker, >= 1. samples_per_sec > 0: all times are
- * multiplied by one factor so that batch / compute_sec equals it; 0: times stay as computed. The device must have the
- * precision. PSD_EINVAL, PSD_ENOMEM. */
+ * multiplied by one factor, and gemm_flops_per_sec divided by it, so that batch / compute_sec equals it; 0: times stay
+ * as computed. The device must have the precision. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
 				      const struct psd_device_row *device, unsigned batch, enum psd_precision precision,
 				      double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
@@ -44,7 +46,8 @@ double psd_costs_mfu_rate(const struct psd_graph *graph, const struct psd_device
 			  enum psd_precision precision, double mfu_ratio);
 /* Reads layer times from a profile, a CSV file as in traces/profiles/README.md. It must have every layer of the graph
  * except inputs, and no other layer. Times are scaled from the profile's batch to `batch`, in proportion.
- * samples_per_sec: as in psd_costs_from_device(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
+ * samples_per_sec: as in psd_costs_from_device(), but gemm_flops_per_sec stays the profile's. PSD_EFILE, PSD_EINVAL
+ * with a place, PSD_ENOMEM. */
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
 				       unsigned batch, double samples_per_sec, struct psd_error *err) PSD_MUST_CHECK;
 /* Makes backward compute all blocks of the graph again. batch, samples_per_sec: the values with which *costs was made;
@@ -58,8 +61,9 @@ void psd_costs_release(struct psd_costs *costs);
 /* Allocates times of 0 for the graph's layers; psd_costs_release() releases them. PSD_ENOMEM. */
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Multiplies all layer times by one factor so that batch / compute_sec equals samples_per_sec (0: no scaling), and
- * sets compute_sec. PSD_EINVAL at the place `at`: all times are 0, or their sum is not finite. */
+/* Multiplies all layer times by one factor so that batch / compute_sec equals samples_per_sec (0: no scaling), divides
+ * gemm_flops_per_sec by it unless it is a profile's, and sets compute_sec. PSD_EINVAL at the place `at`: all times are
+ * 0, or their sum is not finite. */
 enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double samples_per_sec,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

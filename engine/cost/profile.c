@@ -87,6 +87,7 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 		return refuse_head(profile, GEMM, psd_units_flop_rate_help);
 	while (strcmp(head[KIND], psd_costs_source_names[profile->costs->source]))
 		profile->costs->source++;
+	profile->costs->has_profile_gemm = true;
 	profile->costs->has_own_memory = has_own_memory(head[DEVICE]);
 	profile->batch_ratio = batch / (double)profile_batch;
 	return psd_csv_check_header(&profile->csv, header, profile->err);

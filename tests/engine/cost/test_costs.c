@@ -179,6 +179,7 @@ GRAPH_TEST(costs, a_measured_throughput_scales_all_layers_alike, tiny_graph())
 		sum_sec += scaled.forward_sec[i] + scaled.backward_sec[i];
 	}
 	expect_near(sum_sec, scaled.compute_sec);
+	expect_near(scaled.gemm_flops_per_sec, plain.gemm_flops_per_sec / factor); /* rebuilds take as much longer */
 	psd_costs_release(&plain);
 	psd_costs_release(&scaled);
 }
@@ -264,6 +265,7 @@ Test(costs, a_profile_meets_a_measured_throughput)
 
 	expect_near(costs.compute_sec, BATCH / 100.0);
 	expect_near(costs.forward_sec[CONV], BATCH / 100.0 * 0.1); /* 1 of 10 ms */
+	expect_near(costs.gemm_flops_per_sec, 2e12);		   /* the profile's */
 	psd_costs_release(&costs);
 }
 
