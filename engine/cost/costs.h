@@ -29,8 +29,8 @@ struct psd_costs {
 	 * are scaled to a throughput, it is scaled alike, unless a profile gives it. */
 	double gemm_flops_per_sec;
 	bool has_profile_gemm; /* gemm_flops_per_sec is from a profile */
-	bool recomputes;     /* backward computes the blocks of the graph again */
-	bool has_own_memory; /* device and host have separate memories, so tensors are copied between them */
+	bool recomputes;       /* backward computes the blocks of the graph again */
+	bool has_own_memory;   /* device and host have separate memories, so tensors are copied between them */
 	enum psd_costs_source source;
 };
 

@@ -150,7 +150,8 @@ static const struct column {
 		    "prediction; `no` for other published values; empty without one. In JSON true, false and null"},
 	[LIMIT] =
 		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
-		 "resource that limits a prediction: `device`; `link`; `uplinks` (of racks); `stack` (host.transport, "
+		 "resource that limits a prediction: `device`; `link`; `local link` (inside a node); `uplinks` (of "
+		 "racks); `stack` (host.transport, "
 		 "host.incast); `budget` (systems.budget); `servers` (their processors); `copies` (between device and "
 		 "host); two of them that work alternately, as in `device+link`; `waiting` (latency, or stages that "
 		 "cannot overlap); `cores`; `jitter` (also spread, tail); a slow node (`node 3`) or its link (`link of "

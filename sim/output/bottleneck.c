@@ -47,22 +47,21 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Transfers that uplinks lengthen by less are bound by the link. */
-static const double uplinks_ratio = 1.02;
-
-/* Part of the path between nodes that is slower than a node's link: the cores of a machine, the software stack, the
- * system's budget or the uplinks of racks. */
+/* Part of the path between workers that is slower than a node's link: the links inside a node, the cores of a machine,
+ * the software stack, the system's budget or the uplinks of racks. */
 struct narrow {
 	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's */
 	double link_bps;
-	bool is_incast; /* the stack's rate holds for many senders only */
-	bool is_budget; /* the budget's rate is no higher than the stack's, and counts in its place */
+	bool is_incast;	 /* the stack's rate holds for many senders only */
+	bool is_budget;	 /* the budget's rate is no higher than the stack's, and counts in its place */
+	bool is_local;	 /* links inside nodes take longer than all between nodes */
+	bool is_of_host; /* the host's costs bound the links inside nodes, not the network's */
 	bool has_uplinks;
 	bool has_cores;
 };
 
 /* Seconds of all transfers of an iteration, one after the other. */
-static double transfers_sec(const struct psd_case *made, const struct psd_layout *layout)
+static double transfers_sec(const struct psd_case *made, const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	struct psd_prices prices = {NULL, 0, 0};
 	double sec = 0.0;
@@ -70,7 +69,7 @@ static double transfers_sec(const struct psd_case *made, const struct psd_layout
 	for (uint32_t i = 0; i < made->program.n_ops; i++) {
 		const struct psd_op *op = &made->program.ops[i];
 		const struct psd_price *price =
-			psd_op_moves(op) ? psd_prices_of(&prices, &op->payload, layout, &made->plan.rates) : NULL;
+			psd_op_moves(op) ? psd_prices_of(&prices, &op->payload, layout, rates) : NULL;
 
 		sec += price ? price->transfer_sec + price->delay_sec : 0.0;
 	}
@@ -78,14 +77,30 @@ static double transfers_sec(const struct psd_case *made, const struct psd_layout
 	return sec;
 }
 
-/* Tells whether transfers take longer than they would if one switch connected all nodes. */
-static bool fill_uplinks(const struct psd_case *made)
+/* Tells whether transfers take longer than they would if one switch connected all nodes. Uplinks that lengthen them by
+ * no more than the part of an iteration that is worth words are not named; the limit is chosen, not measured. */
+static bool has_slow_uplinks(const struct psd_case *made)
 {
+	const struct psd_rates *rates = &made->plan.rates;
 	struct psd_layout flat = made->plan.layout;
 
 	flat.nodes_per_rack = 0;
 	return made->plan.layout.nodes_per_rack > 0 &&
-	       transfers_sec(made, &made->plan.layout) > uplinks_ratio * transfers_sec(made, &flat);
+	       transfers_sec(made, &made->plan.layout, rates) >
+		       (1.0 + worth_words_ratio) * transfers_sec(made, &flat, rates);
+}
+
+/* Tells whether transfers would take longer with no links but those inside nodes than with no links but those between
+ * nodes. Equal ones count as those between nodes, with the limit above. */
+static bool has_slow_local_links(const struct psd_case *made)
+{
+	struct psd_rates near = made->plan.rates, far = made->plan.rates;
+
+	near.send_bps = near.receive_bps = near.link_bps = near.uplink_bps = PSD_UNLIMITED_BPS;
+	far.local_bps = far.between_bps = PSD_UNLIMITED_BPS;
+	return made->plan.layout.workers_per_node > 1 && isfinite(made->plan.rates.local_bps) &&
+	       transfers_sec(made, &made->plan.layout, &near) >
+		       (1.0 + worth_words_ratio) * transfers_sec(made, &made->plan.layout, &far);
 }
 
 /* Tells whether the bytes of an iteration need more time on the cores that serve a node's sockets, one for each worker
@@ -107,16 +122,20 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
 	const enum psd_topology topology = costed->scenario->network.topology;
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
+	const bool has_local = costed->scenario->network.local_bps > 0.0 || result->system->host.local_bps > 0.0;
 	const double budget_bps = result->system->budget_bps * costed->scenario->network.payload_ratio;
 	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
 	struct psd_case made;
 	struct psd_error err;
 
 	narrow.has_cores = fill_cores(&costed->scenario->machine, result, link_bps > 0.0 ? link_bps : INFINITY);
-	if (link_bps == 0.0 || (result->system->host.transport_bps == 0.0 && budget_bps == 0.0 && !has_racks) ||
+	if (link_bps == 0.0 ||
+	    (result->system->host.transport_bps == 0.0 && budget_bps == 0.0 && !has_racks && !has_local) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return narrow;
-	narrow.has_uplinks = fill_uplinks(&made);
+	narrow.is_local = has_slow_local_links(&made);
+	narrow.is_of_host = made.plan.rates.local_bps == result->system->host.local_bps;
+	narrow.has_uplinks = has_slow_uplinks(&made);
 	narrow.is_incast = made.plan.rates.receive_bps < made.plan.rates.send_bps;
 	if (made.plan.rates.receive_bps < link_bps)
 		narrow.stack_bps = made.plan.rates.receive_bps;
@@ -197,6 +216,9 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.number, 100.0 * slow.ratio);
 	else if (narrow.has_cores)
 		psd_text_add(sentence, "the cores that move its bytes (machine.bytes)");
+	else if (narrow.is_local)
+		psd_text_add(sentence, "the links inside a node (%s)",
+			     narrow.is_of_host ? "host.local" : "cluster.local");
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
 	else if (narrow.is_budget)
@@ -350,6 +372,7 @@ static void write_resource(const struct psd_report *report, const struct psd_res
 		narrow = narrow_of(psd_report_costed(report, result), result);
 	snprintf(text, room, "%s",
 		 narrow.has_cores	? "cores"
+		 : narrow.is_local	? "local link"
 		 : narrow.has_uplinks	? "uplinks"
 		 : narrow.is_budget	? "budget"
 		 : narrow.stack_bps > 0 ? "stack"

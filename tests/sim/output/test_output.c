@@ -758,6 +758,57 @@ FIXTURE_TEST(uplinks_that_take_longer_than_links_are_named)
 			  "first at 4 nodes: bound by the uplinks of the racks (network.oversubscription), busy for");
 }
 
+static void make_ring(struct psd_system *system)
+{
+	system->sync = PSD_SYNC_ALL_REDUCE;
+	system->servers = 0;
+}
+
+/* Steps of a ring over two racks of two: each sends n bytes out of a node, by a link of rate L in n / L, and out of a
+ * rack, by an uplink of 2 L / oversubscription: in n / L with 2, and in 2 n / L with 4. */
+FIXTURE_TEST(uplinks_that_lengthen_steps_are_named)
+{
+	static const enum psd_topology topologies[] = {PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE};
+
+	make_ring(&fixture->scenario.systems[0]);
+	fixture->scenario.network.nodes_per_rack = 2;
+	for (unsigned i = 0; i < 4; i++) {
+		fixture->scenario.network.topology = topologies[i / 2];
+		fixture->scenario.network.oversubscription_ratio = i % 2 == 0 ? 2.0 : 4.0;
+		psd_output_find_limits(&fixture->report);
+		cr_expect_str_eq(fixture->results[0].limit, i % 2 == 0 ? "link" : "uplinks", "%u", i);
+	}
+}
+
+/* A ring over W workers on each of N nodes sends as many bytes out of each worker as out of each node, by links inside
+ * nodes of rate l and between nodes of rate 1 Gbit/s; on one node it sends none out of a node. */
+FIXTURE_TEST(links_inside_a_node_that_take_longer_are_named)
+{
+	static const struct {
+		unsigned nodes;
+		double local_bps;
+		const char *limit;
+	} cases[] = {{1, 9e9, "local link"}, {2, 9e9, "link"}, {2, 0.9e9, "local link"}, {4, 0.9e9, "link"}};
+
+	make_ring(&fixture->scenario.systems[0]);
+	for (unsigned i = 0; i < 4; i++) {
+		struct psd_result *result = &fixture->results[0];
+
+		fixture->scenario.network.local_bps = cases[i].local_bps;
+		result->point.nodes = cases[i].nodes;
+		result->point.workers_per_node = 4 / cases[i].nodes;
+		psd_output_find_limits(&fixture->report);
+		cr_expect_str_eq(result->limit, cases[i].limit, "%u", i);
+		if (i == 0)
+			expect_bottleneck(&fixture->report, "bound by the links inside a node (cluster.local), busy");
+	}
+	fixture->results[0].point.nodes = 2;
+	fixture->results[0].point.workers_per_node = 2;
+	fixture->scenario.network.local_bps = 0.0;
+	fixture->scenario.systems[0].host.local_bps = 0.8e9;
+	expect_bottleneck(&fixture->report, "bound by the links inside a node (host.local), busy");
+}
+
 /* Four nodes share one core of rate c for S bytes out and R > S in: (S + R) / (c / 4) is longer than R / L of a link of
  * rate L if c < 4 (S + R) / R L, with (S + R) / R = 1.125 below 4.5 Gbit/s at L = 1 Gbit/s. */
 FIXTURE_TEST(cores_that_need_longer_for_bytes_than_the_link_are_named)
