@@ -726,14 +726,38 @@ static enum psd_status check_amount(const struct psd_schema_reader *reader, cons
 	return PSD_OK;
 }
 
+/* A node may have 'compute' in one entry and 'link' in another, or the same key at different times. */
+static enum psd_status check_twice(const struct psd_schema_reader *reader, const struct psd_node *first, unsigned i,
+				   const struct psd_node *entry)
+{
+	static const char *const keys[] = {"compute", "link"};
+	const struct psd_slowdown *slowdowns = ((const struct psd_scenario *)reader->base)->slowdowns;
+
+	for (unsigned before = 0; before < i; before++, first = first->next) {
+		const struct psd_slowdown *a = &slowdowns[before], *b = &slowdowns[i];
+
+		if (a->node != b->node || a->from_sec >= b->until_sec || b->from_sec >= a->until_sec)
+			continue;
+		for (unsigned k = 0; k < 2; k++)
+			if (psd_node_child(first, keys[k]) && psd_node_child(entry, keys[k]))
+				return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, keys[k])->at,
+						     "'%s' of node %u is in two entries of 'slow' for the same time, "
+						     "must be in one",
+						     keys[k], a->node);
+	}
+	return PSD_OK;
+}
+
 static enum psd_status check_disturbances(const struct psd_schema_reader *reader, const struct psd_node *cluster)
 {
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_node *slow = psd_node_child(cluster, "slow"), *entry = slow ? slow->first : NULL;
 	const struct psd_node *background = psd_node_child(cluster, "background");
 
-	for (unsigned i = 0; entry; i++, entry = entry->next)
+	for (unsigned i = 0; entry; i++, entry = entry->next) {
 		PSD_TRY(check_node(reader, entry, "node", scenario->slowdowns[i].node));
+		PSD_TRY(check_twice(reader, slow->first, i, entry));
+	}
 	entry = background ? background->first : NULL;
 	for (unsigned i = 0; entry; i++, entry = entry->next) {
 		PSD_TRY(check_amount(reader, &scenario->backgrounds[i], entry));

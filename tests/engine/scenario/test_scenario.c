@@ -1434,6 +1434,28 @@ Test(scenario, events_need_nodes_that_every_point_has)
 		     "5:26: 'link' is '0%', must be a ratio such as 0.15 or 15% from 0.001 to 100");
 }
 
+Test(scenario, a_node_is_slow_by_one_entry_at_a_time)
+{
+	static const char *const accepted[] = {"{node: 1, compute: 50%}, {node: 2, compute: 50%}",
+					       "{node: 1, compute: 50%}, {node: 1, link: 50%}",
+					       "{node: 1, link: 50%, until: 1s}, {node: 1, link: 50%, from: 1s}",
+					       "{node: 1, link: 50%, from: 2s}, {node: 1, link: 50%, until: 1s}"};
+
+	expect_error(4, "cluster:\n  slow: [{node: 1, compute: 50%}, {node: 1, link: 10%, compute: 40%}]",
+		     "5:65: 'compute' of node 1 is in two entries of 'slow' for the same time, must be in one");
+	expect_error(4, "cluster:\n  slow: [{node: 1, link: 50%, until: 2s}, {node: 1, link: 50%, from: 1s}]",
+		     "5:59: 'link' of node 1 is in two entries of 'slow' for the same time, must be in one");
+	for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+		char line[256];
+
+		snprintf(line, sizeof(line), "cluster:\n  slow: [%s]", accepted[i]);
+		struct psd_scenario scenario = read_with(4, line);
+
+		cr_expect_eq(scenario.n_slowdowns, 2);
+		psd_scenario_release(&scenario);
+	}
+}
+
 SCENARIO_TEST(scenario, a_slow_node_stays_slow_for_ever_unless_told,
 	      read_with(4, "cluster:\n  slow: [{node: 7, link: 50%}]"))
 {
