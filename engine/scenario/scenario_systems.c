@@ -470,6 +470,9 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 			return psd_error_set(err, PSD_EINVAL, at,
 					     "'name' is '%.80s', must not contain commas, quotes or control characters",
 					     system->name);
+	if (!system->name[strspn(system->name, " ")])
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must have more than blanks",
+				     system->name);
 	if (strchr("=+-@", *system->name))
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must not begin with one of = + - @",
 				     system->name);

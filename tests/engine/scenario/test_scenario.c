@@ -1361,6 +1361,7 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 	expect_error(8, "  - {name: \"A\\tB\"}",
 		     "8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: ''}", "8:12: 'name' is empty, must be a text");
+	expect_error(8, "  - {name: '  '}", "8:12: 'name' is '  ', must have more than blanks");
 	expect_error(
 		8, "  - {name: compute}",
 		"8:12: 'name' is 'compute', must be another name: in 'baseline' it means a worker that only computes");
