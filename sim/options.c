@@ -257,6 +257,18 @@ static enum psd_status check_sweeps(const struct psd_arguments *arguments, struc
 	return PSD_OK;
 }
 
+static enum psd_status check_estimate(const struct psd_options *options, struct psd_error *err)
+{
+	const char *option = options->is_every_node ? "--every-node" : NULL;
+
+	for (unsigned i = 0; i < options->arguments.n_settings; i++)
+		if (!strncmp(options->arguments.settings[i], "--fidelity ", strlen("--fidelity ")))
+			option = "--fidelity";
+	return option ? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' needs a simulation, '--estimate' makes none",
+				      option)
+		      : PSD_OK;
+}
+
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
 	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
@@ -266,9 +278,8 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 		status = check_sweeps(&parsed.arguments, err);
 	if (!status && !parsed.about && parsed.trace_path)
 		status = check_trace(&parsed, err);
-	if (!status && !parsed.about && parsed.is_every_node && parsed.is_estimate)
-		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				       "'--every-node' needs a simulation, '--estimate' makes none");
+	if (!status && !parsed.about && parsed.is_estimate)
+		status = check_estimate(&parsed, err);
 	if (!status && !parsed.about && parsed.shard)
 		status = check_shard(&parsed, err);
 	if (!status && !parsed.about && parsed.has_plan && parsed.form != PSD_FORM_JSON)
