@@ -25,7 +25,13 @@ const char *const psd_fidelity_names[] = {"flow", "message", NULL};
 					 .n_entries_offset = offsetof(struct psd_scenario, choices.n_##member),        \
 					 .uses = PSD_BY_ALL | PSD_AGREED
 
-/* Keys that psd-sim describe takes as well. */
+#define SEQUENCE                                                                                                       \
+	KEY("sequence", UNSIGNED, choices.sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,   \
+						     .help = "number of tokens in a sample, for a YAML model whose "   \
+							     "input is a sequence of tokens. Default: "                \
+							     "the number in the model's file"
+
+/* Keys that psd-sim describe takes as well, beside the sequence. Hosts and checkpoints rely on the order of keys. */
 static const struct psd_key choice_keys[] = {
 	{LIST("input", inputs, PSD_MODEL_INPUTS_MAX), .are_named = true,
 	 .help = "sizes that an ONNX or Caffe file leaves open. NAME is an input, with its sizes without the batch: "
@@ -45,9 +51,7 @@ static const struct psd_key choice_keys[] = {
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "file of the neural network: YAML, ONNX (.onnx) or Caffe (.prototxt)"},
-	{KEY("sequence", UNSIGNED, choices.sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "number of tokens in a sample, for a YAML model whose input is a sequence of tokens. Default: the "
-		 "number in the model's file"},
+	{SEQUENCE},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that each worker processes in an iteration"},
 	{KEY("precision", CHOICE, precision), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
@@ -557,6 +561,8 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	if (!status)
 		status = check_kind(fresh.whole, err);
 	if (!status)
+		status = psd_scenario_check_top(fresh.whole, err);
+	if (!status)
 		status = copy_settings(&fresh.settings, settings, &arena, err);
 	if (!status)
 		status = apply_settings(&fresh.whole, settings, &arena, err);
@@ -637,7 +643,8 @@ enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *pa
 enum psd_status psd_scenario_parse_choices(struct psd_scenario *scenario, const char *const settings[],
 					   struct psd_error *err)
 {
-	static const struct psd_section section = {.tables = {choice_keys}};
+	static const struct psd_key sequence_keys[] = {{SEQUENCE}, {.name = NULL}};
+	static const struct psd_section section = {.tables = {sequence_keys, choice_keys}};
 	static const struct psd_key keys[] = {{SECTION("model", section)}, {.name = NULL}};
 	static const struct psd_section root_of_choices = {.tables = {keys}};
 	static const struct psd_key row = {SECTION("--set", root_of_choices)};

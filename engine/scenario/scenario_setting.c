@@ -1,4 +1,4 @@
-/* Suggests whole paths for a setting whose path begins in the middle. Keys of lists' entries, which have numbers, are
+/* Suggests whole paths for a setting whose path begins in the middle, and for a key that stands at the top of a file. Keys of lists' entries, which have numbers, are
  * offered where there is no other. */
 #include <string.h>
 
@@ -155,5 +155,38 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
 				       found == search.found.bytes ? "" : " (N: number or name of the entry)");
 	psd_text_release(&search.found);
 	psd_text_release(&search.in_lists);
+	return status;
+}
+
+static bool is_of_root(const char *name)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(psd_scenario_root.section, i)); i++)
+		if (!strcmp(key->name, name))
+			return true;
+	return false;
+}
+
+enum psd_status psd_scenario_check_top(const struct psd_node *root, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (const struct psd_node *child = root->first; child && !status; child = child->next) {
+		struct search search = {.path = child->key};
+
+		if (is_of_root(child->key))
+			continue;
+		search.length = strlen(child->key);
+		look(&search, false);
+		if (search.found.is_out_of_memory || search.in_lists.is_out_of_memory)
+			status = psd_out_of_memory(err);
+		else if (search.found.bytes)
+			status = psd_error_set(err, PSD_EINVAL, child->key_at,
+					       "unknown key '%.80s' in 'scenario', did you mean %s?", child->key,
+					       search.found.bytes);
+		psd_text_release(&search.found);
+		psd_text_release(&search.in_lists);
+	}
 	return status;
 }

@@ -309,6 +309,10 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
 	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or ");
+	/* 8 tokens of 32 bits */
+	expect_words("describe scenarios/models/gpt2.yaml --set model.sequence=8",
+		     "tokens         input             1 x 8 x 1                              32 B", "error");
+	expect_complaint("describe scenarios/models/gpt2.yaml --set sequence=8", 2, "did you mean 'model.sequence'?\n");
 	expect_complaint("describe " QUICKSTART, 2,
 			 ":9:1: this file is a scenario, must be a model, which a scenario names as 'graph'\n");
 	expect_complaint("scenarios/models/mlp.yaml", 2,

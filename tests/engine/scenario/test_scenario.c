@@ -541,6 +541,9 @@ Test(scenario, a_calibration_has_workers_and_their_bandwidth_or_neither)
 Test(scenario, wrong_keys_are_named)
 {
 	expect_error(1, "titel: a", "1:1: unknown key 'titel' in 'scenario', did you mean 'title'?");
+	expect_error(1, "nodes: 8",
+		     "1:1: unknown key 'nodes' in 'scenario', did you mean 'cluster.nodes' or "
+		     "'cluster.machine.nodes' or 'sweep.nodes'?");
 	expect_error(1, "model: {}", "2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
