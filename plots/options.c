@@ -127,9 +127,10 @@ static enum psd_status split_traces(struct psd_plot_options *options, int *argc,
 		options->argv[n++] = argv[at];
 		if (strcmp(argv[at], "--traces") != 0)
 			continue;
-		if (at + 2 >= *argc)
+		if (at + 2 >= *argc || argv[at + 1][0] == '-' || argv[at + 2][0] == '-')
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					     "'--traces' needs 2 values, see psd-plot compare --help");
+					     "'--traces' needs 2 files, the predicted and the measured trace, see "
+					     "psd-plot compare --help");
 		options->argv[n++] = argv[at + 1];
 		if (!*argv[at + 2])
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,

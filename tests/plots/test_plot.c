@@ -457,6 +457,11 @@ Test(plot, a_trace_of_one_rank_is_told_which_one_is_read)
 Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 {
 	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
+	expect_refusal(PREDICTED " --traces " DATA "predicted.json " DATA "measured-1.csv",
+		       "1 was given; '--traces' has taken '" DATA "measured-1.csv', too");
+	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json --bar 5%",
+		       "'--traces' needs 2 files, the predicted and the measured trace, see psd-plot compare --help");
+	expect_refusal(PREDICTED " " MEASURED " --traces", "'--traces' needs 2 files, the predicted and");
 	expect_refusal(PREDICTED " no-such.csv", "no-such.csv: cannot be opened: No such file or directory");
 	expect_refusal(DATA "measured-1.csv " DATA "measured-2.csv", "the first file is the predicted one");
 	expect_refusal(PREDICTED " " PREDICTED, "only the first file is the predicted one");
