@@ -82,6 +82,16 @@ static void say_no_speedup(const struct psd_run *run, const struct psd_run_repor
 	psd_text_release(&text);
 }
 
+/* Worker processes find the last errors of a scenario, so that a note on its results comes behind them. */
+static void say_warm_up(const struct psd_run *run)
+{
+	if (psd_run_iterations(run) < psd_worker_warmed_up(1) && !run->options->is_quiet)
+		psd_console_say("psd-run: the first %" PRIu32
+				" iterations are slower than later ones: with --iterations "
+				"%" PRIu32 " or more they do not count",
+				psd_worker_warmed_up(0), psd_worker_warmed_up(1));
+}
+
 /* Prints after the last system, since all speedups have one baseline. */
 static enum psd_status print_results(const struct psd_run *run, struct psd_error *err)
 {
@@ -93,6 +103,7 @@ static enum psd_status print_results(const struct psd_run *run, struct psd_error
 	};
 	struct psd_text text = {.bytes = NULL};
 
+	say_warm_up(run);
 	if (run->options->is_csv) {
 		psd_run_output_add_csv(&text, &report);
 		say_no_speedup(run, &report);
@@ -135,11 +146,6 @@ static void remark(const struct psd_run *run)
 	if (run->scenario->train.snapshot_iterations > 0 && !run->checkpoints.folder)
 		psd_console_say("psd-run: %s:%u:%u: 'snapshot' has no effect without --save", snapshot->path,
 				snapshot->line, snapshot->column);
-	if (psd_run_iterations(run) < psd_worker_warmed_up(1))
-		psd_console_say("psd-run: the first %" PRIu32
-				" iterations are slower than later ones: with --iterations "
-				"%" PRIu32 " or more they do not count",
-				psd_worker_warmed_up(0), psd_worker_warmed_up(1));
 	if (run->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);
@@ -210,8 +216,9 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
 		PSD_TRY(psd_run_settle_end(run, err));
+	PSD_TRY(psd_run_choose_cluster_kind(run, err));
 	remark(run);
-	return psd_run_choose_cluster_kind(run, err);
+	return PSD_OK;
 }
 
 /* A replay waits for the time of any layer; all other runs compute. */

@@ -872,10 +872,14 @@ FOLDER_TEST(run_cli, too_few_iterations_to_leave_out_the_first_are_reported, mak
 	static const char words[] = "psd-run: the first 2 iterations are slower than later ones: with "
 				    "--iterations 3 or more they do not count\n";
 	struct run few = run(tiny(&folder, "--iterations 2").text, "2>&1"),
-		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1");
+		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1"),
+		   refused = run(tiny(&folder, "--iterations 2 --set train.start=@/none").text, "2>&1");
 
 	cr_expect(strstr(few.text, words), "%s", few.text);
 	cr_expect_not(strstr(enough.text, "--iterations"), "%s", enough.text);
+	cr_expect_eq(refused.exit_status, 2);
+	cr_expect_not(strstr(refused.text, "--iterations"), "%s", refused.text);
+	free(refused.text);
 	cr_expect(strstr(enough.text, "PS: iteration 1 of 3, at "), "%s", enough.text);
 	free(few.text);
 	free(enough.text);
