@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "sim/sweep/sweep.h"
+
 static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
 	const char *published_path = loaded->scenario.published_path;
@@ -54,11 +56,14 @@ static enum psd_status load_variants(struct psd_loaded_scenario *loaded, bool wi
 }
 
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
-					 const char *const settings[], bool with_costed, struct psd_error *err)
+					 const char *const settings[], bool with_costed, const char *system_name,
+					 struct psd_error *err)
 {
 	*loaded = (struct psd_loaded_scenario){.has_scenario = false};
 	PSD_TRY(psd_scenario_load(&loaded->scenario, path, settings, err));
 	const enum psd_status status = load_rest(loaded, with_costed, err);
+	if (!status && with_costed)
+		PSD_TRY(psd_sweep_check(&loaded->scenario, system_name, err));
 	if (!status)
 		return load_variants(loaded, with_costed, err);
 	psd_scenario_blame(&loaded->scenario, 0, psd_case_check_all, status, err);

@@ -24,10 +24,11 @@ struct psd_loaded_scenario {
 };
 
 /* Loads the scenario file at `path`, its variants and, if with_costed, their models, layer times and published values.
- * settings: values of the options --set, NULL-terminated. The caller calls psd_loaded_scenario_release() in all
- * cases, even after a failure. Statuses of psd_scenario_load(), psd_costed_model_load() and psd_published_load(). */
+ * settings: values of the options --set, NULL-terminated; system_name: the only system to predict, or NULL. The caller
+ * calls psd_loaded_scenario_release() in all cases, even after a failure. Statuses of psd_scenario_load(),
+ * psd_sweep_check(), psd_costed_model_load() and psd_published_load(). */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
-					 const char *const settings[], bool with_costed,
+					 const char *const settings[], bool with_costed, const char *system_name,
 					 struct psd_error *err) PSD_MUST_CHECK;
 /* For a status and error of a later use: names the option that a case was refused for, see psd_scenario_blame(). */
 void psd_loaded_scenario_blame(const struct psd_loaded_scenario *loaded, enum psd_status status, struct psd_error *err);

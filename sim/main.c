@@ -596,8 +596,9 @@ static int load_and_use(const struct psd_options *options)
 		return complain(PSD_ENOMEM, &err, false);
 	}
 	while (n_loaded < arguments->n_operands && !exit_status) {
-		const enum psd_status status = psd_loaded_scenario_load(
-			&scenarios[n_loaded], arguments->operands[n_loaded], arguments->settings, with_costed, &err);
+		const enum psd_status status =
+			psd_loaded_scenario_load(&scenarios[n_loaded], arguments->operands[n_loaded],
+						 arguments->settings, with_costed, options->system_name, &err);
 
 		if (status)
 			exit_status = complain_of_operand(status, arguments->operands[n_loaded], &err);

@@ -1,10 +1,12 @@
 /* Lists the cases of a scenario, runs them in children, and turns outcomes into results. */
 #include "sim/sweep/sweep.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/base/units.h"
+#include "engine/document/document.h"
 #include "engine/estimate/estimate.h"
 #include "engine/program/footprint.h"
 #include "engine/scenario/scenario_heed.h"
@@ -275,6 +277,19 @@ static bool is_repeated(const struct work_list *list, unsigned s, unsigned p)
 		variant /= n_values;
 	}
 	return false;
+}
+
+enum psd_status psd_sweep_check(const struct psd_scenario *scenario, const char *system_name, struct psd_error *err)
+{
+	const uint64_t n_points = (uint64_t)psd_scenario_variants(scenario) * psd_scenario_points(scenario);
+	const unsigned n_systems = system_name ? 1 : scenario->n_systems;
+	const struct psd_node *sweep = psd_node_child(scenario->whole, "sweep");
+
+	if (n_points * n_systems <= PSD_SWEEP_MOST_CASES)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, sweep ? sweep->key_at : PSD_NOWHERE,
+			     "'sweep' has %" PRIu64 " points of %u system%s, must have %u points or fewer", n_points,
+			     n_systems, n_systems == 1 ? "" : "s", PSD_SWEEP_MOST_CASES / n_systems);
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)

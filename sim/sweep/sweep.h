@@ -46,6 +46,14 @@ struct psd_report {
 	unsigned n_estimated;
 };
 
+/* Largest number of cases, systems times points of all variants. A case takes 1.3 kB for its job, outcome and result,
+ * so that these take 2.7 GB. */
+enum { PSD_SWEEP_MOST_CASES = 1 << 21 };
+
+/* Checks the number of cases, before the variants of a scenario are loaded. system_name: as in struct psd_sweep.
+ * PSD_EINVAL: there are too many. */
+enum psd_status psd_sweep_check(const struct psd_scenario *scenario, const char *system_name,
+				struct psd_error *err) PSD_MUST_CHECK;
 /* Predicts all cases and fills *report, which psd_report_release() releases. A case that needs more events than the
  * key `most_events` allows is estimated, if an estimate supports all keys that the scenario has. Otherwise this case
  * is refused, and the other cases still get results. If all cases are refused, the first refusal is the error.

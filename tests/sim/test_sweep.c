@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/sweep/progress.h"
+#include "sim/sweep/sweep.h"
 #include "tests/cli_helper.h"
 #include "tests/scratch_folder.h"
 
@@ -52,6 +53,34 @@ Test(sweep, rows_are_those_of_single_runs)
 	}
 	free(head);
 	free(swept.text);
+}
+
+/* 256 numbers of nodes, 256 seeds and 9 batches are 589824 points; of 4 systems as many as 2^21 / 4 are accepted. */
+Test(sweep, too_many_points_are_refused_before_they_are_loaded)
+{
+	const struct run many =
+		run(SWEPT "--sweep nodes=1..256 --sweep seed=1..256 --sweep model.batch_per_worker=1..9");
+
+	cr_expect_eq(many.exit_status, 2);
+	cr_expect(strstr(many.text, "'sweep' has 589824 points of 4 systems, must have 524288 points or fewer\n"), "%s",
+		  many.text);
+	free(many.text);
+}
+
+Test(sweep, points_are_counted_for_each_system)
+{
+	struct psd_scenario scenario = {.n_systems = 4, .n_sweep_nodes = 256, .n_sweep_bandwidths = 256};
+	struct psd_error err;
+
+	scenario.n_sweep_fuses = 8;
+	cr_expect_eq(psd_sweep_check(&scenario, NULL, &err), PSD_OK);
+	scenario.n_sweep_fuses = 9;
+	cr_expect_eq(psd_sweep_check(&scenario, NULL, &err), PSD_EINVAL);
+	scenario.n_sweep_fuses = 32;
+	cr_expect_eq(psd_sweep_check(&scenario, "Ring", &err), PSD_OK);
+	scenario.n_sweep_fuses = 33;
+	cr_expect_eq(psd_sweep_check(&scenario, "Ring", &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "'sweep' has 2162688 points of 1 system, must have 2097152 points or fewer");
 }
 
 /* The number of an entry alone would say nothing. */
