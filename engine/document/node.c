@@ -147,6 +147,8 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 
 /* No cluster exceeds these bounds; beyond them sums of times would lose their small parts. */
 static const double lowest_bps = 1.0, highest_bps = 1e15;
+/* Bound of times whose key has no bound of its own: 11 days. */
+static const double usual_highest_sec = 1e6;
 
 enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec, struct psd_error *err)
 {
@@ -172,7 +174,7 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, str
 
 enum psd_status psd_node_seconds(const struct psd_node *node, double highest, double *sec, struct psd_error *err)
 {
-	const double highest_sec = highest > 0.0 ? highest : 1e6;
+	const double highest_sec = highest > 0.0 ? highest : usual_highest_sec;
 	char accepted[64];
 	double value;
 

@@ -12,7 +12,8 @@
 
 /* Checks that the library of the system's all-reduce (such as Open MPI) is available; PSD_OK if the system uses no
  * library. device: kind of device; NULL: the run is a replay, which cannot call libraries. PSD_EINVAL: the library is
- * not available; the text has the system's line in the scenario. */
+ * not available, or the system has a budget (`systems.budget`), to which no library keeps; the text has the system's
+ * line in the scenario. */
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
 					 const struct psd_device_kind *device, struct psd_error *err) PSD_MUST_CHECK;
 
