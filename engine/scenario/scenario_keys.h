@@ -35,8 +35,9 @@ extern const struct psd_section psd_scenario_train; /* keys stored in struct psd
 /* Checks the path in "path=value". PSD_EINVAL: the path does not begin with a key of a scenario, but some keys' whole
  * paths end with it; the text suggests them. Other wrong paths are left to the reader of the scenario. */
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the keys of `root`, the mapping at the top of a scenario. PSD_EINVAL: one is no key there, but the last part of the path of
- * others, such as `nodes` of `sweep.nodes`; the text suggests them. Other wrong keys are left to the reader. */
+/* Checks the keys of `root`, the mapping at the top of a scenario. PSD_EINVAL: one is no key there, but the last part
+ * of the path of others, such as `nodes` of `sweep.nodes`; the text suggests them. Other wrong keys are left to the
+ * reader. */
 enum psd_status psd_scenario_check_top(const struct psd_node *root, struct psd_error *err) PSD_MUST_CHECK;
 /* Sets the costs of the system's host that neither the system's entry nor the cluster gives, from the system's
  * software stack. entry: node of the system in the file. */

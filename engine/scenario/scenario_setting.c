@@ -1,5 +1,5 @@
-/* Suggests whole paths for a setting whose path begins in the middle, and for a key that stands at the top of a file. Keys of lists' entries, which have numbers, are
- * offered where there is no other. */
+/* Suggests whole paths for a setting whose path begins in the middle, and for a key at the top of a file that belongs
+ * deeper. Keys of lists' entries, which have numbers, are offered to settings where there is no other. */
 #include <string.h>
 
 #include "engine/base/spelling.h"
