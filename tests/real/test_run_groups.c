@@ -145,9 +145,9 @@ static void expect_longer_work(const char *system)
 					"[{nodes: 1}, {nodes: 1, speed: 0.1}]");
 	training->options.worker.compute_sec = compute_sec;
 	training = training_finish(training, "a slow group");
-	/* Both workers wait for the slow one, or it never waits. The quick one computes for a tenth of the time. */
-	cr_expect_gt(training->result.parts.compute_sec, 0.5 * training->result.iteration_sec, "%s: parts are of %g s",
-		     system, training->result.parts.compute_sec);
+	if (!training->made.plan.async) /* otherwise parts are scaled to a mean */
+		cr_expect_gt(training->result.parts.compute_sec, 5.0 * compute_sec[0], "parts are of %g s",
+			     training->result.parts.compute_sec);
 	training_free(training);
 	/* work is counted in processor time, which other programs change by half at most */
 	cr_expect(compute_sec[1] > 5.0 * compute_sec[0] && compute_sec[1] < 20.0 * compute_sec[0], "%s: %g s and %g s",
