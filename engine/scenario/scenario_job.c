@@ -6,6 +6,7 @@
 #include "engine/scenario/scenario_keys.h"
 
 #define LONGEST_SEC 1e9 /* 31 years */
+#define LEAST_MONEY 0.0001
 #define JOB(text, kind, member)                                                                                        \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_training_job, member)
 
@@ -14,11 +15,11 @@ static const struct psd_key keys[] = {
 	 .help = "number of samples in an epoch. Default: hours and costs are not answered"},
 	{JOB("epochs", NUMBER, epochs), .lowest = 0.001, .highest = 1e6, .fallback = "1",
 	 .help = "number of epochs of the training"},
-	{JOB("price", NUMBER, price), .lowest = 0, .highest = 1e9, .per = "per worker hour",
+	{JOB("price", NUMBER, price), .lowest = LEAST_MONEY, .highest = 1e9, .per = "per worker hour",
 	 .help = "money for one worker in one hour, in any currency. Default: costs are not answered"},
 	{JOB("within", SECONDS, within_sec), .highest = LONGEST_SEC,
 	 .help = "time in which the training must end, such as 10h. Default: no bound"},
-	{JOB("budget", NUMBER, budget), .lowest = 0, .highest = 1e15,
+	{JOB("budget", NUMBER, budget), .lowest = LEAST_MONEY, .highest = 1e15,
 	 .help = "most money that the training may cost. Needs `job.price`. Default: no bound"},
 	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
 	 .help = "efficiency that a cluster must keep, for answers about the number of nodes. Efficiency: samples per "
@@ -46,6 +47,18 @@ static enum psd_status check_beside(const struct psd_schema_reader *reader, cons
 	return psd_error_set(reader->err, PSD_EINVAL, node->key_at, "'%s' needs '%s' beside it", name, needed);
 }
 
+/* A time of 0 would count as absent. */
+static enum psd_status check_time(const struct psd_schema_reader *reader, const struct psd_node *mapping,
+				  const char *name, double sec)
+{
+	const struct psd_node *node = psd_node_child(mapping, name);
+
+	if (!node || sec > 0.0)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, node->at, "'%s' is '%.40s', must be more than 0s", name,
+			     node->text);
+}
+
 static enum psd_status check_job(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
 	const struct psd_training_job *job = base;
@@ -55,6 +68,8 @@ static enum psd_status check_job(const struct psd_schema_reader *reader, void *b
 	PSD_TRY(check_beside(reader, mapping, "budget", "samples"));
 	PSD_TRY(check_beside(reader, mapping, "within", "samples"));
 	PSD_TRY(check_beside(reader, mapping, "mtbf", "checkpoint"));
+	PSD_TRY(check_time(reader, mapping, "within", job->within_sec));
+	PSD_TRY(check_time(reader, mapping, "mtbf", job->mtbf_sec));
 	if (job->mtbf_sec > 0.0 && job->checkpoint_sec <= 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, checkpoint->at,
 				     "'checkpoint' is '%.40s', must be more than 0s with 'mtbf'", checkpoint->text);

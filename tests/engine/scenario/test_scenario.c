@@ -342,7 +342,17 @@ Test(scenario, a_job_names_what_stands_beside_its_keys)
 	expect_error(1, "job: {mtbf: 24h per node, checkpoint: 0s}",
 		     "1:39: 'checkpoint' is '0s', must be more than 0s with 'mtbf'");
 	expect_error(1, "job: {price: 3 per node}",
-		     "1:14: 'price' is '3 per node', must be a number from 0 to 1000000000");
+		     "1:14: 'price' is '3 per node', must be a number from 0.0001 to 1000000000");
+}
+
+/* Answers would lack such a bound, as if it were not given. */
+Test(scenario, a_job_refuses_bounds_of_0)
+{
+	expect_error(1, "job: {price: 0}", "1:14: 'price' is '0', must be a number from 0.0001 to 1000000000");
+	expect_error(1, "job: {samples: 8, price: 3, budget: 0}",
+		     "1:37: 'budget' is '0', must be a number from 0.0001 to 1e+15");
+	expect_error(1, "job: {samples: 8, within: 0s}", "1:27: 'within' is '0s', must be more than 0s");
+	expect_error(1, "job: {mtbf: 0s, checkpoint: 1s}", "1:13: 'mtbf' is '0s', must be more than 0s");
 }
 
 /* Around bandwidths; of systems that name a size only. */
