@@ -6,21 +6,19 @@
 static const struct question {
 	const char *name;
 	psd_question_fn answer;
-	bool is_short;	   /* the answer also stands below a table of results */
-	const char *needs; /* requirement that a scenario without an answer does not meet */
+	bool is_short; /* the answer also stands below a table of results */
 } questions[] = {
-	{"efficiency", psd_ask_efficiency, true, "a cluster without `groups`, which fix its size"},
-	{"knee", psd_ask_knee, false, "several nodes without `groups`, which fix their number"},
-	{"bandwidth", psd_ask_bandwidth, false, "several nodes"},
-	{"bucket", psd_ask_bucket, true, "a sweep such as `--sweep fuse=4MiB,25MiB`"},
-	{"best", psd_ask_best, true, "several systems"},
-	{"break-even", psd_ask_break_even, false,
-	 "several systems, and several nodes without a bandwidth of all `groups`"},
-	{"hours", psd_ask_hours, false, "`job.samples`"},
-	{"clusters", psd_ask_cluster, true, "`job.samples`, and `job.within` or `job.budget`"},
-	{"memory", psd_ask_memory, true, "`job.memory`"},
-	{"failures", psd_ask_failures, true, "`job.samples` and `job.mtbf`"},
-	{"runs", psd_ask_runs, true, "several systems, or workers that wait for communication"},
+	{"efficiency", psd_ask_efficiency, true},
+	{"knee", psd_ask_knee, false},
+	{"bandwidth", psd_ask_bandwidth, false},
+	{"bucket", psd_ask_bucket, true},
+	{"best", psd_ask_best, true},
+	{"break-even", psd_ask_break_even, false},
+	{"hours", psd_ask_hours, false},
+	{"clusters", psd_ask_cluster, true},
+	{"memory", psd_ask_memory, true},
+	{"failures", psd_ask_failures, true},
+	{"runs", psd_ask_runs, true},
 };
 
 enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
@@ -58,11 +56,13 @@ static void add_short_notes(struct psd_answers *answers)
 	psd_text_add(text, ".");
 }
 
-/* Says by which rules the answers were made, if they are made of predictions. */
-static void add_notes(const struct psd_ask *ask, struct psd_answers *answers)
+/* Says which answers are left out, and by which rules the others were made if they are made of predictions. */
+static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *left_out)
 {
 	struct psd_text *efficiency;
 
+	if (left_out->length > 0)
+		psd_text_add(&psd_answers_add(answers, "notes", NULL)->sentence, "%s.", left_out->bytes);
 	if (ask->n_entries == 0)
 		return;
 	efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
@@ -80,11 +80,30 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers)
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});
 }
 
+/* Answers the question of the row ask->n_answered. Refuses a scenario that lacks what the only question needs. Others
+ * are left out, and *left_out names them with the reason. */
+static void answer_next(struct psd_ask *ask, struct psd_answers *answers, struct psd_text *left_out)
+{
+	const struct question *question = &questions[ask->n_answered];
+	const uint32_t n_before = answers->n;
+
+	ask->question = question->name;
+	const char *lacked = question->answer(ask, answers);
+
+	if (lacked && ask->settings.question)
+		ask->status = psd_error_set(ask->err, PSD_EINVAL, (struct psd_place){ask->scenario->path, 0, 0},
+					    "'--question' is '%s', which needs %s", question->name, lacked);
+	if (ask->status || answers->n > n_before)
+		return;
+	psd_text_add(left_out, "%s %s (%s%s)", left_out->length > 0 ? "," : "Left out:", question->name,
+		     lacked ? "needs " : "", lacked ? lacked : "predictions give no answer");
+}
+
 enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_answers *answers, int *signal_number,
 			    struct psd_error *err)
 {
 	struct psd_ask ask;
-
+	struct psd_text left_out = {.bytes = NULL};
 	unsigned only = N_QUESTIONS;
 
 	*answers = (struct psd_answers){.all = NULL};
@@ -95,18 +114,16 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 	for (; ask.n_answered < N_QUESTIONS && !ask.status; ask.n_answered++) {
 		const struct question *question = &questions[ask.n_answered];
 
-		ask.question = question->name;
 		if ((question->is_short || !settings->is_short) && (only == N_QUESTIONS || only == ask.n_answered))
-			question->answer(&ask, answers);
+			answer_next(&ask, answers, &left_out);
 	}
 	psd_progress_end(&ask.progress);
-	if (settings->question && answers->n == 0)
-		psd_text_add(&psd_answers_add(answers, questions[only].name, NULL)->sentence,
-			     "This scenario has no answer: the question needs %s.", questions[only].needs);
 	if (settings->is_short)
 		add_short_notes(answers);
 	else
-		add_notes(&ask, answers);
+		add_notes(&ask, answers, &left_out);
+	answers->is_out_of_memory = answers->is_out_of_memory || left_out.is_out_of_memory;
+	psd_text_release(&left_out);
 	*signal_number = ask.signal_number;
 	psd_ask_close(&ask);
 	if (ask.status)

@@ -78,23 +78,27 @@ struct psd_ask {
 	struct psd_error *err;
 };
 
-/* Answers a question, a row of the table in ask.c. */
-typedef void (*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers);
-void psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers);
+/* Answers a question, a row of the table in ask.c. Returns the words for what the scenario lacks, such as
+ * "`job.samples`", so that it has no answer; NULL: it lacks nothing, and has no answer only if predictions give none. */
+typedef const char *(*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_best(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers);
+const char *psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers);
+
+/* Words for what scenarios lack that several questions need. */
+extern const char *const psd_ask_several_nodes, *const psd_ask_shared_bandwidth;
 
 /* Answers all questions of a scenario. *answers is filled on success; psd_answers_release() releases it.
- * *signal_number: as with psd_sweep_run(). PSD_EINVAL: the scenario has no bandwidth, an unknown system, or a system
- * that cannot run; PSD_ERUN; PSD_ENOMEM. */
+ * *signal_number: as with psd_sweep_run(). PSD_EINVAL: the scenario has no bandwidth, an unknown system, a system that
+ * cannot run, or lacks what settings->question needs; PSD_ERUN; PSD_ENOMEM. */
 enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_answers *answers, int *signal_number,
 			    struct psd_error *err) PSD_MUST_CHECK;
 

@@ -19,6 +19,8 @@ static const double monotone_ratio = 0.05;
 /* Steps of a search by estimates, and by simulations. */
 enum { COARSE_RATES = 3, COARSE_SIMULATED_RATES = 32, MOST_TURNS = 4 };
 
+static const char *const several_systems = "several systems";
+
 /* ---- the best system ---- */
 
 /* Simulates all systems on the largest cluster with all bandwidths at a time. */
@@ -86,10 +88,10 @@ static void add_reason(struct psd_ask *ask, struct psd_text *text, unsigned syst
 		     100.0 * outcome->parts.exposed_comm_sec / outcome->iteration_sec);
 }
 
-void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->n_systems < 2)
-		return;
+		return several_systems;
 	predict_largest(ask);
 	for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
 		unsigned best, second;
@@ -120,6 +122,7 @@ void psd_ask_best(struct psd_ask *ask, struct psd_answers *answers)
 		psd_text_add(text, ").");
 		psd_answer_add_value(answers, answer, next);
 	}
+	return NULL;
 }
 
 /* ---- break-evens ---- */
@@ -398,16 +401,20 @@ static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned
 }
 
 /* Compares the first system, and the best one at each bandwidth with its runner-up. */
-void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
 {
 	bool is_told[PSD_MAX_SYSTEMS][PSD_MAX_SYSTEMS] = {{false}};
 
+	if (ask->n_systems < 2)
+		return several_systems;
 	if (ask->fastest_bps > 0.0)
-		return; /* groups fix bandwidths and nodes */
-	ask->has_searched_rates = ask->n_systems > 1 && ask->most_nodes > 1;
-	for (unsigned s = 1; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++)
+		return psd_ask_shared_bandwidth; /* groups fix nodes, too */
+	if (ask->most_nodes < 2)
+		return psd_ask_several_nodes;
+	ask->has_searched_rates = true;
+	for (unsigned s = 1; s < ask->n_systems && !ask->status; s++)
 		add_duels(ask, answers, ask->first_system, ask->first_system + s);
-	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && ask->most_nodes > 1 && !ask->status; b++) {
+	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && !ask->status; b++) {
 		unsigned best, second;
 
 		if (!find_best(ask, ask->bandwidths_bps[b], &best, &second) || best == second)
@@ -417,4 +424,5 @@ void psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
 		is_told[best][second] = is_told[second][best] = true;
 		add_duels(ask, answers, best, second);
 	}
+	return NULL;
 }

@@ -72,12 +72,13 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 }
 
 /* Other questions take the first size of the sweep. */
-void psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->scenario->n_sweep_fuses < 2)
-		return;
+		return "a sweep such as `--sweep fuse=4MiB,25MiB`";
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
 		for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems && !ask->status; s++)
 			if (takes_size(&ask->scenario->systems[s]))
 				add_bucket(ask, answers, s, ask->bandwidths_bps[b]);
+	return NULL;
 }

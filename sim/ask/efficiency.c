@@ -85,10 +85,13 @@ static void add_kept(struct psd_answers *answers, struct psd_answer *answer, con
 	psd_answer_add_value(answers, answer, *value);
 }
 
-void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers)
+/* Groups fix the number of nodes. */
+static const char *const no_groups = "a cluster without `groups`";
+
+const char *psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->scenario->n_groups > 0)
-		return; /* groups fix the number of nodes */
+		return no_groups;
 	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++) {
 		const unsigned system = ask->first_system + s;
 		struct psd_answer *answer = psd_answers_add(answers, "efficiency", psd_ask_system_name(ask, system));
@@ -109,6 +112,7 @@ void psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers)
 		}
 		psd_text_add(&answer->sentence, ".");
 	}
+	return NULL;
 }
 
 /* ---- the knee ---- */
@@ -129,11 +133,13 @@ static bool find_knee(struct psd_ask *ask, unsigned system, double bandwidth_bps
 	return isfinite(*gain);
 }
 
-void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->scenario->n_groups > 0)
-		return;
-	for (unsigned s = 0; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++) {
+		return no_groups;
+	if (ask->most_nodes < 2)
+		return psd_ask_several_nodes;
+	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++) {
 		const unsigned system = ask->first_system + s;
 		struct psd_answer *answer = psd_answers_add(answers, "knee", psd_ask_system_name(ask, system));
 
@@ -157,6 +163,7 @@ void psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 		if (answer->n_values == 0)
 			psd_answers_drop(answers);
 	}
+	return NULL;
 }
 
 /* ---- the bandwidth ---- */
@@ -200,14 +207,14 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_answer_add_value(answers, answer, value);
 }
 
-void psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers)
 {
-	if (ask->fastest_bps > 0.0) {
-		psd_text_add(&psd_answers_add(answers, "bandwidth", NULL)->sentence,
-			     "No bandwidth is searched: all groups of nodes have their own.");
-		return;
-	}
-	ask->has_searched_rates = ask->most_nodes > 1;
-	for (unsigned s = 0; s < ask->n_systems && ask->most_nodes > 1 && !ask->status; s++)
+	if (ask->fastest_bps > 0.0)
+		return psd_ask_shared_bandwidth;
+	if (ask->most_nodes < 2)
+		return psd_ask_several_nodes;
+	ask->has_searched_rates = true;
+	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 		add_needed(ask, answers, ask->first_system + s);
+	return NULL;
 }

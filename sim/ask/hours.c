@@ -131,10 +131,10 @@ static void add_hours(struct psd_ask *ask, struct psd_answers *answers, unsigned
 	psd_text_add(text, ".");
 }
 
-void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (!has_hours(ask))
-		return;
+		return "`job.samples`";
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
 		for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 			add_hours(ask, answers, ask->first_system + s, ask->bandwidths_bps[b]);
@@ -145,6 +145,7 @@ void psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
 	psd_text_add(&answer->sentence,
 		     "Further samples that larger batches, late updates or compression need to converge are not "
 		     "predicted.");
+	return NULL;
 }
 
 /* ---- clusters ---- */
@@ -275,14 +276,19 @@ static void add_link_price(struct psd_ask *ask, struct psd_answers *answers, con
 						       .bandwidth_bps = fast->bandwidth_bps});
 }
 
-void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 {
 	const struct psd_training_job *job = &ask->scenario->job;
 	const size_t n = (size_t)ask->n_sizes * ask->n_systems;
-	bool *is_simulated = has_hours(ask) ? calloc(n, sizeof(*is_simulated)) : NULL;
 	struct cost cheapest[PSD_MAX_SWEEP], found;
 	unsigned n_cheapest = 0;
+	bool *is_simulated;
 
+	if (!has_hours(ask))
+		return "`job.samples`, and `job.within` or `job.budget`";
+	if (job->within_sec <= 0.0 && job->budget <= 0.0)
+		return "`job.within` or `job.budget`";
+	is_simulated = calloc(n, sizeof(*is_simulated));
 	for (int wanted = CHEAPEST; wanted <= FASTEST && is_simulated; wanted++)
 		for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
 			if ((wanted == CHEAPEST ? job->within_sec : job->budget) <= 0.0)
@@ -297,8 +303,9 @@ void psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 	for (unsigned i = 1; i < n_cheapest && !ask->status; i++)
 		if (cheapest[i].bandwidth_bps > cheapest[i - 1].bandwidth_bps)
 			add_link_price(ask, answers, &cheapest[i - 1], &cheapest[i]);
-	answers->is_out_of_memory = answers->is_out_of_memory || (has_hours(ask) && !is_simulated);
+	answers->is_out_of_memory = answers->is_out_of_memory || !is_simulated;
 	free(is_simulated);
+	return NULL;
 }
 
 /* ---- failures ---- */
@@ -362,10 +369,14 @@ static void add_failures(struct psd_ask *ask, struct psd_answers *answers, const
 }
 
 /* Takes the fastest system on the largest cluster, at each bandwidth. */
-void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers)
 {
-	if (!has_hours(ask) || ask->scenario->job.mtbf_sec <= 0.0)
-		return;
+	const bool has_failures = ask->scenario->has_job && ask->scenario->job.mtbf_sec > 0.0;
+
+	if (!has_hours(ask))
+		return has_failures ? "`job.samples`" : "`job.samples` and `job.mtbf`";
+	if (!has_failures)
+		return "`job.mtbf`";
 	for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
 		struct cost best = {.sec = INFINITY};
 
@@ -378,4 +389,5 @@ void psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers)
 		if (isfinite(best.sec) && !ask->status)
 			add_failures(ask, answers, &best);
 	}
+	return NULL;
 }

@@ -452,12 +452,12 @@ static bool add_all_fit(struct psd_ask *ask, struct psd_answers *answers)
 	return true;
 }
 
-void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers)
+const char *psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (!ask->scenario->has_job || ask->scenario->job.memory_bytes == 0)
-		return;
+		return "`job.memory`";
 	if (ask->settings.is_short && add_all_fit(ask, answers))
-		return;
+		return NULL;
 	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
 		add_memory(ask, answers, ask->first_system + s);
 	if (!ask->status)
@@ -465,4 +465,5 @@ void psd_ask_memory(struct psd_ask *ask, struct psd_answers *answers)
 	psd_text_add(&psd_answers_add(answers, "memory", NULL)->sentence,
 		     "Memory is that of psd-run; where PyTorch is named, values are those that its autograd saves. A "
 		     "GPU's context, PyTorch's workspace and fragments come on top.");
+	return NULL;
 }

@@ -19,6 +19,9 @@ static const double first_rate_bps = 1e8, rate_step_ratio = 1.01;
 /* Fastest port of an adapter for each worker that is sold in 2025: 800 Gbit/s, InfiniBand XDR and Ethernet. */
 static const double port_bps = 800e9;
 
+const char *const psd_ask_several_nodes = "several nodes";
+const char *const psd_ask_shared_bandwidth = "a group of nodes without its own `bandwidth`";
+
 double psd_ask_rate(const struct psd_ask *ask, uint64_t number)
 {
 	return number < ask->n_rates ? first_rate_bps * pow(rate_step_ratio, (double)number - 1.0) : ask->most_bps;

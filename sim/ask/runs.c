@@ -251,8 +251,19 @@ static void add_stake(struct psd_ask *ask, struct psd_answers *answers, const st
 	}
 }
 
-void psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers)
+static bool has_several_nodes(const struct psd_ask *ask)
 {
+	for (unsigned p = 0; p < psd_scenario_points(ask->scenario); p++)
+		if (psd_scenario_point(ask->scenario, p).nodes > 1)
+			return true;
+	return false;
+}
+
+const char *psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers)
+{
+	if (!has_several_nodes(ask))
+		return psd_ask_several_nodes;
+
 	const unsigned n_points = psd_scenario_points(ask->scenario);
 	const unsigned doubt = ask->n_systems > 1 ? find_doubt(ask) : n_points;
 	const unsigned stake = find_stake(ask, doubt);
@@ -263,4 +274,7 @@ void psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers)
 		add_doubt(ask, answers, &rivals);
 	if (stake < n_points && !ask->status && find_rivals(ask, stake, PSD_ASK_CONFIRM, &rivals))
 		add_stake(ask, answers, &rivals, doubt == n_points);
+	return stake == n_points && ask->n_systems == 1 && !has_job(ask)
+		       ? "several systems, `job.samples`, or workers that wait for communication"
+		       : NULL;
 }
