@@ -5,8 +5,14 @@
 #include "engine/scenario/stack.h"
 #include "sim/ask/ask.h"
 
-/* Band of a stack without one of its own: 9 in 10 recorded runs of psd-run are predicted within it. */
+/* Error assumed for a stack without a band: 9 in 10 recorded runs of psd-run are predicted within it. */
 static const double usual_error_ratio = 0.1;
+
+/* Ends of the band of a prediction, divided by it. */
+struct band {
+	bool is_recorded; /* it is that of the stack's record; else the usual error is assumed */
+	double low_ratio, high_ratio;
+};
 
 /* Lead below which two systems are equal, as in break-evens. */
 static const double equal_ratio = 0.001;
@@ -21,14 +27,15 @@ struct rivals {
 	double best_rate, second_rate, waiting_ratio;
 };
 
-static void find_band(const struct psd_ask *ask, unsigned system, double *low_ratio, double *high_ratio)
+static struct band band_of(const struct psd_ask *ask, unsigned system)
 {
 	const struct psd_stack_row *stack = ask->scenario->systems[system].stack;
 	const struct psd_stack_record record =
 		stack ? psd_stack_record(stack) : (struct psd_stack_record){.n_fitted = 0};
 
-	*low_ratio = record.has_band ? record.low_ratio : 1.0 - usual_error_ratio;
-	*high_ratio = record.has_band ? record.high_ratio : 1.0 + usual_error_ratio;
+	if (record.has_band)
+		return (struct band){true, record.low_ratio, record.high_ratio};
+	return (struct band){false, 1.0 - usual_error_ratio, 1.0 + usual_error_ratio};
 }
 
 /* False: no system runs there, or a single worker is the whole cluster. */
@@ -67,10 +74,8 @@ static double lead_of(const struct rivals *rivals)
 /* The order is in doubt if the next system may be the faster one when the prediction of the best one is too high. */
 static bool is_in_doubt(const struct psd_ask *ask, const struct rivals *rivals)
 {
-	double low_ratio, high_ratio;
-
-	find_band(ask, rivals->best, &low_ratio, &high_ratio);
-	return rivals->second_rate > 0.0 && rivals->best_rate * low_ratio < rivals->second_rate;
+	return rivals->second_rate > 0.0 &&
+	       rivals->best_rate * band_of(ask, rivals->best).low_ratio < rivals->second_rate;
 }
 
 static bool has_job(const struct psd_ask *ask)
@@ -85,17 +90,16 @@ static double stake_of(const struct psd_ask *ask, const struct rivals *rivals, d
 	const struct psd_training_job *job = &ask->scenario->job;
 	const unsigned workers = psd_ask_workers(ask, rivals->point.nodes);
 	const double step_samples = psd_ask_step_samples(ask, rivals->best, rivals->point.nodes);
-	double low_ratio, high_ratio;
+	const struct band band = band_of(ask, rivals->best);
 
 	*least = *most = 0.0;
 	if (!has_job(ask))
 		return rivals->waiting_ratio < least_waiting_ratio ? 0.0 : rivals->waiting_ratio;
-	find_band(ask, rivals->best, &low_ratio, &high_ratio);
 	const double sec = psd_result_job_sec(job, step_samples, step_samples / rivals->best_rate);
 	const double stake = job->price > 0.0 ? psd_result_job_cost(job, workers, sec) : sec;
 
-	*least = stake / high_ratio;
-	*most = stake / low_ratio;
+	*least = stake / band.high_ratio;
+	*most = stake / band.low_ratio;
 	return *most - *least;
 }
 
@@ -159,9 +163,8 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	struct psd_answer *answer = psd_answers_add(answers, "runs", psd_ask_system_name(ask, rivals->best));
 	struct psd_text *text = &answer->sentence;
 	const bool doubt = is_in_doubt(ask, rivals);
-	double low_ratio, high_ratio;
+	const struct band band = band_of(ask, rivals->best);
 
-	find_band(ask, rivals->best, &low_ratio, &high_ratio);
 	if (doubt)
 		psd_text_add(text, "A real run tells most with ");
 	else
@@ -175,9 +178,10 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	} else {
 		psd_text_add(text, "is predicted ");
 		add_percent(text, lead_of(rivals));
-		psd_text_add(text, " faster than %s, and its band begins ", psd_ask_system_name(ask, rivals->second));
-		add_percent(text, 1.0 - low_ratio);
-		psd_text_add(text, " below the prediction");
+		psd_text_add(text, " faster than %s, and %s ", psd_ask_system_name(ask, rivals->second),
+			     band.is_recorded ? "its band begins" : "errors of");
+		add_percent(text, 1.0 - band.low_ratio);
+		psd_text_add(text, band.is_recorded ? " below the prediction" : " are assumed");
 	}
 	if (doubt)
 		psd_text_add(text, ", so that either may be faster.%s",
@@ -185,7 +189,8 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	else
 		psd_text_add(text, ".");
 	add_value(ask, answers, answer, rivals, "lead", "ratio", lead_of(rivals));
-	add_value(ask, answers, answer, rivals, "band", "ratio", 1.0 - low_ratio);
+	add_value(ask, answers, answer, rivals, band.is_recorded ? "band" : "assumed error", "ratio",
+		  1.0 - band.low_ratio);
 	add_value(ask, answers, answer, rivals, "is_in_doubt", "flag", doubt);
 }
 
@@ -237,7 +242,10 @@ static void add_stake(struct psd_ask *ask, struct psd_answers *answers, const st
 	psd_text_add(text, "A real run %stells much of %s with ", is_first ? "" : "also ", answer->system);
 	add_point(ask, text, &rivals->point);
 	if (has_job(ask)) {
-		psd_text_add(text, ": by the prediction's band the job");
+		if (band_of(ask, rivals->best).is_recorded)
+			psd_text_add(text, ": by the prediction's band the job");
+		else
+			psd_text_add(text, ": with errors of %.0f %% the job", 100.0 * usual_error_ratio);
 		add_bounds(ask, text, least, most);
 		psd_text_add(text, ", the widest span on the best systems of the sweep.");
 		add_value(ask, answers, answer, rivals, "least", ask->scenario->job.price > 0.0 ? "money" : "s", least);

@@ -1263,6 +1263,45 @@ Test(ask, equal_systems_have_no_lead)
 	loaded_close(&loaded);
 }
 
+/* Ends of an error of 10 % are 1 / 1.1 and 1 / 0.9 of the cost. */
+Test(ask, a_stack_without_a_band_has_none_in_answers)
+{
+	static const char *const stacks[] = {"none", "nccl-rdma"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const bool has_band = psd_stack_record(psd_stack_find(stacks[i])).has_band;
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		cr_assert_eq(has_band, i == 1);
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20}\n"
+			     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: %s}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ring}]\n"
+			     "sweep: {nodes: [2, 4]}\n"
+			     "job: {samples: 1000000, price: 1}\n",
+			     stacks[i]);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "runs", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		const char *lead = answers.all[0].sentence.bytes, *cost = answers.all[1].sentence.bytes;
+
+		cr_expect_eq(strstr(lead, ", and its band begins ") != NULL, has_band, "%s", lead);
+		cr_expect_eq(strstr(lead, ", and errors of 10 % are assumed") != NULL, !has_band, "%s", lead);
+		cr_expect_eq(strstr(cost, ": by the prediction's band the job may cost ") != NULL, has_band, "%s",
+			     cost);
+		cr_expect_eq(strstr(cost, ": with errors of 10 % the job may cost ") != NULL, !has_band, "%s", cost);
+		cr_expect_str_eq(answers.all[0].values[1].name, has_band ? "band" : "assumed error");
+		if (!has_band)
+			cr_expect_float_eq(value_named(&answers.all[1], "most") / value_named(&answers.all[1], "least"),
+					   1.1 / 0.9, 1e-9);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 Test(ask, limits_are_words_in_a_sentence)
 {
 	static const char *const rows[][2] = {
