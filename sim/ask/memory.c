@@ -167,16 +167,6 @@ static uint64_t sharded_bytes(const struct psd_ask *ask, const struct need *need
 	return bytes - state_bytes(&need->footprint) + state_bytes(&footprint);
 }
 
-static void add_advice(const struct need *need, struct psd_answers *answers, struct psd_answer *answer,
-		       const char *words, const char *name, uint64_t bytes)
-{
-	char text[PSD_UNITS_TEXT_MAX];
-
-	psd_text_add(&answer->sentence, " %s it needs %s", words, psd_units_write_bytes(bytes, text));
-	psd_text_add(&answer->sentence, bytes <= need->memory_bytes ? ", which fits." : ", which does not fit.");
-	add_value(answers, answer, name, "bytes", (double)bytes);
-}
-
 static uint64_t find_batch(struct need *need, uint64_t more_bytes)
 {
 	const struct psd_border border = {batch_fits, need, 1, MOST_BATCH};
@@ -247,42 +237,56 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 	add_value(answers, answer, "fitting accumulation", "batches", (double)n);
 }
 
-/* Says for each remedy how much memory is left to find. */
+/* Remedies that are told, each beside those before it. */
+struct remedies {
+	const struct need *need;
+	struct psd_answers *answers;
+	struct psd_answer *answer;
+	unsigned n;
+};
+
+static void add_remedy(struct remedies *remedies, const char *words, const char *name, uint64_t bytes)
+{
+	static const char *const beside[] = {"", "that and ", "all of that and "};
+	char text[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add(&remedies->answer->sentence, " With %s%s it needs %s, which %s.",
+		     beside[remedies->n < 2 ? remedies->n : 2], words, psd_units_write_bytes(bytes, text),
+		     bytes <= remedies->need->memory_bytes ? "fits" : "does not fit");
+	add_value(remedies->answers, remedies->answer, name, "bytes", (double)bytes);
+	remedies->n++;
+}
+
+/* Says for each remedy how much memory is left to find: for those of psd, then for fused attention. */
 static void add_remedies(const struct psd_ask *ask, const struct need *need, struct psd_answers *answers,
 			 struct psd_answer *answer)
 {
-	const bool is_full =
-		need->made.plan.value_bytes == sizeof(float) &&
-		(ask->scenario->precision == PSD_PRECISION_FP32 || ask->scenario->precision == PSD_PRECISION_TF32);
+	const unsigned divisor = need->made.plan.value_bytes == sizeof(float) ? 2 : 1;
 	const uint64_t again = recomputed_bytes(need);
 	const uint64_t scores = score_bytes(need, again > 0 || need->made.plan.costs->recomputes);
-	uint64_t left = is_full ? mixed_bytes(need) : need->bytes;
+	const bool is_whole = need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL;
+	struct remedies remedies = {need, answers, answer, 0};
+	uint64_t left = divisor > 1 ? mixed_bytes(need) : need->bytes;
 	char words[128];
 
-	if (is_full)
-		add_advice(need, answers, answer, "With layers in bf16 (`model.precision`)", "in bf16", left);
-	left -= is_full ? again / 2 : again;
-	snprintf(words, sizeof(words), "With blocks computed again (`model.recompute: blocks`)%s",
-		 is_full ? " as well" : "");
+	if (divisor > 1)
+		add_remedy(&remedies, "layers in bf16 (`model.precision: bf16`)", "in bf16", left);
+	left -= again / divisor;
 	if (again > 0)
-		add_advice(need, answers, answer, words, "with blocks computed again", left);
-	left -= is_full ? scores / 2 : scores;
-	if (scores > 0)
-		add_advice(need, answers, answer,
-			   is_full || again > 0 ? "With fused attention as well, which keeps no scores,"
-						: "With fused attention, which keeps no scores,",
-			   "with fused attention", left);
-	if (need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL) {
-		const uint64_t sharded = sharded_bytes(ask, need, left);
-
+		add_remedy(&remedies, "blocks computed again (`model.recompute: blocks`)", "with blocks computed again",
+			   left);
+	const uint64_t sharded = is_whole ? sharded_bytes(ask, need, left) : 0;
+	if (sharded > 0) {
+		left = sharded;
 		snprintf(words, sizeof(words),
-			 "With parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)%s",
-			 need->workers, is_full || again > 0 || scores > 0 ? " as well" : "");
-		if (sharded > 0)
-			add_advice(need, answers, answer, words, "sharded", sharded);
+			 "parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)", need->workers);
+		add_remedy(&remedies, words, "sharded", left);
 	}
-	if (scores > 0)
-		psd_text_add(&answer->sentence, " Fused attention is a bound, not a system of psd.");
+	left -= scores / divisor;
+	if (scores == 0)
+		return;
+	add_remedy(&remedies, "fused attention, which keeps no scores,", "with fused attention", left);
+	psd_text_add(&answer->sentence, " Fused attention is a bound, not a system of psd.");
 }
 
 /* ---- PyTorch ---- */
