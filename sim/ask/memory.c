@@ -237,6 +237,40 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 	add_value(answers, answer, "fitting accumulation", "batches", (double)n);
 }
 
+/* A profile tells of no device. */
+static bool gains_from(const struct psd_workload *workload, enum psd_precision precision)
+{
+	const struct psd_device_row *device = workload->profile_path ? NULL : psd_device_find(workload->device_name);
+
+	return !device || (psd_device_has(device, precision) && psd_device_arithmetic(device, precision) == precision);
+}
+
+static bool all_gain_from(const struct psd_scenario *scenario, const struct psd_system *system,
+			  enum psd_precision precision)
+{
+	const struct psd_workload workload = psd_scenario_workload(scenario, system);
+	bool all = scenario->n_groups > 0 || gains_from(&workload, precision);
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const struct psd_workload of = psd_scenario_group_workload(scenario, system, &scenario->groups[g]);
+
+		all = all && gains_from(&of, precision);
+	}
+	return all;
+}
+
+/* Returns the precision of 16 bits that all devices of the system have and gain from, bf16 rather than mixed; fp32:
+ * there is none, or the system has one already. */
+static enum psd_precision half_precision(const struct psd_scenario *scenario, const struct need *need)
+{
+	if (need->made.plan.value_bytes < sizeof(float))
+		return PSD_PRECISION_FP32;
+	if (all_gain_from(scenario, need->made.system, PSD_PRECISION_BF16))
+		return PSD_PRECISION_BF16;
+	return all_gain_from(scenario, need->made.system, PSD_PRECISION_MIXED) ? PSD_PRECISION_MIXED
+									       : PSD_PRECISION_FP32;
+}
+
 /* Remedies that are told, each beside those before it. */
 struct remedies {
 	const struct need *need;
@@ -261,7 +295,8 @@ static void add_remedy(struct remedies *remedies, const char *words, const char 
 static void add_remedies(const struct psd_ask *ask, const struct need *need, struct psd_answers *answers,
 			 struct psd_answer *answer)
 {
-	const unsigned divisor = need->made.plan.value_bytes == sizeof(float) ? 2 : 1;
+	const enum psd_precision half = half_precision(ask->scenario, need);
+	const unsigned divisor = half != PSD_PRECISION_FP32 ? 2 : 1;
 	const uint64_t again = recomputed_bytes(need);
 	const uint64_t scores = score_bytes(need, again > 0 || need->made.plan.costs->recomputes);
 	const bool is_whole = need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL;
@@ -269,8 +304,10 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 	uint64_t left = divisor > 1 ? mixed_bytes(need) : need->bytes;
 	char words[128];
 
-	if (divisor > 1)
+	if (half == PSD_PRECISION_BF16)
 		add_remedy(&remedies, "layers in bf16 (`model.precision: bf16`)", "in bf16", left);
+	else if (half == PSD_PRECISION_MIXED)
+		add_remedy(&remedies, "layers in fp16 (`model.precision: mixed`)", "in fp16", left);
 	left -= again / divisor;
 	if (again > 0)
 		add_remedy(&remedies, "blocks computed again (`model.recompute: blocks`)", "with blocks computed again",

@@ -905,7 +905,7 @@ Test(ask, remedies_of_memory_are_counted_by_hand)
 	/* probabilities of 12 heads in 12 layers, of 1,024 by 1,024 tokens in two bytes */
 	const double scores_bytes = 4.0 * 12.0 * 12.0 * 1024.0 * 1024.0 * 2.0;
 
-	cr_expect_float_eq(value_named(answer, "in bf16"), half_bytes, 2.0);
+	cr_expect_float_eq(value_named(answer, "in fp16"), half_bytes, 2.0);
 	const double sharded_bytes = half_bytes - 4.0 * parameters_bytes * 7.0 / 8.0 - value_named(answer, "buffers");
 	const double table_bytes = 4.0 * 50257.0 * 768.0;
 
@@ -942,6 +942,48 @@ Test(ask, sharding_is_a_remedy_without_fused_attention)
 	cr_expect_gt(value_named(&answers.all[0], "sharded"), value_named(&answers.all[0], "with fused attention"));
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
+}
+
+/* V100 has fp16 alone; a K20 and a processor are no faster with 16 bits. psd-sim refuses bf16 on all of these. */
+Test(ask, half_precision_is_a_remedy_where_all_devices_have_it)
+{
+	static const struct {
+		const char *device, *groups;
+		int remedy; /* number of the remedy in `words`; -1: none */
+	} rows[] = {
+		{"a100", "", 0},
+		{"v100", "", 1},
+		{"k20", "", -1},
+		{"cpu", "", -1},
+		{"a100", ", groups: [{nodes: 1}, {nodes: 1, device: h100}]", 0},
+		{"a100", ", groups: [{nodes: 1}, {nodes: 1, device: v100}]", 1},
+		{"a100", ", groups: [{nodes: 1}, {nodes: 1, device: k20}]", -1},
+	};
+	static const char *const words[] = {" With layers in bf16 (`model.precision: bf16`) it needs ",
+					    " With layers in fp16 (`model.precision: mixed`) it needs "};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/resnet18.yaml, batch_per_worker: 64}\n"
+			     "compute: {device: %s}\n"
+			     "cluster: {nodes: 2%s,\n"
+			     "  stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+			     "systems: [{name: Ring, sync: ring}]\n"
+			     "job: {memory: 1GB}\n",
+			     rows[i].device, rows[i].groups);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		for (int w = 0; w < 2; w++)
+			cr_expect_eq(strstr(answers.all[0].sentence.bytes, words[w]) != NULL, w == rows[i].remedy,
+				     "%u: %s", i, answers.all[0].sentence.bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
 }
 
 /* The remedy is the other system; one block's scores are left. */
