@@ -22,8 +22,8 @@ static const struct psd_key keys[] = {
 	{JOB("budget", NUMBER, budget), .lowest = LEAST_MONEY, .highest = 1e15,
 	 .help = "most money that the training may cost. Needs `job.price`. Default: no bound"},
 	{JOB("efficiency", RATIO, efficiency_ratio), .lowest = 0.01, .highest = 1, .fallback = "80%",
-	 .help = "efficiency that a cluster must keep, for answers about the number of nodes. Efficiency: samples per "
-		 "second of N workers, divided by N times those of a worker that only computes"},
+	 .help = "efficiency that a cluster must keep, for answers about numbers of nodes and bandwidths. Efficiency: "
+		 "samples per second of N workers, divided by N times those of a worker that only computes"},
 	{JOB("memory", BYTES, memory_bytes),
 	 .help = "memory of a worker's device. If it is too small, the answer also has the memory with sharded "
 		 "parameters (ZeRO, FSDP). Default: memory is not answered"},

@@ -6,8 +6,6 @@
 #include "sim/ask/ask.h"
 #include "sim/ask/border.h"
 
-static const double good_efficiency_ratio = 0.9;
-
 static double wanted_ratio(const struct psd_ask *ask)
 {
 	return ask->scenario->has_job ? ask->scenario->job.efficiency_ratio : PSD_JOB_EFFICIENCY_RATIO;
@@ -170,7 +168,7 @@ const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 
 static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigned system)
 {
-	struct claim claim = {ask, system, ask->most_nodes, 0.0, good_efficiency_ratio, PSD_ASK_ESTIMATE};
+	struct claim claim = {ask, system, ask->most_nodes, 0.0, wanted_ratio(ask), PSD_ASK_ESTIMATE};
 	const struct psd_border border = {misses, &claim, 1, ask->n_rates};
 	struct psd_answer *answer = psd_answers_add(answers, "bandwidth", psd_ask_system_name(ask, system));
 	struct psd_text *text = &answer->sentence;
@@ -186,7 +184,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_ask_find_limit(ask, system, ask->most_nodes, psd_ask_rate(ask, rate > 0 ? rate : 1), &value);
 	if (value.is_beyond) {
 		reached_ratio = psd_ask_efficiency_ratio(ask, system, ask->most_nodes, value.number, PSD_ASK_CONFIRM);
-		psd_text_add(text, "does not reach %.0f %% efficiency on ", 100.0 * good_efficiency_ratio);
+		psd_text_add(text, "does not reach %.4g %% efficiency on ", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
 		psd_text_add(text, " at any bandwidth");
 		psd_ask_add_searched(text, ask);
@@ -195,8 +193,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	} else {
 		psd_text_add(text, "needs ");
 		psd_answer_add_rate(text, value.number);
-		psd_text_add(text, "%s for %.0f %% efficiency on ", rate > 0 ? "" : " or less",
-			     100.0 * good_efficiency_ratio);
+		psd_text_add(text, "%s for %.4g %% efficiency on ", rate > 0 ? "" : " or less", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
 		if (rate > 0 && strcmp(value.limit, "device") != 0) {
 			psd_text_add(text, "; below, it is bound by ");

@@ -197,7 +197,7 @@ static double searched_bps(const struct loaded *loaded)
 	return 800e9 * loaded->scenario.workers_per_node;
 }
 
-/* The first bandwidth with 90 %, in steps of 0.7 %. */
+/* The first bandwidth with the efficiency of the job, in steps of 0.7 %. */
 static void check_bandwidths(const struct loaded *loaded, const struct psd_answers *answers, uint64_t seed)
 {
 	for (unsigned s = 0; s < loaded->scenario.n_systems; s++) {
@@ -206,7 +206,8 @@ static void check_bandwidths(const struct loaded *loaded, const struct psd_answe
 		double needed_bps = 1e8;
 
 		while (needed_bps < most_bps &&
-		       efficiency(loaded, s, estimated_sec(loaded, s, most_nodes(loaded), needed_bps)) < 0.9)
+		       efficiency(loaded, s, estimated_sec(loaded, s, most_nodes(loaded), needed_bps)) <
+			       loaded->scenario.job.efficiency_ratio)
 			needed_bps *= 1.007;
 		cr_assert_not_null(answer);
 		cr_expect_eq(answer->values[0].is_beyond, needed_bps >= most_bps, "seed %u: %s", (unsigned)seed,
