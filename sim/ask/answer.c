@@ -8,6 +8,7 @@
 #include "engine/base/grow.h"
 #include "engine/base/units.h"
 #include "engine/base/view.h"
+#include "engine/result/result.h"
 
 enum { LINE_WIDTH = 80, INDENT = 2, JSON_DIGITS = 9 };
 
@@ -169,8 +170,12 @@ static void write_value(struct psd_json *json, const struct psd_answer_value *va
 		psd_json_number(json, "bandwidth_bps", value->bandwidth_bps, JSON_DIGITS);
 	if (value->samples_per_sec > 0.0)
 		psd_json_number(json, "samples_per_sec", value->samples_per_sec, JSON_DIGITS);
-	if (value->limit[0])
-		psd_json_string(json, "limit", value->limit);
+	if (value->limit.kind != PSD_LIMIT_NONE) {
+		char limit[PSD_RESULT_LIMIT_MAX];
+
+		psd_limit_write(&value->limit, limit, sizeof(limit));
+		psd_json_string(json, "limit", limit);
+	}
 	psd_json_end(json, '}');
 }
 

@@ -9,15 +9,15 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "sim/output/json.h"
+#include "sim/output/limit.h"
 
 /* Number of an answer. Strings are constants or belong to the scenario. */
 struct psd_answer_value {
 	const char *name, *unit;
-	double number; /* NAN: there is none, which JSON shows as null */
-	/* Texts that go with the number; NULL: none. limit: resource that bounds the system there. */
-	const char *system;
-	char limit[32];
-	unsigned nodes; /* number of nodes for which the number holds; 0: it does not depend on nodes */
+	double number;		/* NAN: there is none, which JSON shows as null */
+	const char *system;	/* name of the system that goes with the number; NULL: none */
+	struct psd_limit limit; /* resource that bounds the system there */
+	unsigned nodes;		/* number of nodes for which the number holds; 0: it does not depend on nodes */
 	/* bandwidth for which the number holds, bits per second; 0: it depends on no bandwidth */
 	double bandwidth_bps;
 	double samples_per_sec; /* throughput at the number, samples per second; 0: none is given */

@@ -128,11 +128,9 @@ unsigned psd_ask_workers(const struct psd_ask *ask, unsigned nodes);
 /* Returns the number of samples that all workers of a system compute in an iteration on that number of nodes. */
 double psd_ask_step_samples(const struct psd_ask *ask, unsigned system, unsigned nodes);
 const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
-/* Sets value->limit to the resource that bounds the system, by a simulation. */
+/* Sets value->limit to the resource that bounds the system, by a simulation; none: there is no prediction. */
 void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			struct psd_answer_value *value);
-/* Appends words for the resource `limit`: "the link", "the software stack". */
-void psd_ask_add_limit(struct psd_text *text, const char *limit);
 
 /* Appends the bandwidth; if all groups of nodes have their own, appends the range of these. */
 void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps);

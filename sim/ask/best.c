@@ -83,7 +83,7 @@ static void add_reason(struct psd_ask *ask, struct psd_text *text, unsigned syst
 		psd_ask_predict(ask, system, value->nodes, value->bandwidth_bps, PSD_ASK_CONFIRM);
 
 	psd_text_add(text, "bound by ");
-	psd_ask_add_limit(text, value->limit);
+	psd_limit_add(text, &value->limit);
 	psd_text_add(text, ", waits for communication %.0f %% of an iteration",
 		     100.0 * outcome->parts.exposed_comm_sec / outcome->iteration_sec);
 }

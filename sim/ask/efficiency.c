@@ -73,11 +73,11 @@ static void add_kept(struct psd_answers *answers, struct psd_answer *answer, con
 		psd_text_add(text, "not even on 1");
 	psd_text_add(text, " node%s at ", value->number > 1.0 ? "s" : "");
 	psd_answer_add_rate(text, value->bandwidth_bps);
-	if (!value->is_beyond && !value->limit[0]) {
+	if (!value->is_beyond && value->limit.kind == PSD_LIMIT_NONE) {
 		psd_text_add(text, " (there is no prediction of the next size)");
 	} else if (!value->is_beyond) {
 		psd_text_add(text, " (then bound by ");
-		psd_ask_add_limit(text, value->limit);
+		psd_limit_add(text, &value->limit);
 		psd_text_add(text, ")");
 	}
 	psd_answer_add_value(answers, answer, *value);
@@ -153,7 +153,7 @@ const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 			psd_answer_add_rate(&answer->sentence, value.bandwidth_bps);
 			psd_ask_find_limit(ask, system, 2 * value.nodes, value.bandwidth_bps, &value);
 			psd_text_add(&answer->sentence, " (bound by ");
-			psd_ask_add_limit(&answer->sentence, value.limit);
+			psd_limit_add(&answer->sentence, &value.limit);
 			psd_text_add(&answer->sentence, ")");
 			psd_answer_add_value(answers, answer, value);
 		}
@@ -189,15 +189,15 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		psd_text_add(text, " at any bandwidth");
 		psd_ask_add_searched(text, ask);
 		psd_text_add(text, ": there it has %.3g %%, bound by ", 100.0 * reached_ratio);
-		psd_ask_add_limit(text, value.limit);
+		psd_limit_add(text, &value.limit);
 	} else {
 		psd_text_add(text, "needs ");
 		psd_answer_add_rate(text, value.number);
 		psd_text_add(text, "%s for %.4g %% efficiency on ", rate > 0 ? "" : " or less", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
-		if (rate > 0 && strcmp(value.limit, "device") != 0) {
+		if (rate > 0 && (value.limit.kind != PSD_LIMIT_DEVICE || value.limit.has_place)) {
 			psd_text_add(text, "; below, it is bound by ");
-			psd_ask_add_limit(text, value.limit);
+			psd_limit_add(text, &value.limit);
 		}
 	}
 	psd_text_add(text, ".");

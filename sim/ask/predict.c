@@ -397,54 +397,19 @@ void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, do
 	const struct psd_outcome *outcome = psd_ask_predict(ask, system, nodes, bandwidth_bps, PSD_ASK_CONFIRM);
 	const struct psd_result_basis basis = {.scenario = ask->scenario, .executor = ""};
 	struct psd_result result;
-	struct psd_report report = {.costed = ask->settings.costed,
-				    .is_estimate = ask->settings.is_estimate,
-				    .results = &result,
-				    .n_systems = 1,
-				    .n_points = 1};
+	const struct psd_report report = {.costed = ask->settings.costed,
+					  .is_estimate = ask->settings.is_estimate,
+					  .systems = &ask->scenario->systems[system],
+					  .results = &result,
+					  .n_systems = 1,
+					  .n_points = 1};
 
-	value->limit[0] = '\0';
+	value->limit = (struct psd_limit){.kind = PSD_LIMIT_NONE};
 	if (outcome->iteration_sec <= 0.0)
 		return;
 	result = psd_result_make(&basis, &ask->scenario->systems[system], point_of(ask, nodes, bandwidth_bps), outcome,
 				 0.0);
-	report.systems = &ask->scenario->systems[system];
-	psd_output_find_limits(&report);
-	snprintf(value->limit, sizeof(value->limit), "%s", result.limit);
-}
-
-void psd_ask_add_limit(struct psd_text *text, const char *limit)
-{
-	static const struct {
-		const char *limit, *words;
-	} known[] = {
-		{"device", "the device"},
-		{"link", "the link"},
-		{"stack", "the software stack"},
-		{"copies", "copies to and from the device"},
-		{"servers", "the servers"},
-		{"uplinks", "the uplinks of the racks"},
-		{"budget", "the budget"},
-		{"device+link", "the device and the link in turn"},
-		{"device+stack", "the device and the software stack in turn"},
-		{"device+copies", "the device and copies in turn"},
-		{"device+servers", "the device and the servers in turn"},
-		{"device+uplinks", "the device and the uplinks of the racks in turn"},
-		{"device+budget", "the device and the budget in turn"},
-		{"waiting", "latency and stages that cannot overlap"},
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strcmp(limit, known[i].limit)) {
-			psd_text_add(text, "%s", known[i].words);
-			return;
-		}
-	const bool is_in_turn = !strncmp(limit, "device+", strlen("device+"));
-	const char *place = is_in_turn ? limit + strlen("device+") : limit; /* a node or group, or its link */
-
-	psd_text_add(text, "%s%s%s%s", is_in_turn ? "the device and " : "",
-		     !strncmp(place, "link of ", strlen("link of ")) ? "the " : "", place,
-		     is_in_turn ? " in turn" : "");
+	value->limit = psd_output_limit(&report, &result);
 }
 
 /* ---- opening ---- */

@@ -354,45 +354,62 @@ static struct bound bound_of(const struct psd_result *result)
 	return (struct bound){LIMIT_WAITING, resource, busy_ratio};
 }
 
-/* Writes the name of a resource, in one or a few words, for the column `limit`. */
-static void write_resource(const struct psd_report *report, const struct psd_result *result, int resource, char *text,
-			   size_t room)
+/* The resource as a limit; of a slow node, or of the group that computes longest, its place. */
+static struct psd_limit limit_of(const struct psd_report *report, const struct psd_result *result, int resource)
 {
-	static const char *const words[PSD_RESOURCES] = {"device", "copies", "copies", "servers", "link"};
+	static const enum psd_limit_kind kinds[PSD_RESOURCES] = {PSD_LIMIT_DEVICE, PSD_LIMIT_COPIES, PSD_LIMIT_COPIES,
+								 PSD_LIMIT_SERVERS, PSD_LIMIT_LINK};
 	const struct slow slow = slowest(report, result, resource == PSD_RESOURCE_NIC);
 	const bool may_be_slow = resource == PSD_RESOURCE_NIC || resource == PSD_RESOURCE_DEVICE;
-	struct narrow narrow = {.stack_bps = 0.0};
+	struct psd_limit limit = {.kind = kinds[resource]};
 
 	if (may_be_slow && slow.ratio < 1.0) {
-		snprintf(text, room, "%s%s %u", resource == PSD_RESOURCE_NIC ? "link of " : "",
-			 slow.is_group ? "group" : "node", slow.number);
-		return;
+		limit.has_place = true;
+		limit.is_group = slow.is_group;
+		limit.number = slow.number;
+	} else if (resource == PSD_RESOURCE_NIC) {
+		const struct narrow narrow = narrow_of(psd_report_costed(report, result), result);
+
+		limit.kind = narrow.has_cores	    ? PSD_LIMIT_CORES
+			     : narrow.is_local	    ? PSD_LIMIT_LOCAL
+			     : narrow.has_uplinks   ? PSD_LIMIT_UPLINKS
+			     : narrow.is_budget	    ? PSD_LIMIT_BUDGET
+			     : narrow.stack_bps > 0 ? PSD_LIMIT_STACK
+						    : PSD_LIMIT_LINK;
 	}
-	if (resource == PSD_RESOURCE_NIC)
-		narrow = narrow_of(psd_report_costed(report, result), result);
-	snprintf(text, room, "%s",
-		 narrow.has_cores	? "cores"
-		 : narrow.is_local	? "local link"
-		 : narrow.has_uplinks	? "uplinks"
-		 : narrow.is_budget	? "budget"
-		 : narrow.stack_bps > 0 ? "stack"
-					: words[resource]);
+	return limit;
 }
 
 /* Reasons to wait for others: a slower node, a slower link, cores, uneven iterations. */
-static void write_others(const struct psd_report *report, const struct psd_result *result, char *text, size_t room)
+static struct psd_limit limit_of_others(const struct psd_report *report, const struct psd_result *result)
 {
 	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
 
 	if (slowest(report, result, false).ratio < 1.0)
-		write_resource(report, result, PSD_RESOURCE_DEVICE, text, room);
-	else if (slowest(report, result, true).ratio < 1.0)
-		write_resource(report, result, PSD_RESOURCE_NIC, text, room);
-	else
-		snprintf(text, room, "%s",
-			 shares_cores(scenario, result)	 ? "cores"
-			 : psd_jitter_is_drawn(scenario) ? "jitter"
-							 : "waiting");
+		return limit_of(report, result, PSD_RESOURCE_DEVICE);
+	if (slowest(report, result, true).ratio < 1.0)
+		return limit_of(report, result, PSD_RESOURCE_NIC);
+	return (struct psd_limit){.kind = shares_cores(scenario, result)  ? PSD_LIMIT_CORES
+					  : psd_jitter_is_drawn(scenario) ? PSD_LIMIT_JITTER
+									  : PSD_LIMIT_WAITING};
+}
+
+struct psd_limit psd_output_limit(const struct psd_report *report, const struct psd_result *result)
+{
+	const struct bound bound = bound_of(result);
+	struct psd_limit limit = {.kind = PSD_LIMIT_WAITING};
+
+	switch (bound.limit) {
+	case LIMIT_DEVICE:
+	case LIMIT_RESOURCE: return limit_of(report, result, bound.resource);
+	case LIMIT_TURNS:
+		limit = limit_of(report, result, bound.resource);
+		limit.is_in_turn = true;
+		break;
+	case LIMIT_OTHERS: return limit_of_others(report, result);
+	case LIMIT_WAITING: break;
+	}
+	return limit;
 }
 
 void psd_output_find_limits(struct psd_report *report)
@@ -401,17 +418,9 @@ void psd_output_find_limits(struct psd_report *report)
 		struct psd_result *result = &report->results[i];
 		if (result->is_refused)
 			continue;
-		const struct bound bound = bound_of(result);
-		char words[PSD_RESULT_LIMIT_MAX - sizeof("device+")];
+		const struct psd_limit limit = psd_output_limit(report, result);
 
-		write_resource(report, result, bound.resource, words, sizeof(words));
-		switch (bound.limit) {
-		case LIMIT_DEVICE:
-		case LIMIT_RESOURCE: snprintf(result->limit, sizeof(result->limit), "%s", words); break;
-		case LIMIT_TURNS: snprintf(result->limit, sizeof(result->limit), "device+%s", words); break;
-		case LIMIT_OTHERS: write_others(report, result, result->limit, sizeof(result->limit)); break;
-		case LIMIT_WAITING: snprintf(result->limit, sizeof(result->limit), "waiting"); break;
-		}
+		psd_limit_write(&limit, result->limit, sizeof(result->limit));
 	}
 }
 

@@ -10,13 +10,15 @@
 #include "engine/case/case.h"
 #include "engine/program/choice.h"
 #include "sim/output/json.h"
+#include "sim/output/limit.h"
 #include "sim/sweep/sweep.h"
 
 /* Writes the head, the table of results, the notes, and one sentence about the bottleneck of each system.
  * PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets `limit` of each result, the text of the column of that name: the resource that limits its speed, or the number
- * of a slower node. */
+/* Returns the limit of a result of the report, which was not refused. Pure. */
+struct psd_limit psd_output_limit(const struct psd_report *report, const struct psd_result *result);
+/* Sets `limit` of each result, the text of the column of that name. */
 void psd_output_find_limits(struct psd_report *report);
 /* Writes one sentence about the bottleneck of each system, at its point of the sweep with the most workers. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);

@@ -1371,26 +1371,6 @@ Test(ask, a_stack_without_a_band_has_none_in_answers)
 	}
 }
 
-Test(ask, limits_are_words_in_a_sentence)
-{
-	static const char *const rows[][2] = {
-		{"stack", "the software stack"},
-		{"uplinks", "the uplinks of the racks"},
-		{"node 3", "node 3"},
-		{"link of node 5", "the link of node 5"},
-		{"device+uplinks", "the device and the uplinks of the racks in turn"},
-		{"device+link of group 1", "the device and the link of group 1 in turn"},
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct psd_text text = {.bytes = NULL};
-
-		psd_ask_add_limit(&text, rows[i][0]);
-		cr_expect_str_eq(text.bytes, rows[i][1]);
-		psd_text_release(&text);
-	}
-}
-
 Test(ask, a_large_lead_has_no_exponent)
 {
 	const struct run made =
