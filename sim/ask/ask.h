@@ -78,8 +78,8 @@ struct psd_ask {
 	struct psd_error *err;
 };
 
-/* Answers a question, a row of the table in ask.c. Returns the words for what the scenario lacks, such as
- * "`job.samples`", so that it has no answer; NULL: it lacks nothing, and has no answer only if predictions give none. */
+/* Answers a question, a row of the table in ask.c. Returns words for what the scenario lacks, such as "`job.samples`",
+ * so that there is no answer; NULL: it lacks nothing, and there is no answer only if predictions give none. */
 typedef const char *(*psd_question_fn)(struct psd_ask *ask, struct psd_answers *answers);
 const char *psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers);
 const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers);
