@@ -156,8 +156,8 @@ static void gather_rates(const struct psd_worker *worker, struct psd_worker_resu
 	result->iteration_sec = samples / rate;
 }
 
-/* Takes the parts of the worker whose device waits least, as a prediction does. Its iterations may differ a little from
- * those of worker 0: then it waits as much longer or shorter, or its work is changed in proportion. */
+/* Takes the parts of the worker whose device works longest, as a prediction does. Its waits then fill up worker 0's
+ * iteration. If its work alone is longer, or training is asynchronous, all parts are scaled to iteration_sec. */
 static void gather_parts(const struct psd_worker *worker, struct psd_worker_result *result)
 {
 	struct psd_parts most = result->parts;
