@@ -136,6 +136,7 @@ static void fill_layers(struct psd_costs *costs, const struct psd_graph *graph, 
 	}
 	costs->gemm_flops_per_sec = roofline.gemm_flops_per_sec;
 	costs->has_own_memory = !device->shares_memory;
+	costs->device = device;
 }
 
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,

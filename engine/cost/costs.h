@@ -31,6 +31,8 @@ struct psd_costs {
 	bool has_profile_gemm; /* gemm_flops_per_sec is from a profile */
 	bool recomputes;       /* backward computes the blocks of the graph again */
 	bool has_own_memory;   /* device and host have separate memories, so tensors are copied between them */
+	/* the device that is modelled, or on which the profile was measured; NULL: it is not in the table of devices */
+	const struct psd_device_row *device;
 	enum psd_costs_source source;
 };
 

@@ -59,14 +59,13 @@ static bool is_source(const char *text)
 	return false;
 }
 
-/* The first word names the device, as in "cpu, 2 at a time". A device outside of the table counts as an accelerator. */
-static bool has_own_memory(const char *device_text)
+/* The first word names the device, as in "cpu, 2 at a time". */
+static const struct psd_device_row *device_of(const char *text)
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device_text, " ,;("), device_text);
-	const struct psd_device_row *device = psd_device_find(name);
-	return !device || !device->shares_memory;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " ,;("), text);
+	return psd_device_find(name);
 }
 
 static enum psd_status check_head(struct profile *profile, unsigned batch)
@@ -88,7 +87,9 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 	while (strcmp(head[KIND], psd_costs_source_names[profile->costs->source]))
 		profile->costs->source++;
 	profile->costs->has_profile_gemm = true;
-	profile->costs->has_own_memory = has_own_memory(head[DEVICE]);
+	profile->costs->device = device_of(head[DEVICE]);
+	/* a device outside of the table counts as an accelerator */
+	profile->costs->has_own_memory = !profile->costs->device || !profile->costs->device->shares_memory;
 	profile->batch_ratio = batch / (double)profile_batch;
 	return psd_csv_check_header(&profile->csv, header, profile->err);
 }

@@ -286,30 +286,32 @@ GRAPH_TEST(costs, accelerators_have_memory_of_their_own, tiny_graph())
 		struct psd_costs costs = costs_on(&graph, psd_device_find(*name), PSD_PRECISION_FP32, 0);
 
 		cr_expect_eq(costs.has_own_memory, strcmp(*name, "cpu") != 0, "%s", *name);
+		cr_expect_eq(costs.device, psd_device_find(*name), "%s", *name);
 		psd_costs_release(&costs);
 	}
 }
 
-static bool profile_has_own_memory(const char *device)
+/* device: its name in the table; NULL: it has none there */
+static void expect_profile_of(const char *text, const char *device, bool has_own_memory)
 {
-	char text[512];
+	char profile[512];
 	struct psd_costs costs;
 
-	snprintf(text, sizeof(text), "# batch: 5\n# kind: scaled\n# origin: o\n# device: %s\n%s", device,
+	snprintf(profile, sizeof(profile), "# batch: 5\n# kind: scaled\n# origin: o\n# device: %s\n%s", text,
 		 "# gemm_flops_per_sec: 2TFLOPS\n" COLUMNS ROWS);
-	costs = profile_of(text, 0);
-	const bool has_own_memory = costs.has_own_memory;
+	costs = profile_of(profile, 0);
+	cr_expect_eq(costs.device, device ? psd_device_find(device) : NULL, "%s", text);
+	cr_expect_eq(costs.has_own_memory, has_own_memory, "%s", text);
 	psd_costs_release(&costs);
-	return has_own_memory;
 }
 
-Test(costs, a_profile_has_the_memory_of_its_device)
+Test(costs, a_profile_has_the_device_of_its_first_word)
 {
-	cr_expect_not(profile_has_own_memory("cpu"));
-	cr_expect_not(profile_has_own_memory("cpu, 2 at a time"));
-	cr_expect(profile_has_own_memory("titan-x"));
-	cr_expect(profile_has_own_memory("v100 (mixed precision)"));
-	cr_expect(profile_has_own_memory("cpus of another kind"));
+	expect_profile_of("cpu", "cpu", false);
+	expect_profile_of("cpu, 2 at a time", "cpu", false);
+	expect_profile_of("titan-x", "titan-x", true);
+	expect_profile_of("v100 (mixed precision)", "v100", true);
+	expect_profile_of("cpus of another kind", NULL, true);
 }
 
 Test(costs, a_profile_says_where_it_comes_from)
