@@ -81,14 +81,28 @@ static void add_part(struct psd_answers *answers, struct psd_answer *answer, con
 
 /* ---- advice ---- */
 
-/* Memory in half precision: the parameters' originals stay in fp32. */
-static uint64_t mixed_bytes(const struct need *need)
+/* Returns the bytes of the worker with another system, which need not be the scenario's. 0: it does not run there. */
+static uint64_t bytes_with(const struct psd_ask *ask, const struct need *need, struct psd_system system)
 {
-	const struct psd_footprint *footprint = &need->footprint;
+	const struct psd_scenario *scenario = ask->scenario;
+	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
+	const struct psd_workload workload = psd_scenario_workload(scenario, &system);
+	struct psd_costed_model costed = *ask->settings.costed;
+	struct psd_footprint footprint = {.parameters_bytes = 0};
+	struct psd_error err;
+	struct psd_costs costs;
+	struct psd_case made;
 
-	return need->bytes -
-	       (footprint->activations_bytes + footprint->differentials_bytes + footprint->gradients_bytes) / 2 +
-	       footprint->parameters_bytes / 2;
+	if (psd_workload_costs(&costs, &costed.graph, &workload, system.at, &err))
+		return 0;
+	costed.own_costs = &costs;
+	system.number = 0;
+	if (!psd_case_make(&made, &costed, &system, point, &err)) {
+		footprint = psd_footprint_make(&made.program, need->batch);
+		psd_case_release(&made);
+	}
+	psd_costs_release(&costs);
+	return psd_footprint_bytes(&footprint);
 }
 
 /* Bytes of the probabilities that attention keeps; fused kernels (FlashAttention) keep none. recomputes: of those of
@@ -109,25 +123,8 @@ static uint64_t score_bytes(const struct need *need, bool recomputes)
 	return (bytes + of_block) / sizeof(float) * need->made.plan.value_bytes * need->batch;
 }
 
-/* Bytes of the activations that backward would compute again with `recompute: blocks`, and not keep. */
-static uint64_t recomputed_bytes(const struct need *need)
-{
-	const struct psd_plan *plan = &need->made.plan;
-
-	if (plan->costs->recomputes)
-		return 0;
-	return (plan->graph->activation_bytes - plan->graph->recomputed_bytes) / sizeof(float) * plan->value_bytes *
-	       need->batch;
-}
-
 /* Size of a bucket of PyTorch's DDP by default. */
 #define DDP_BUCKET_BYTES (UINT64_C(25) << 20)
-
-static uint64_t state_bytes(const struct psd_footprint *footprint)
-{
-	return footprint->parameters_bytes + footprint->gradients_bytes + footprint->optimiser_bytes +
-	       footprint->buffers_bytes;
-}
 
 /* The system with gradients summed as they are, by ZeRO's third stage in buckets of at least DDP's size. */
 static struct psd_system sharded_system(const struct psd_system *system)
@@ -147,24 +144,6 @@ static struct psd_system sharded_system(const struct psd_system *system)
 	sharded.wire = 0;
 	sharded.prefetch = 1;
 	return sharded;
-}
-
-/* Returns the bytes, of which the system's parameters, gradients, optimiser and buffers are a part, if these are
- * sharded over all workers. 0: the model cannot be. */
-static uint64_t sharded_bytes(const struct psd_ask *ask, const struct need *need, uint64_t bytes)
-{
-	const struct psd_scenario *scenario = ask->scenario;
-	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
-	const struct psd_system sharded = sharded_system(need->made.system);
-	struct psd_footprint footprint;
-	struct psd_error err;
-	struct psd_case made;
-
-	if (psd_case_make(&made, ask->settings.costed, &sharded, point, &err))
-		return 0;
-	footprint = psd_footprint_make(&made.program, need->batch);
-	psd_case_release(&made);
-	return bytes - state_bytes(&need->footprint) + state_bytes(&footprint);
 }
 
 static uint64_t find_batch(struct need *need, uint64_t more_bytes)
@@ -237,45 +216,30 @@ static void add_accumulation(struct need *need, struct psd_answers *answers, str
 	add_value(answers, answer, "fitting accumulation", "batches", (double)n);
 }
 
-/* A profile tells of no device. */
-static bool gains_from(const struct psd_workload *workload, enum psd_precision precision)
+/* A device outside of the table, of which a profile may be, counts as one that gains. */
+static bool gains_from(const struct psd_device_row *device, enum psd_precision precision)
 {
-	const struct psd_device_row *device = workload->profile_path ? NULL : psd_device_find(workload->device_name);
-
 	return !device || (psd_device_has(device, precision) && psd_device_arithmetic(device, precision) == precision);
 }
 
-static bool all_gain_from(const struct psd_scenario *scenario, const struct psd_system *system,
-			  enum psd_precision precision)
+static bool all_gain_from(const struct need *need, enum psd_precision precision)
 {
-	const struct psd_workload workload = psd_scenario_workload(scenario, system);
-	bool all = scenario->n_groups > 0 || gains_from(&workload, precision);
+	const struct psd_kinds *kinds = &need->made.kinds;
+	bool all = gains_from(need->made.plan.costs->device, precision);
 
-	for (unsigned g = 0; g < scenario->n_groups; g++) {
-		const struct psd_workload of = psd_scenario_group_workload(scenario, system, &scenario->groups[g]);
-
-		all = all && gains_from(&of, precision);
-	}
+	for (unsigned k = 1; k < kinds->n; k++)
+		all = all && gains_from(kinds->plan[k].costs.device, precision);
 	return all;
-}
-
-/* Returns the precision of 16 bits that all devices of the system have and gain from, bf16 rather than mixed; fp32:
- * there is none, or the system has one already. */
-static enum psd_precision half_precision(const struct psd_scenario *scenario, const struct need *need)
-{
-	if (need->made.plan.value_bytes < sizeof(float))
-		return PSD_PRECISION_FP32;
-	if (all_gain_from(scenario, need->made.system, PSD_PRECISION_BF16))
-		return PSD_PRECISION_BF16;
-	return all_gain_from(scenario, need->made.system, PSD_PRECISION_MIXED) ? PSD_PRECISION_MIXED
-									       : PSD_PRECISION_FP32;
 }
 
 /* Remedies that are told, each beside those before it. */
 struct remedies {
+	const struct psd_ask *ask;
 	const struct need *need;
 	struct psd_answers *answers;
 	struct psd_answer *answer;
+	struct psd_system system; /* the system with them */
+	uint64_t bytes;
 	unsigned n;
 };
 
@@ -288,41 +252,71 @@ static void add_remedy(struct remedies *remedies, const char *words, const char 
 		     beside[remedies->n < 2 ? remedies->n : 2], words, psd_units_write_bytes(bytes, text),
 		     bytes <= remedies->need->memory_bytes ? "fits" : "does not fit");
 	add_value(remedies->answers, remedies->answer, name, "bytes", (double)bytes);
+	remedies->bytes = bytes;
 	remedies->n++;
+}
+
+/* Adds the remedy that is the system. False: it does not run, or needs no less. */
+static bool add_system(struct remedies *remedies, const struct psd_system *system, const char *words, const char *name)
+{
+	const uint64_t bytes = bytes_with(remedies->ask, remedies->need, *system);
+
+	if (bytes == 0 || bytes >= remedies->bytes)
+		return false;
+	add_remedy(remedies, words, name, bytes);
+	remedies->system = *system;
+	return true;
+}
+
+/* Adds a precision of 16 bits, unless the system has one already. */
+static bool add_half(struct remedies *remedies, enum psd_precision half, const char *words, const char *name)
+{
+	struct psd_system system = remedies->system;
+
+	system.own.precision_name = psd_precision_names[half];
+	return remedies->need->made.plan.value_bytes == sizeof(float) && all_gain_from(remedies->need, half) &&
+	       add_system(remedies, &system, words, name);
+}
+
+static bool add_recomputation(struct remedies *remedies)
+{
+	struct psd_system system = remedies->system;
+
+	system.own.recompute_name = psd_recompute_names[true];
+	return !remedies->need->made.plan.costs->recomputes &&
+	       add_system(remedies, &system, "blocks computed again (`model.recompute: blocks`)",
+			  "with blocks computed again");
+}
+
+static void add_sharding(struct remedies *remedies)
+{
+	const struct need *need = remedies->need;
+	const struct psd_system system = sharded_system(&remedies->system);
+	char words[128];
+
+	if (need->workers < 2 || need->made.plan.items[0].method->updates != PSD_OWNER_ALL)
+		return;
+	snprintf(words, sizeof(words), "parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)",
+		 need->workers);
+	add_system(remedies, &system, words, "sharded");
 }
 
 /* Says for each remedy how much memory is left to find: for those of psd, then for fused attention. */
 static void add_remedies(const struct psd_ask *ask, const struct need *need, struct psd_answers *answers,
 			 struct psd_answer *answer)
 {
-	const enum psd_precision half = half_precision(ask->scenario, need);
-	const unsigned divisor = half != PSD_PRECISION_FP32 ? 2 : 1;
-	const uint64_t again = recomputed_bytes(need);
-	const uint64_t scores = score_bytes(need, again > 0 || need->made.plan.costs->recomputes);
-	const bool is_whole = need->workers > 1 && need->made.plan.items[0].method->updates == PSD_OWNER_ALL;
-	struct remedies remedies = {need, answers, answer, 0};
-	uint64_t left = divisor > 1 ? mixed_bytes(need) : need->bytes;
-	char words[128];
+	struct remedies remedies = {ask, need, answers, answer, *need->made.system, need->bytes, 0};
+	const bool is_half =
+		add_half(&remedies, PSD_PRECISION_BF16, "layers in bf16 (`model.precision: bf16`)", "in bf16") ||
+		add_half(&remedies, PSD_PRECISION_MIXED, "layers in fp16 (`model.precision: mixed`)", "in fp16");
+	const bool recomputes = add_recomputation(&remedies) || need->made.plan.costs->recomputes;
+	const uint64_t scores = score_bytes(need, recomputes) / (is_half ? 2 : 1);
 
-	if (half == PSD_PRECISION_BF16)
-		add_remedy(&remedies, "layers in bf16 (`model.precision: bf16`)", "in bf16", left);
-	else if (half == PSD_PRECISION_MIXED)
-		add_remedy(&remedies, "layers in fp16 (`model.precision: mixed`)", "in fp16", left);
-	left -= again / divisor;
-	if (again > 0)
-		add_remedy(&remedies, "blocks computed again (`model.recompute: blocks`)", "with blocks computed again",
-			   left);
-	const uint64_t sharded = is_whole ? sharded_bytes(ask, need, left) : 0;
-	if (sharded > 0) {
-		left = sharded;
-		snprintf(words, sizeof(words),
-			 "parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)", need->workers);
-		add_remedy(&remedies, words, "sharded", left);
-	}
-	left -= scores / divisor;
+	add_sharding(&remedies);
 	if (scores == 0)
 		return;
-	add_remedy(&remedies, "fused attention, which keeps no scores,", "with fused attention", left);
+	add_remedy(&remedies, "fused attention, which keeps no scores,", "with fused attention",
+		   remedies.bytes - scores);
 	psd_text_add(&answer->sentence, " Fused attention is a bound, not a system of psd.");
 }
 
