@@ -12,7 +12,9 @@
 #include "engine/case/case.h"
 #include "engine/estimate/estimate.h"
 #include "engine/model/onnx/onnx.h"
+#include "sim/ask/ask.h"
 #include "tests/engine/model/onnx/onnx_file.h"
+#include "tests/loaded_helper.h"
 
 static long left = -1; /* allocations before the one that fails; negative: none fails */
 
@@ -199,4 +201,39 @@ Test(short_of_memory, longer_scenarios_are_predicted_or_refused)
 	TRY_FILES(predict, "scenarios/examples/first.yaml", "scenarios/examples/groups.yaml",
 		  "scenarios/examples/job.yaml", "scenarios/examples/sharded.yaml",
 		  "scenarios/examples/stale-reads.yaml");
+}
+
+static enum psd_status ask_runs(const struct psd_costed_model *costed, struct psd_error *err)
+{
+	const struct psd_ask_settings settings = {
+		.costed = costed, .question = "runs", .is_estimate = true, .n_at_once = 1};
+	struct psd_answers answers;
+	int signal_number;
+
+	PSD_TRY(psd_ask_all(&settings, &answers, &signal_number, err));
+	psd_answers_release(&answers);
+	return PSD_OK;
+}
+
+/* A single system without a job has an answer if its workers wait, of which a prediction tells. Texts that run short of
+ * memory are told of later, as they are written. */
+Test(short_of_memory, a_question_does_not_take_a_failure_for_an_answer_that_is_left_out)
+{
+	bool has_failed = true;
+	struct loaded loaded;
+
+	loaded_open(&loaded, "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
+			     "compute: {device: k20}\n"
+			     "cluster: {nodes: 2, stack: none, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: A, sync: ps}]\n");
+	for (long n = 0; has_failed; n++) {
+		struct psd_error err = {.text = ""};
+
+		left = n;
+		const enum psd_status status = ask_runs(&loaded.costed, &err);
+		has_failed = left < 0;
+		left = -1;
+		cr_expect(status == PSD_OK || (has_failed && status == PSD_ENOMEM), "allocation %ld: %s", n, err.text);
+	}
+	loaded_close(&loaded);
 }

@@ -90,7 +90,7 @@ static void answer_next(struct psd_ask *ask, struct psd_answers *answers, struct
 	ask->question = question->name;
 	const char *lacked = question->answer(ask, answers);
 
-	if (lacked && ask->settings.question)
+	if (lacked && !ask->status && ask->settings.question)
 		ask->status = psd_error_set(ask->err, PSD_EINVAL, (struct psd_place){ask->scenario->path, 0, 0},
 					    "'--question' is '%s', which needs %s", question->name, lacked);
 	if (ask->status || answers->n > n_before)
