@@ -9,6 +9,15 @@ static bool takes_size(const struct psd_system *system)
 	return system->fuse_bytes > 0;
 }
 
+static bool any_takes_size(const struct psd_ask *ask)
+{
+	bool any = false;
+
+	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++)
+		any = any || takes_size(&ask->scenario->systems[s]);
+	return any;
+}
+
 /* Finds the fastest and the slowest size, by simulations; 0: there is no prediction. */
 static void find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bps, struct psd_answer_value *best,
 		       struct psd_answer_value *worst)
@@ -76,6 +85,8 @@ const char *psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->scenario->n_sweep_fuses < 2)
 		return "a sweep such as `--sweep fuse=4MiB,25MiB`";
+	if (!any_takes_size(ask))
+		return "a system with a size in `fuse`";
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
 		for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems && !ask->status; s++)
 			if (takes_size(&ask->scenario->systems[s]))

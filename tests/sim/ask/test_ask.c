@@ -1574,3 +1574,6 @@ Test(ask, misuse_is_one_line)
 	expect_one_line("psd-sim", "ask --question cost " JOB, 2,
 			"'--question' is 'cost', must be one of: efficiency, ");
 }
+	expect_one_line("psd-sim",
+			"ask --question bucket --sweep fuse=4MiB,25MiB --system Servers scenarios/examples/first.yaml",
+			2, "'--question' is 'bucket', which needs a system with a size in `fuse`");
