@@ -168,6 +168,18 @@ static bool is_of_root(const char *name)
 	return false;
 }
 
+/* The key is a path of --set, with a section: the search has found the path itself. */
+static bool is_whole(const struct search *search)
+{
+	return strchr(search->path, '.') && search->found.bytes && strlen(search->found.bytes) == search->length + 2 &&
+	       !memcmp(search->found.bytes + 1, search->path, search->length);
+}
+
+static const char *last_name(const char *path)
+{
+	return strrchr(path, '.') + 1;
+}
+
 enum psd_status psd_scenario_check_top(const struct psd_node *root, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -181,6 +193,11 @@ enum psd_status psd_scenario_check_top(const struct psd_node *root, struct psd_e
 		look(&search, false);
 		if (search.found.is_out_of_memory || search.in_lists.is_out_of_memory)
 			status = psd_out_of_memory(err);
+		else if (is_whole(&search))
+			status = psd_error_set(err, PSD_EINVAL, child->key_at,
+					       "unknown key '%.80s' in 'scenario', must be written as '%s' in '%.*s'",
+					       child->key, last_name(child->key),
+					       (int)(last_name(child->key) - child->key) - 1, child->key);
 		else if (search.found.bytes)
 			status = psd_error_set(err, PSD_EINVAL, child->key_at,
 					       "unknown key '%.80s' in 'scenario', did you mean %s?", child->key,

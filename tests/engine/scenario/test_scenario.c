@@ -554,6 +554,11 @@ Test(scenario, wrong_keys_are_named)
 	expect_error(1, "nodes: 8",
 		     "1:1: unknown key 'nodes' in 'scenario', did you mean 'cluster.nodes' or "
 		     "'cluster.machine.nodes' or 'sweep.nodes'?");
+	expect_error(1, "cluster.nodes: 8",
+		     "1:1: unknown key 'cluster.nodes' in 'scenario', must be written as 'nodes' in 'cluster'");
+	expect_error(1, "cluster.network.latency: 1us",
+		     "1:1: unknown key 'cluster.network.latency' in 'scenario', must be written as 'latency' in "
+		     "'cluster.network'");
 	expect_error(1, "model: {}", "2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
