@@ -91,12 +91,12 @@ static const struct psd_key compute_keys[] = {
 	{KEY("samples_per_sec", NUMBER, samples_per_sec), .former = "images_per_sec", .lowest = 0.001, .highest = 1e9,
 	 .help = "measured throughput of one worker, in samples per second; a sequence is one sample. All layer times "
 		 "are multiplied by one factor, so that the worker has this throughput. With `compute.device` it also "
-		 "scales matrix products that rebuild gradients from factors. Default: layer times are not scaled"},
+		 "scales matrix products of factors and low-rank gradients. Default: layer times are not scaled"},
 	{KEY("mfu", RATIO, mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
 	 .help = "model FLOPs utilisation of one worker: its FLOP per second, divided by the peak of `compute.device` "
 		 "in this precision. All layer times are multiplied by one factor, so that the worker has this "
-		 "utilisation. It also scales matrix products that rebuild gradients from factors. Default: layer "
-		 "times are not scaled"},
+		 "utilisation. It also scales matrix products of factors and low-rank gradients. Default: layer times "
+		 "are not scaled"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "random spread of each layer's time: standard deviation divided by mean. The time is drawn anew for "
 		 "each layer, forward and backward, on each worker in each iteration"},

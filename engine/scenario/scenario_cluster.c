@@ -388,11 +388,12 @@ static const struct psd_key group_keys[] = {
 	{GROUP("samples_per_sec", NUMBER, own.samples_per_sec), .lowest = 0.001, .highest = 1e9,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
 	 .help = "measured throughput of one worker of the group, in samples per second; layer times are scaled to "
-		 "it. Default: `compute.samples_per_sec`"},
+		 "it. With a device it also scales matrix products of factors and low-rank gradients. Default: "
+		 "`compute.samples_per_sec`"},
 	{GROUP("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
-	 .help = "model FLOPs utilisation of one worker of the group; layer times are scaled to it. Default: "
-		 "`compute.mfu`"},
+	 .help = "model FLOPs utilisation of one worker of the group; layer times are scaled to it. It also scales "
+		 "matrix products of factors and low-rank gradients. Default: `compute.mfu`"},
 	{GROUP("speed", RATIO, speed_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
 	 .help = "factor on the speed of the group's devices: 0.25 or 25% is a quarter of the speed that layer times "
 		 "have otherwise. psd-run emulates up to 1, on the processor: workers wait after their work. With "

@@ -82,10 +82,14 @@ static const struct psd_key compute_keys[] = {
 		 "or profile does not use `compute.samples_per_sec` and `compute.mfu`"},
 	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
 	 .highest = 1e9,
-	 .help = "measured throughput of one worker, in samples per second; layer times are scaled to it. Default: "
+	 .help = "measured throughput of one worker, in samples per second; layer times are scaled to it. With a "
+		 "device "
+		 "it also scales matrix products of factors and low-rank gradients. Default: "
 		 "`compute.samples_per_sec`"},
 	{KEY("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
-	 .help = "model FLOPs utilisation of one worker; layer times are scaled to it. Default: `compute.mfu`"},
+	 .help = "model FLOPs utilisation of one worker; layer times are scaled to it. It also scales matrix products "
+		 "of "
+		 "factors and low-rank gradients. Default: `compute.mfu`"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
