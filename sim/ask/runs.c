@@ -270,7 +270,7 @@ static bool has_several_nodes(const struct psd_ask *ask)
 const char *psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (!has_several_nodes(ask))
-		return psd_ask_several_nodes;
+		return "a sweep or cluster of several nodes";
 
 	const unsigned n_points = psd_scenario_points(ask->scenario);
 	const unsigned doubt = ask->n_systems > 1 ? find_doubt(ask) : n_points;

@@ -1518,7 +1518,8 @@ Test(ask, a_question_names_what_the_scenario_lacks)
 		{"failures", "4", TWO_SYSTEMS, "", "`job.samples` and `job.mtbf`"},
 		{"failures", "4", TWO_SYSTEMS, "job: {samples: 1}", "`job.mtbf`"},
 		{"failures", "4", TWO_SYSTEMS, "job: {mtbf: 1h, checkpoint: 1s}", "`job.samples`"},
-		{"runs", "2", TWO_SYSTEMS, "sweep: {nodes: 1}", "several nodes"},
+		{"runs", "2", TWO_SYSTEMS, "sweep: {nodes: 1}", "a sweep or cluster of several nodes"},
+		{"runs", "1", TWO_SYSTEMS, "", "a sweep or cluster of several nodes"},
 		/* each worker computes for years */
 		{"runs", "2", "{name: A, sync: ps, compute: {samples_per_sec: 0.001}}", "",
 		 "several systems, `job.samples`, or workers that wait for communication"},
