@@ -162,7 +162,7 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 {
 	struct psd_answer *answer = psd_answers_add(answers, "runs", psd_ask_system_name(ask, rivals->best));
 	struct psd_text *text = &answer->sentence;
-	const bool doubt = is_in_doubt(ask, rivals);
+	const bool doubt = is_in_doubt(ask, rivals), is_equal = lead_of(rivals) < equal_ratio;
 	const struct band band = band_of(ask, rivals->best);
 
 	if (doubt)
@@ -173,13 +173,15 @@ static void add_doubt(struct psd_ask *ask, struct psd_answers *answers, const st
 	if (!doubt && psd_scenario_points(ask->scenario) > 1)
 		psd_text_add(text, ", where it is least sure");
 	psd_text_add(text, "%s %s ", doubt ? ":" : ",", psd_ask_system_name(ask, rivals->best));
-	if (lead_of(rivals) < equal_ratio) {
+	if (is_equal) {
 		psd_text_add(text, "and %s are predicted equal", psd_ask_system_name(ask, rivals->second));
 	} else {
 		psd_text_add(text, "is predicted ");
 		add_percent(text, lead_of(rivals));
-		psd_text_add(text, " faster than %s, and %s ", psd_ask_system_name(ask, rivals->second),
-			     band.is_recorded ? "its band begins" : "errors of");
+		psd_text_add(text, " faster than %s", psd_ask_system_name(ask, rivals->second));
+	}
+	if (!is_equal || !band.is_recorded) {
+		psd_text_add(text, ", and %s ", band.is_recorded ? "its band begins" : "errors of");
 		add_percent(text, 1.0 - band.low_ratio);
 		psd_text_add(text, band.is_recorded ? " below the prediction" : " are assumed");
 	}

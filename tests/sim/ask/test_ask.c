@@ -1428,7 +1428,8 @@ Test(ask, equal_systems_have_no_lead)
 			.costed = &loaded.costed, .question = "runs", .is_estimate = true, .n_at_once = 1},
 		&answers);
 	cr_expect_not_null(
-		strstr(answers.all[0].sentence.bytes, ": A and B are predicted equal, so that either may be faster."),
+		strstr(answers.all[0].sentence.bytes,
+		       ": A and B are predicted equal, and errors of 10 % are assumed, so that either may be faster."),
 		"%s", answers.all[0].sentence.bytes);
 	psd_answers_release(&answers);
 	loaded_close(&loaded);
