@@ -356,10 +356,8 @@ static enum psd_status read_files(struct psd_comparison *comparison, const struc
 
 	if (n < 2)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "compare takes a predicted and one or more measured files, %u was given%s%.80s%s",
-				     n, options->measured_trace ? "; '--traces' has taken '" : "",
-				     options->measured_trace ? options->measured_trace : "",
-				     options->measured_trace ? "', too" : "");
+				     "compare takes a predicted and one or more measured files, %u was given%s", n,
+				     options->measured_trace ? "; the 2 files behind '--traces' do not count" : "");
 	if (!paths)
 		return psd_out_of_memory(err);
 	paths[n_paths++] = comparison->predicted_path = options->arguments.operands[0];

@@ -458,7 +458,7 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 {
 	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
 	expect_refusal(PREDICTED " --traces " DATA "predicted.json " DATA "measured-1.csv",
-		       "1 was given; '--traces' has taken '" DATA "measured-1.csv', too");
+		       "1 was given; the 2 files behind '--traces' do not count");
 	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json --bar 5%",
 		       "'--traces' needs 2 files, the predicted and the measured trace, see psd-plot compare --help");
 	expect_refusal(PREDICTED " " MEASURED " --traces", "'--traces' needs 2 files, the predicted and");
