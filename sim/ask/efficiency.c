@@ -166,6 +166,12 @@ const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 
 /* ---- the bandwidth ---- */
 
+/* Without a prediction there is no limit, and the device is what efficiency is about. */
+static bool tells_more(const struct psd_limit *limit)
+{
+	return limit->kind != PSD_LIMIT_NONE && (limit->kind != PSD_LIMIT_DEVICE || limit->has_place);
+}
+
 static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigned system)
 {
 	struct claim claim = {ask, system, ask->most_nodes, 0.0, wanted_ratio(ask), PSD_ASK_ESTIMATE};
@@ -174,7 +180,6 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	struct psd_text *text = &answer->sentence;
 	struct psd_answer_value value = {.name = "bandwidth", .unit = "bit/s", .nodes = ask->most_nodes};
 	uint64_t rate = psd_border_find(&border, ask->n_rates / 2);
-	double reached_ratio;
 
 	claim.how = PSD_ASK_CONFIRM;
 	rate = psd_border_find(&border, rate);
@@ -183,19 +188,25 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_text_add(text, "%s ", answer->system);
 	psd_ask_find_limit(ask, system, ask->most_nodes, psd_ask_rate(ask, rate > 0 ? rate : 1), &value);
 	if (value.is_beyond) {
-		reached_ratio = psd_ask_efficiency_ratio(ask, system, ask->most_nodes, value.number, PSD_ASK_CONFIRM);
+		const double reached_ratio =
+			psd_ask_efficiency_ratio(ask, system, ask->most_nodes, value.number, PSD_ASK_CONFIRM);
+
 		psd_text_add(text, "does not reach %.4g %% efficiency on ", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
 		psd_text_add(text, " at any bandwidth");
 		psd_ask_add_searched(text, ask);
-		psd_text_add(text, ": there it has %.3g %%, bound by ", 100.0 * reached_ratio);
-		psd_limit_add(text, &value.limit);
+		if (value.limit.kind == PSD_LIMIT_NONE) {
+			psd_text_add(text, ": there is no prediction");
+		} else {
+			psd_text_add(text, ": there it has %.3g %%, bound by ", 100.0 * reached_ratio);
+			psd_limit_add(text, &value.limit);
+		}
 	} else {
 		psd_text_add(text, "needs ");
 		psd_answer_add_rate(text, value.number);
 		psd_text_add(text, "%s for %.4g %% efficiency on ", rate > 0 ? "" : " or less", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
-		if (rate > 0 && (value.limit.kind != PSD_LIMIT_DEVICE || value.limit.has_place)) {
+		if (rate > 0 && tells_more(&value.limit)) {
 			psd_text_add(text, "; below, it is bound by ");
 			psd_limit_add(text, &value.limit);
 		}

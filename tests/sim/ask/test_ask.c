@@ -550,6 +550,26 @@ Test(ask, systems_with_too_many_events_are_not_estimated_without_jitter)
 	loaded_close(&loaded);
 }
 
+Test(ask, bandwidths_without_a_prediction_have_no_limit)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			     "compute: {device: k20, spread: 20%}\n"
+			     "iterations: 64\n"
+			     "most_events: 100\n"
+			     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}, stack: none}\n"
+			     "systems: [{name: A, sync: ps}]\n");
+	ask_with(&(struct psd_ask_settings){.costed = &loaded.costed, .question = "bandwidth", .n_at_once = 1},
+		 &answers);
+	cr_expect_str_eq(answers.all[0].sentence.bytes,
+			 "A does not reach 80 % efficiency on 4 nodes at any bandwidth searched (up to 800 Gbit/s): "
+			 "there is no prediction.");
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* Groups fix the number of nodes: 3 here. */
 Test(ask, groups_have_answers_about_all_of_their_nodes)
 {
@@ -925,26 +945,6 @@ Test(ask, remedies_of_memory_are_counted_by_hand)
 	loaded_close(&loaded);
 }
 
-/* The remedy is the other system: psd keeps the scores. */
-Test(ask, sharding_is_a_remedy_without_fused_attention)
-{
-	struct loaded loaded;
-	struct psd_answers answers;
-
-	loaded_open(&loaded, "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4, precision: bf16}\n"
-			     "compute: {device: a100}\n"
-			     "cluster: {nodes: 8, stack: none, network: {bandwidth: 100Gbps, latency: 20us}}\n"
-			     "systems: [{name: Whole, sync: ring}, {name: Sharded, sync: fsdp, fuse: 25MiB}]\n"
-			     "job: {memory: 4GB}\n");
-	ask_with(
-		&(struct psd_ask_settings){
-			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
-		&answers);
-	cr_expect_eq(value_named(&answers.all[0], "sharded"), value_named(&answers.all[1], "memory"), "%s",
-		     answers.all[0].sentence.bytes);
-	cr_expect_gt(value_named(&answers.all[0], "sharded"), value_named(&answers.all[0], "with fused attention"));
-	psd_answers_release(&answers);
-	loaded_close(&loaded);
 /* Remedies of the first system are the others, also where its gradients are several and its activations few. */
 Test(ask, each_remedy_is_the_system_with_those_before_it)
 {
@@ -1004,7 +1004,30 @@ Test(ask, half_precision_of_other_systems_is_a_remedy_where_they_run)
 	loaded_close(&loaded);
 }
 
+/* The remedy is the other system: psd keeps the scores. */
+Test(ask, sharding_is_a_remedy_without_fused_attention)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4, precision: bf16}\n"
+			     "compute: {device: a100}\n"
+			     "cluster: {nodes: 8, stack: none, network: {bandwidth: 100Gbps, latency: 20us}}\n"
+			     "systems: [{name: Whole, sync: ring}, {name: Sharded, sync: fsdp, fuse: 25MiB}]\n"
+			     "job: {memory: 4GB}\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	cr_expect_eq(value_named(&answers.all[0], "sharded"), value_named(&answers.all[1], "memory"), "%s",
+		     answers.all[0].sentence.bytes);
+	cr_expect_gt(value_named(&answers.all[0], "sharded"), value_named(&answers.all[0], "with fused attention"));
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
 }
+
+static const char *const half_words[] = {" With layers in bf16 (`model.precision: bf16`) it needs ",
+					 " With layers in fp16 (`model.precision: mixed`) it needs "};
 
 /* V100 has fp16 alone; a K20 and a processor are no faster with 16 bits. psd-sim refuses bf16 on all of these. */
 Test(ask, half_precision_is_a_remedy_where_all_devices_have_it)
@@ -1021,14 +1044,9 @@ Test(ask, half_precision_is_a_remedy_where_all_devices_have_it)
 		{"a100", ", groups: [{nodes: 1}, {nodes: 1, device: v100}]", 1},
 		{"a100", ", groups: [{nodes: 1}, {nodes: 1, device: k20}]", -1},
 	};
-	static const char *const words[] = {" With layers in bf16 (`model.precision: bf16`) it needs ",
-					    " With layers in fp16 (`model.precision: mixed`) it needs "};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct loaded loaded;
-static const char *const half_words[] = {" With layers in bf16 (`model.precision: bf16`) it needs ",
-					 " With layers in fp16 (`model.precision: mixed`) it needs "};
-
 		struct psd_answers answers;
 
 		loaded_print(&loaded,
@@ -1086,6 +1104,7 @@ Test(ask, half_precision_is_a_remedy_where_the_device_of_a_profile_has_it)
 				     "%u: %s", i, answers.all[0].sentence.bytes);
 		psd_answers_release(&answers);
 		loaded_close(&loaded);
+		remove(file.path);
 	}
 }
 
@@ -1570,12 +1589,12 @@ Test(ask, misuse_is_one_line)
 {
 	expect_one_line("psd-sim", "ask --estimate --question hours scenarios/examples/first.yaml", 2,
 			"scenarios/examples/first.yaml: '--question' is 'hours', which needs `job.samples`");
+	expect_one_line("psd-sim",
+			"ask --question bucket --sweep fuse=4MiB,25MiB --system Servers scenarios/examples/first.yaml",
+			2, "'--question' is 'bucket', which needs a system with a size in `fuse`");
 
 	expect_one_line("psd-sim", "ask --csv " JOB, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim ask'");
 	expect_one_line("psd-sim", "ask --system Nobody " JOB, 2, "has no system 'Nobody'");
 	expect_one_line("psd-sim", "ask --question cost " JOB, 2,
 			"'--question' is 'cost', must be one of: efficiency, ");
 }
-	expect_one_line("psd-sim",
-			"ask --question bucket --sweep fuse=4MiB,25MiB --system Servers scenarios/examples/first.yaml",
-			2, "'--question' is 'bucket', which needs a system with a size in `fuse`");
