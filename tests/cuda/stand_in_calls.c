@@ -115,6 +115,11 @@ void psd_stand_in_changed(void)
 	pthread_cond_broadcast(&change);
 }
 
+void psd_stand_in_await(pthread_cond_t *condition)
+{
+	pthread_cond_wait(condition, &lock);
+}
+
 void psd_stand_in_publish(void *token)
 {
 	AnnotateIgnoreSyncEnd(__FILE__, __LINE__);

@@ -3,6 +3,8 @@
 #ifndef PSD_TESTS_CUDA_STAND_IN_PARTS_H
 #define PSD_TESTS_CUDA_STAND_IN_PARTS_H
 
+#include <pthread.h>
+
 #include "tests/cuda/stand_in.h"
 
 /* ---- calls (stand_in_calls.c) ---- */
@@ -15,6 +17,8 @@ void psd_stand_in_unlock(void);
  * no limit. */
 bool psd_stand_in_await_change(uint64_t until_nsec);
 void psd_stand_in_changed(void);
+/* Waits until the condition is signalled. */
+void psd_stand_in_await(pthread_cond_t *condition);
 /* The order that CUDA does guarantee: everything before the publishing of `token` is seen by the thread that meets it
  * later. Under the lock. */
 void psd_stand_in_publish(void *token);

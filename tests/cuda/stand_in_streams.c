@@ -27,6 +27,8 @@ struct CUstream_st {
 	uint64_t late;			      /* a wait for the operations up to this one has been left out */
 	struct psd_stand_in_capture *capture; /* takes queued operations; NULL: they are executed */
 	bool is_closing;
+	/* Signalled when an operation is queued, and when the stream closes: its thread alone is woken. */
+	pthread_cond_t more;
 };
 
 /* How far behind a stream runs. */
@@ -129,7 +131,6 @@ static void run_operation(struct psd_stand_in_operation *operation)
 	operation->run(operation->arguments);
 	psd_stand_in_lock();
 	psd_stand_in_n_running--;
-	psd_stand_in_changed();
 }
 
 static void execute(struct psd_stand_in_operation *operation);
@@ -203,7 +204,7 @@ static void *run_stream(void *argument)
 	psd_stand_in_lock();
 	while (stream->first || !stream->is_closing) {
 		if (!stream->first) {
-			psd_stand_in_await_change(0);
+			psd_stand_in_await(&stream->more);
 			continue;
 		}
 		delay(stream, stream->first->sequence);
@@ -211,6 +212,7 @@ static void *run_stream(void *argument)
 		end_operation(stream);
 	}
 	forget(stream);
+	pthread_cond_destroy(&stream->more);
 	free(stream);
 	psd_stand_in_unlock();
 	return NULL;
@@ -229,6 +231,7 @@ static struct CUstream_st *make_stream(void)
 	if (!stream || !more)
 		goto failed;
 	*stream = (struct CUstream_st){.device = psd_stand_in_device(), .number = n_streams, .last = &stream->first};
+	pthread_cond_init(&stream->more, NULL);
 	if (pthread_create(&thread, NULL, run_stream, stream) != 0)
 		goto failed;
 	pthread_detach(thread);
@@ -302,6 +305,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 		stream->is_closing = true;
 		stream->demanded = stream->n_queued;
 		psd_stand_in_count.streams--;
+		pthread_cond_signal(&stream->more);
 		psd_stand_in_changed();
 	}
 	return psd_stand_in_end(error);
@@ -337,7 +341,7 @@ cudaError_t psd_stand_in_queue_operation(cudaStream_t handle, struct psd_stand_i
 	psd_stand_in_publish(operation);
 	*stream->last = operation;
 	stream->last = &operation->next;
-	psd_stand_in_changed();
+	pthread_cond_signal(&stream->more);
 	return cudaSuccess;
 }
 
