@@ -47,16 +47,37 @@ static void columns_inside(const struct convolution *conv, size_t filter_column,
 		*end = conv->y.layout.w;
 }
 
-/* One row of the output with one value of the filter. x: where output column 0 finds its data, may lie before it. */
-static void add_row(enum psd_stand_in_direction direction, double *x, size_t stride, double *w, double *y, size_t first,
-		    size_t end)
+/* Returns a sum in four parts: one part alone waits for each addition. */
+static double row_product(const double *x, size_t stride, const double *y, size_t n)
 {
-	for (size_t column = first; column < end; column++)
-		switch (direction) {
-		case PSD_STAND_IN_TO_OUTPUT: y[column] += *w * x[column * stride]; break;
-		case PSD_STAND_IN_TO_DATA: x[column * stride] += *w * y[column]; break;
-		case PSD_STAND_IN_TO_FILTER: *w += x[column * stride] * y[column]; break;
-		}
+	double sums[4] = {0};
+	size_t i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		for (size_t k = 0; k < 4; k++)
+			sums[k] += x[(i + k) * stride] * y[i + k];
+	for (; i < n; i++)
+		sums[0] += x[i * stride] * y[i];
+	return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+/* The first n columns of one row of the output with one value of the filter. */
+static void add_row(enum psd_stand_in_direction direction, double *restrict x, size_t stride, double *restrict w,
+		    double *restrict y, size_t n)
+{
+	const double weight = *w;
+
+	switch (direction) {
+	case PSD_STAND_IN_TO_OUTPUT:
+		for (size_t i = 0; i < n; i++)
+			y[i] += weight * x[i * stride];
+		break;
+	case PSD_STAND_IN_TO_DATA:
+		for (size_t i = 0; i < n; i++)
+			x[i * stride] += weight * y[i];
+		break;
+	case PSD_STAND_IN_TO_FILTER: *w += row_product(x, stride, y, n); break;
+	}
 }
 
 /* One map of the data with the part of the filter that makes one map of the output of it. */
@@ -81,7 +102,7 @@ static void add_map(const struct convolution *conv, double *x, double *w, double
 						       (first * way->stride_w + s * way->dilation_w - way->pad_w);
 
 				add_row(conv->direction, inside, way->stride_w, w + at,
-					y + row * conv->y.layout.w + first, 0, end - first);
+					y + row * conv->y.layout.w + first, end - first);
 			}
 		}
 }
