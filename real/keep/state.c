@@ -165,12 +165,27 @@ static void add_late(struct psd_state *state, uint32_t iteration)
 		add_gradients(state, iteration - age, age);
 }
 
-/* Allocates memory for copies from and to the device. */
-static enum psd_status take_staging(struct psd_host *host, struct psd_error *err)
+static uint64_t bytes_of(const struct psd_state_part *part)
 {
-	return host->staging || host->on_device == &host->memory
-		       ? PSD_OK
-		       : host->kind->take_host(host->device, STAGING_BYTES, &host->staging, err);
+	uint64_t n_bytes = 0;
+
+	return psd_file_tensor_bytes(&part->tensor, &n_bytes) ? n_bytes : 0;
+}
+
+/* Allocates memory for copies from and to the device: as large as the largest part, STAGING_BYTES at most. No later
+ * state of the host has a larger part. */
+static enum psd_status take_staging(const struct psd_state *state, struct psd_error *err)
+{
+	struct psd_host *host = state->host;
+	uint64_t largest_bytes = 0;
+
+	if (host->staging || host->on_device == &host->memory)
+		return PSD_OK;
+	for (uint32_t i = 0; i < state->n_parts; i++)
+		if (bytes_of(&state->parts[i]) > largest_bytes)
+			largest_bytes = bytes_of(&state->parts[i]);
+	return host->kind->take_host(host->device, largest_bytes < STAGING_BYTES ? largest_bytes : STAGING_BYTES,
+				     &host->staging, err);
 }
 
 void psd_state_close(struct psd_state *state)
@@ -188,27 +203,23 @@ void psd_state_add_vector(struct psd_state *state, const char *name, enum psd_te
 enum psd_status psd_state_open(struct psd_state *state, struct psd_host *host, uint32_t iteration,
 			       struct psd_error *err)
 {
-	PSD_TRY(take_staging(host, err));
+	enum psd_status status = PSD_OK;
+
 	*state = (struct psd_state){.host = host};
 	add_plain(state);
 	add_buffers(state);
 	add_late(state, iteration);
 	for (unsigned k = 0; k < host->n_keepers; k++)
 		host->keepers[k].add(host->keepers[k].context, state);
-	if (!state->is_out_of_memory)
-		return PSD_OK;
-	psd_state_close(state);
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+	status = state->is_out_of_memory
+			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint")
+			 : take_staging(state, err);
+	if (status)
+		psd_state_close(state);
+	return status;
 }
 
 /* ---- values ---- */
-
-static uint64_t bytes_of(const struct psd_state_part *part)
-{
-	uint64_t n_bytes = 0;
-
-	return psd_file_tensor_bytes(&part->tensor, &n_bytes) ? n_bytes : 0;
-}
 
 /* Bytes that this host has of a part. */
 static uint64_t held_bytes(const struct psd_state_part *part)
