@@ -12,11 +12,10 @@ struct contract_device {
 	unsigned real_workers;
 };
 
-/* Per iteration the node with most sends what the program has it send. */
-void contract_sends_the_bytes(const struct contract_device *device, const char *system);
-/* Each worker executes each layer once in each iteration and nothing twice. An operation that depends on another of the
- * same worker begins when that has ended, the edge's number of iterations before. */
-void contract_keeps_the_order(const struct contract_device *device, const char *system);
+/* Per iteration the node that sends most sends the bytes that the program gives. Each worker executes each layer once
+ * in each iteration, and nothing twice. An operation that depends on another of the same worker begins when that has
+ * ended, the edge's number of iterations before. */
+void contract_follows_the_program(const struct contract_device *device, const char *system);
 /* All workers end with the same parameters, and so do those of another run. */
 void contract_ends_with_equal_bits(const struct contract_device *device, const char *system);
 
@@ -24,13 +23,9 @@ void contract_check(const struct contract_device devices[], unsigned n_devices,
 		    void (*claim)(const struct contract_device *device, const char *system));
 
 #define SESSION_CONTRACT(suite, devices)                                                                               \
-	Test(suite, sends_the_bytes_of_the_program)                                                                    \
+	Test(suite, follows_the_program)                                                                               \
 	{                                                                                                              \
-		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_sends_the_bytes);               \
-	}                                                                                                              \
-	Test(suite, keeps_the_order_of_the_program)                                                                    \
-	{                                                                                                              \
-		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_keeps_the_order);               \
+		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_follows_the_program);           \
 	}                                                                                                              \
 	Test(suite, ends_with_equal_bits)                                                                              \
 	{                                                                                                              \
