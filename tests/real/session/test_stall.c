@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <net/if.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,7 +330,7 @@ static enum psd_status slow_pass(struct psd_device *device, unsigned layer, stru
 	const double until_sec = psd_socket_now_sec() + 4 * SHORT_STALL_SEC;
 
 	while (layer == 1 && psd_socket_now_sec() < until_sec)
-		;
+		(void)poll(NULL, 0, 1);
 	return psd_device_cpu.forward(device, layer, err);
 }
 
@@ -350,7 +351,7 @@ static enum psd_status slow_forward(struct psd_device *device, unsigned layer, s
 	const double until_sec = psd_socket_now_sec() + 1.5 * STALL_SEC;
 
 	while (layer == 1 && self == 1 && psd_socket_now_sec() < until_sec)
-		;
+		(void)poll(NULL, 0, 1);
 	return psd_device_cpu.forward(device, layer, err);
 }
 
