@@ -56,11 +56,6 @@ static float *buffer_of(const struct psd_work *work, struct psd_task task, enum 
 	return psd_memory_buffer(work->host->on_device, buffer, item_of(work, task), task.iteration);
 }
 
-static enum psd_status drift(const struct psd_host *host, struct psd_drift run, struct psd_error *err)
-{
-	return psd_run_drift(host->kind->kernels, host->device, &run, err);
-}
-
 /* ---- tensors ---- */
 
 /* A tensor of the task's item. The other fields point to its values in the item's buffers. */
@@ -103,14 +98,18 @@ static enum psd_status for_each(const struct psd_work *work, struct psd_task tas
 	return PSD_OK;
 }
 
+/* Takes a step on the tensor's elements. gradient is NULL, and ratio 0, in a step that does not use it. */
+static enum psd_status drift(const struct psd_host *host, const struct own *own, enum psd_drift_step step, float *start,
+			     float *weight, float *gradient, float ratio, struct psd_error *err)
+{
+	const struct psd_drift run = {step, weight, start, gradient, own->elements, ratio};
+
+	return psd_run_drift(host->kind->kernels, host->device, &run, err);
+}
+
 static enum psd_status begin(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	return drift(host,
-		     (struct psd_drift){.step = PSD_DRIFT_BEGINS,
-					.start = own->start,
-					.weight = own->weight,
-					.elements = own->elements},
-		     err);
+	return drift(host, own, PSD_DRIFT_BEGINS, own->start, own->weight, NULL, 0.0f, err);
 }
 
 static enum psd_status begin_once(const struct psd_work *work, struct psd_task task, struct psd_error *err)
@@ -127,17 +126,7 @@ static enum psd_status begin_once(const struct psd_work *work, struct psd_task t
  * decay is added to the gradient before; `kept` is not in use yet. */
 static enum psd_status make_change(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	const struct psd_drift decay = {.step = PSD_DRIFT_JOINS,
-					.weight = own->kept,
-					.start = own->gradient,
-					.gradient = own->weight,
-					.elements = own->elements,
-					.ratio = -own->update.weight_decay};
-	const struct psd_drift zero = {.step = PSD_DRIFT_ENDS,
-				       .gradient = own->gradient,
-				       .start = own->weight,
-				       .weight = own->weight,
-				       .elements = own->elements};
+	const float decay = own->update.weight_decay;
 	struct psd_apply apply = {.update = own->update,
 				  .weight = own->gradient,
 				  .gradient = own->kept,
@@ -145,55 +134,31 @@ static enum psd_status make_change(const struct psd_host *host, const struct own
 				  .elements = own->elements};
 
 	apply.update.weight_decay = 0.0f;
-	PSD_TRY(drift(host, decay, err));
-	PSD_TRY(drift(host, zero, err));
+	PSD_TRY(drift(host, own, PSD_DRIFT_JOINS, own->gradient, own->kept, own->weight, -decay, err));
+	PSD_TRY(drift(host, own, PSD_DRIFT_ENDS, own->weight, own->weight, own->gradient, 0.0f, err));
 	return psd_run_apply(host->kind->kernels, host->device, &apply, err);
 }
 
 /* Adds the change to all that was withheld. */
 static enum psd_status add_withheld(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	return drift(host,
-		     (struct psd_drift){.step = PSD_DRIFT_JOINS,
-					.weight = own->kept,
-					.start = own->residual,
-					.gradient = own->gradient,
-					.elements = own->elements,
-					.ratio = -1.0f},
-		     err);
+	return drift(host, own, PSD_DRIFT_JOINS, own->residual, own->kept, own->gradient, -1.0f, err);
 }
 
 /* Takes the changes that left from those that are withheld: minus the former, which is the update that left. */
 static enum psd_status keep_left(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	return drift(host,
-		     (struct psd_drift){.step = PSD_DRIFT_PARTS,
-					.start = own->kept,
-					.weight = own->residual,
-					.elements = own->elements},
-		     err);
+	return drift(host, own, PSD_DRIFT_PARTS, own->kept, own->residual, NULL, 0.0f, err);
 }
 
 static enum psd_status read_start(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	return drift(host,
-		     (struct psd_drift){.step = PSD_DRIFT_RETURNS,
-					.weight = own->weight,
-					.start = own->start,
-					.elements = own->elements},
-		     err);
+	return drift(host, own, PSD_DRIFT_RETURNS, own->start, own->weight, NULL, 0.0f, err);
 }
 
 static enum psd_status read_with_withheld(const struct psd_host *host, const struct own *own, struct psd_error *err)
 {
-	return drift(host,
-		     (struct psd_drift){.step = PSD_DRIFT_JOINS,
-					.weight = own->weight,
-					.start = own->start,
-					.gradient = own->residual,
-					.elements = own->elements,
-					.ratio = -1.0f},
-		     err);
+	return drift(host, own, PSD_DRIFT_JOINS, own->start, own->weight, own->residual, -1.0f, err);
 }
 
 /* The rule of an update by values that are updates themselves. */
