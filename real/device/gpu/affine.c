@@ -46,26 +46,6 @@ static const float *beta_of(const struct psd_gpu_layer *self)
 		       : NULL;
 }
 
-static struct psd_gpu_reduction dgamma_sums(const struct psd_gpu_layer *self, const float *mean)
-{
-	const struct norm *norm = self->details;
-
-	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
-					  .right = psd_gpu_value(self, psd_gpu_input(self, 0)),
-					  .summand = PSD_GPU_SUM_NORMALISED,
-					  .mean = mean,
-					  .inverse = norm->inverse,
-					  .to = psd_gpu_floats(self->gradients[0]),
-					  .scale = 1.0f / self->device->diff_scale};
-}
-
-static struct psd_gpu_reduction dbeta_sums(const struct psd_gpu_layer *self)
-{
-	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
-					  .to = psd_gpu_floats(self->gradients[beta_place(self)]),
-					  .scale = 1.0f / self->device->diff_scale};
-}
-
 static enum psd_status prepare_scale(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	const struct psd_gpu_reduction any = {.scale = 1.0f};
@@ -193,12 +173,9 @@ static enum psd_status forward_norm(struct psd_gpu_layer *self, struct psd_error
 
 static enum psd_status differentiate_vectors(struct psd_gpu_layer *self, const float *mean, struct psd_error *err)
 {
-	const struct psd_affine_settings *affine = &self->model->settings.affine;
-	const struct psd_gpu_reduction dgamma = dgamma_sums(self, mean), dbeta = dbeta_sums(self);
+	const struct norm *norm = self->details;
 
-	if (affine->has_scale)
-		PSD_TRY(psd_gpu_reduce(self, &dgamma, err));
-	return affine->has_shift ? psd_gpu_reduce(self, &dbeta, err) : PSD_OK;
+	return psd_gpu_differentiate_vectors(self, PSD_GPU_SUM_NORMALISED, mean, norm->inverse, err);
 }
 
 /* Computes the gradients of batch norm with statistics that do not depend on the input. */

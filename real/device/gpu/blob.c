@@ -258,6 +258,29 @@ enum psd_status psd_gpu_reduce(const struct psd_gpu_layer *self, const struct ps
 	return sum_up(self->device, &sums, end, err);
 }
 
+struct psd_gpu_reduction psd_gpu_shift_sums(const struct psd_gpu_layer *self, unsigned index)
+{
+	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
+					  .to = psd_gpu_floats(self->gradients[index]),
+					  .scale = 1.0f / self->device->diff_scale};
+}
+
+enum psd_status psd_gpu_differentiate_vectors(const struct psd_gpu_layer *self, enum psd_gpu_summand summand,
+					      const float *mean, const float *inverse, struct psd_error *err)
+{
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const struct psd_gpu_reduction dshift = psd_gpu_shift_sums(self, affine->has_scale);
+	struct psd_gpu_reduction dscale = psd_gpu_shift_sums(self, 0);
+
+	dscale.right = psd_gpu_value(self, psd_gpu_input(self, 0));
+	dscale.summand = summand;
+	dscale.mean = mean;
+	dscale.inverse = inverse;
+	if (affine->has_scale)
+		PSD_TRY(psd_gpu_reduce(self, &dscale, err));
+	return affine->has_shift ? psd_gpu_reduce(self, &dshift, err) : PSD_OK;
+}
+
 enum psd_status psd_gpu_sum_columns(struct psd_device *device, struct psd_gpu_values from, uint32_t rows,
 				    uint32_t columns, float *partial, float *to, float scale, struct psd_error *err)
 {

@@ -16,15 +16,6 @@ static const struct psd_sides *kernel_of(const struct psd_gpu_layer *self)
 	return &self->model->settings.conv.window.kernel;
 }
 
-static struct psd_gpu_reduction bias_sums(const struct psd_gpu_layer *self)
-{
-	const float *bias_gradient = self->gradients[1];
-
-	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
-					  .to = psd_gpu_floats(bias_gradient),
-					  .scale = 1.0f / self->device->diff_scale};
-}
-
 /* True if the device stores weights in row-major order. */
 static bool has_plain_order(const struct psd_gpu_layer *self)
 {
@@ -52,7 +43,7 @@ static enum psd_status prepare(struct psd_gpu_layer *self, struct psd_error *err
 	PSD_TRY(psd_gpu_dnn_conv_open(self, self->kind == &psd_gpu_kind_deconv, &conv->dnn, err));
 	PSD_TRY(want_weights(self, conv, err));
 	if (self->model->settings.conv.has_bias) {
-		const struct psd_gpu_reduction sums = bias_sums(self);
+		const struct psd_gpu_reduction sums = psd_gpu_shift_sums(self, 1);
 
 		psd_gpu_want_reduction(self, &sums);
 		self->rectifies = psd_gpu_feeds_relu(self);
@@ -145,7 +136,7 @@ static enum psd_status backward(struct psd_gpu_layer *self, struct psd_error *er
 
 	PSD_TRY(differentiate_weight(self, conv, err));
 	if (self->model->settings.conv.has_bias) {
-		const struct psd_gpu_reduction sums = bias_sums(self);
+		const struct psd_gpu_reduction sums = psd_gpu_shift_sums(self, 1);
 
 		PSD_TRY(psd_gpu_reduce(self, &sums, err));
 	}

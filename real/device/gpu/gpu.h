@@ -533,6 +533,13 @@ void psd_gpu_want_reduction(const struct psd_gpu_layer *self, const struct psd_g
 /* Begins a reduction over the layer's output. */
 enum psd_status psd_gpu_reduce(const struct psd_gpu_layer *self, const struct psd_gpu_reduction *reduction,
 			       struct psd_error *err) PSD_MUST_CHECK;
+/* Returns the reduction that computes the gradient of a shift or bias, the layer's tensor number `index`. */
+struct psd_gpu_reduction psd_gpu_shift_sums(const struct psd_gpu_layer *self, unsigned index);
+/* Begins to compute the gradients of the scale and shift that the layer has (settings.affine). summand, mean and
+ * inverse: those of the scale's sums. */
+enum psd_status psd_gpu_differentiate_vectors(const struct psd_gpu_layer *self, enum psd_gpu_summand summand,
+					      const float *mean, const float *inverse,
+					      struct psd_error *err) PSD_MUST_CHECK;
 /* Begins to sum the columns of the matrix `from` with shape (rows, columns): to[c] = scale * (sum of column c).
  * partial: scratch memory of PSD_GPU_SUMS_MOST floats. */
 enum psd_status psd_gpu_sum_columns(struct psd_device *device, struct psd_gpu_values from, uint32_t rows,

@@ -8,31 +8,6 @@ struct norm {
 	void *mean, *inverse;
 };
 
-static const struct psd_affine_settings *settings_of(const struct psd_gpu_layer *self)
-{
-	return &self->model->settings.affine;
-}
-
-static struct psd_gpu_reduction dgamma_sums(const struct psd_gpu_layer *self)
-{
-	const struct norm *norm = self->details;
-
-	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
-					  .right = psd_gpu_value(self, psd_gpu_input(self, 0)),
-					  .summand = PSD_GPU_SUM_NORMALISED_POSITIONS,
-					  .mean = norm->mean,
-					  .inverse = norm->inverse,
-					  .to = psd_gpu_floats(self->gradients[0]),
-					  .scale = 1.0f / self->device->diff_scale};
-}
-
-static struct psd_gpu_reduction dbeta_sums(const struct psd_gpu_layer *self)
-{
-	return (struct psd_gpu_reduction){.left = psd_gpu_diff(self, self->blob),
-					  .to = psd_gpu_floats(self->gradients[settings_of(self)->has_scale]),
-					  .scale = 1.0f / self->device->diff_scale};
-}
-
 static enum psd_status prepare(struct psd_gpu_layer *self, bool is_centred, struct psd_error *err)
 {
 	const struct psd_gpu_reduction any = {.scale = 1.0f};
@@ -58,7 +33,7 @@ static enum psd_status prepare_rms_norm(struct psd_gpu_layer *self, struct psd_e
 
 static struct psd_gpu_layer_norm norm_of(const struct psd_gpu_layer *self)
 {
-	const struct psd_affine_settings *settings = settings_of(self);
+	const struct psd_affine_settings *settings = &self->model->settings.affine;
 	float *const *tensors = self->device->parameters + self->model->first_tensor, *sums = self->device->sums;
 	const struct norm *norm = self->details;
 
@@ -85,16 +60,6 @@ static enum psd_status forward(struct psd_gpu_layer *self, struct psd_error *err
 	return psd_gpu_run_layer_norm_end(self->device, &end, parts, err);
 }
 
-static enum psd_status differentiate_vectors(struct psd_gpu_layer *self, struct psd_error *err)
-{
-	const struct psd_gpu_reduction dgamma = dgamma_sums(self), dbeta = dbeta_sums(self);
-	enum psd_status status = PSD_OK;
-
-	if (settings_of(self)->has_scale)
-		status = psd_gpu_reduce(self, &dgamma, err);
-	return status || !settings_of(self)->has_shift ? status : psd_gpu_reduce(self, &dbeta, err);
-}
-
 static enum psd_status differentiate_input(struct psd_gpu_layer *self, struct psd_gpu_blob *in, struct psd_error *err)
 {
 	const struct psd_gpu_layer_norm norm = norm_of(self);
@@ -110,9 +75,10 @@ static enum psd_status differentiate_input(struct psd_gpu_layer *self, struct ps
 static enum psd_status backward(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	struct psd_gpu_blob *in = psd_gpu_input(self, 0);
-	const enum psd_status status = differentiate_vectors(self, err);
+	const struct norm *norm = self->details;
 
-	return status || !in->has_diff ? status : differentiate_input(self, in, err);
+	PSD_TRY(psd_gpu_differentiate_vectors(self, PSD_GPU_SUM_NORMALISED_POSITIONS, norm->mean, norm->inverse, err));
+	return in->has_diff ? differentiate_input(self, in, err) : PSD_OK;
 }
 
 #define KIND(name)                                                                                                     \
