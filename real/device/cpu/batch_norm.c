@@ -1,6 +1,5 @@
 /* Batch normalisation, and Caffe's Scale: the same with mean 0 and variance 1 as fixed statistics. */
 #include <float.h>
-#include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
@@ -138,24 +137,12 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return prepare_forward(self, true, err);
 }
 
-/* Returns the weight of this batch in the running statistics. It is 1 - kept_ratio; in Caffe's average, in which the
- * weight of older batches is multiplied by kept_ratio in each iteration, it is 1 / (sum of all weights). */
-static float share_of_batch(const struct psd_cpu_layer *self)
-{
-	const struct psd_affine_settings *affine = &self->model->settings.affine;
-	const double share = 1 - affine->kept_ratio;
-
-	if (!affine->is_average)
-		return (float)share;
-	return (float)(share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1)));
-}
-
 /* The running variance is unbiased, as the batch is a sample of the population. */
 static void update_running(const struct psd_cpu_layer *self, struct batch_norm *norm)
 {
 	const struct psd_shape shape = self->model->shape;
 	const double samples = (double)self->device->options.batch * shape.height * shape.width;
-	const float share = share_of_batch(self);
+	const float share = (float)psd_batch_share(&self->model->settings.affine, self->device->batch.iteration);
 	const float unbiased = samples > 1 ? (float)(samples / (samples - 1)) : 1.0f;
 	const float *mean = norm->mean, *variance = norm->variance;
 	float *running_mean = *norm->running_mean, *running_variance = *norm->running_variance;

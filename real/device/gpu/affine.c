@@ -1,8 +1,6 @@
 /* Scale and shift for each channel: batch norm, Caffe's Scale, and the bias of other kinds. Batch norm with the
  * statistics of the batch is computed by cuDNN. With fixed statistics, and outside of training, it is only a scale and
  * a shift. */
-#include <math.h>
-
 #include "real/device/gpu/gpu.h"
 
 enum psd_status psd_gpu_add_bias(struct psd_gpu_layer *self, const float *bias, struct psd_error *err)
@@ -106,18 +104,6 @@ static enum psd_status forward_fixed(struct psd_gpu_layer *self, struct psd_erro
 	return normalise(self, running_mean(self), err);
 }
 
-/* Returns the weight of this batch in the running statistics. It is 1 - kept_ratio; in Caffe's average, in which the
- * weight of older batches is multiplied by kept_ratio in each iteration, it is 1 / (sum of all weights). */
-static double share_of_batch(const struct psd_gpu_layer *self)
-{
-	const struct psd_affine_settings *affine = &self->model->settings.affine;
-	const double share = 1 - affine->kept_ratio;
-
-	if (!affine->is_average)
-		return share;
-	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
-}
-
 /* Returns the address of the tensor's gradient if cuDNN can write the final values there; otherwise `own`. */
 static float *gradient_address(const struct psd_gpu_layer *self, bool has_tensor, unsigned index, void *instead)
 {
@@ -164,11 +150,12 @@ static bool varies(const struct psd_gpu_layer *self)
 static enum psd_status forward_norm(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	const struct psd_gpu_norm_vectors vectors = vectors_of(self);
+	const double share = psd_batch_share(&self->model->settings.affine, self->device->batch.iteration);
 	const struct norm *norm = self->details;
 
 	if (is_fixed(self))
 		return forward_fixed(self, err);
-	return psd_gpu_dnn_norm_forward(self, norm->dnn, &vectors, share_of_batch(self), err);
+	return psd_gpu_dnn_norm_forward(self, norm->dnn, &vectors, share, err);
 }
 
 static enum psd_status differentiate_vectors(struct psd_gpu_layer *self, const float *mean, struct psd_error *err)
