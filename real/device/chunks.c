@@ -9,22 +9,17 @@ struct span {
 	uint64_t first, end;
 };
 
-static uint64_t lesser(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
 static struct span chunk_of(const struct psd_chunks *chunks, uint32_t c)
 {
 	return (struct span){c * chunks->chunk_elements,
-			     lesser((c + UINT64_C(1)) * chunks->chunk_elements, chunks->elements)};
+			     psd_least((c + UINT64_C(1)) * chunks->chunk_elements, chunks->elements)};
 }
 
 /* Returns the elements that a chunk and a tensor have in common; first: number, in the bucket, of the tensor's first
  * element. A chunk may begin and end inside a tensor. */
 static struct span meet(struct span chunk, uint64_t first, uint64_t elements)
 {
-	const uint64_t end = lesser(chunk.end, first + elements);
+	const uint64_t end = psd_least(chunk.end, first + elements);
 
 	return (struct span){chunk.first > first ? chunk.first : first, end};
 }

@@ -9,6 +9,11 @@
 
 #include "real/device/update.h"
 
+static inline uint64_t psd_least(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
 /* A tensor of a bucket (tensors that are synchronised together). Its gradient is divided into chunks. */
 struct psd_chunk_tensor {
 	float *weight;		  /* parameters of the tensor; shape (elements) */

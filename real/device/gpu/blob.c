@@ -160,11 +160,6 @@ enum psd_status psd_gpu_move_views(struct psd_gpu_layer *self, struct psd_gpu_mo
 
 /* ---- sums ---- */
 
-static uint32_t lesser(uint32_t left, uint32_t right)
-{
-	return left < right ? left : right;
-}
-
 /* Numbers of partial sums of an output: at most MOST_PARTS. At the end one thread adds them, if they are at most
  * MOST_PARTS_AT_END; more partial sums are first reduced to SECOND_PARTS. */
 enum { MOST_PARTS = 4096, MOST_PARTS_AT_END = 256, SECOND_PARTS = 64 };
@@ -173,9 +168,9 @@ enum { MOST_PARTS = 4096, MOST_PARTS_AT_END = 256, SECOND_PARTS = 64 };
  * It depends only on the shape, so results have equal bits on all GPUs. */
 static uint32_t parts_of(uint32_t n_outputs, uint32_t count)
 {
-	const uint32_t parts = lesser(MOST_PARTS, lesser(PSD_GPU_SUMS_PARTS / n_outputs, count / 8));
+	const uint64_t parts = psd_least(MOST_PARTS, psd_least(PSD_GPU_SUMS_PARTS / n_outputs, count / 8));
 
-	return parts ? parts : 1;
+	return parts ? (uint32_t)parts : 1;
 }
 
 static uint32_t second_parts_of(uint32_t n_parts)

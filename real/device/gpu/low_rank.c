@@ -2,11 +2,6 @@
  * computes the large products, one by one. */
 #include "real/device/gpu/gpu.h"
 
-static uint64_t lesser(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
 /* ---- tensors in order ---- */
 
 /* Addresses of the values of the current tensor. */
@@ -100,7 +95,7 @@ typedef enum psd_status launch_fn(struct psd_device *device, const struct psd_gp
 
 static uint32_t most_matrices(uint32_t rank)
 {
-	return (uint32_t)lesser(PSD_GPU_MATRICES, PSD_GPU_SQUARES / (rank * rank));
+	return (uint32_t)psd_least(PSD_GPU_MATRICES, PSD_GPU_SQUARES / (rank * rank));
 }
 
 static struct psd_gpu_matrices no_matrices(const struct psd_device *device, uint32_t rank)
@@ -119,7 +114,7 @@ static uint32_t count_lanes(const struct psd_gpu_matrices *of, uint32_t rows)
 {
 	const uint32_t room = PSD_GPU_PRODUCT_PARTS / most_matrices(of->rank) / of->n_pairs;
 
-	return (uint32_t)lesser(lesser(PSD_GPU_PRODUCT_LANES, room), rows / 16 + 1);
+	return (uint32_t)psd_least(psd_least(PSD_GPU_PRODUCT_LANES, room), rows / 16 + 1);
 }
 
 static void add_matrix(struct psd_gpu_matrices *of, const struct cursor *at)

@@ -1,11 +1,6 @@
 /* Compression on the GPU, as real/device/packing.c on the processor. A launch handles blocks of several tensors. */
 #include "real/device/gpu/gpu.h"
 
-static uint64_t lesser(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
 /* Position in the blocks of all tensors, and the blocks of the current launch. */
 struct cursor {
 	const struct psd_packing *packing;
@@ -24,7 +19,7 @@ static void add_span(struct cursor *cursor)
 {
 	const struct psd_packing_tensor *tensor = &cursor->packing->tensors[cursor->tensor];
 	const uint64_t left = tensor->elements - cursor->begin, n_free = PSD_GPU_BLOCKS - cursor->n_blocks;
-	const uint64_t elements = lesser(left, n_free * cursor->of.elements);
+	const uint64_t elements = psd_least(left, n_free * cursor->of.elements);
 
 	cursor->n_blocks += (uint32_t)psd_block_count(&cursor->packing->block, elements);
 	cursor->of.spans[cursor->n_spans] = (struct psd_gpu_block_span){.gradient = tensor->gradient + cursor->begin,

@@ -11,11 +11,6 @@ static struct psd_gpu_step step_of(const struct psd_update *update, const float 
 				     update->is_nesterov};
 }
 
-static uint64_t lesser(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
 static enum psd_status take_rate(struct psd_device *device, const struct psd_update *update, const double *weight,
 				 const double *gradient, uint32_t n_groups, struct psd_error *err)
 {
@@ -34,8 +29,8 @@ static enum psd_status take_rate(struct psd_device *device, const struct psd_upd
 static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
 				 const float *gradient, uint64_t elements, struct psd_error *err)
 {
-	const uint32_t n_parts = (uint32_t)lesser(PSD_GPU_NORM_PARTS, elements / 16 + 1);
-	const uint32_t n_groups = (uint32_t)lesser(PSD_GPU_NORM_GROUPS, n_parts);
+	const uint32_t n_parts = (uint32_t)psd_least(PSD_GPU_NORM_PARTS, elements / 16 + 1);
+	const uint32_t n_groups = (uint32_t)psd_least(PSD_GPU_NORM_GROUPS, n_parts);
 	const struct psd_gpu_norms norms = {.arrays = {weight, gradient},
 					    .elements = elements,
 					    .n_parts = n_parts,
@@ -61,8 +56,8 @@ enum psd_status psd_gpu_kernel_send_squares(struct psd_device *device, const str
 /* Begins to compute the sum of squares of an array: of many parts, then of groups, then one sum. */
 enum psd_status psd_gpu_kernel_measure(struct psd_device *device, const struct psd_measure *of, struct psd_error *err)
 {
-	const uint32_t n_parts = (uint32_t)lesser(PSD_GPU_NORM_PARTS, of->elements / 16 + 1);
-	const uint32_t n_groups = (uint32_t)lesser(PSD_GPU_NORM_GROUPS, n_parts);
+	const uint32_t n_parts = (uint32_t)psd_least(PSD_GPU_NORM_PARTS, of->elements / 16 + 1);
+	const uint32_t n_groups = (uint32_t)psd_least(PSD_GPU_NORM_GROUPS, n_parts);
 	const struct psd_gpu_norms norms = {.arrays = {of->values},
 					    .elements = of->elements,
 					    .n_parts = n_parts,
@@ -78,7 +73,7 @@ enum psd_status psd_gpu_kernel_measure(struct psd_device *device, const struct p
 
 enum psd_status psd_gpu_kernel_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
 {
-	const uint32_t n_groups = (uint32_t)lesser(CLIP_GROUPS, clip->n);
+	const uint32_t n_groups = (uint32_t)psd_least(CLIP_GROUPS, clip->n);
 	const struct psd_gpu_norms_reduce reduce = {clip->squares, clip->n, n_groups, device->scratch->norms.reduced};
 	const struct psd_gpu_clip run = {device->scratch->norms.reduced, n_groups, clip->most_norm, clip->ratio};
 
@@ -184,8 +179,8 @@ enum psd_status psd_gpu_kernel_convert(struct psd_device *device, const struct p
 /* Begins to search for infinities and NaNs in parts, and combines the results on the GPU to one for all values. */
 static enum psd_status look(struct psd_device *device, const struct psd_spoil *of, struct psd_error *err)
 {
-	const uint32_t n_parts = (uint32_t)lesser(PSD_GPU_LOOK_PARTS, of->elements / 8 + 1);
-	const uint32_t n_groups = (uint32_t)lesser(PSD_GPU_LOOK_GROUPS, n_parts);
+	const uint32_t n_parts = (uint32_t)psd_least(PSD_GPU_LOOK_PARTS, of->elements / 8 + 1);
+	const uint32_t n_groups = (uint32_t)psd_least(PSD_GPU_LOOK_GROUPS, n_parts);
 	const struct psd_gpu_look run = {of->values, of->elements, of->encoding->encode(INFINITY), n_parts,
 					 device->scratch->look.parts};
 	const struct psd_gpu_look_reduce groups = {device->scratch->look.parts, n_parts, n_groups,
@@ -221,7 +216,7 @@ struct cursor {
 
 static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
 {
-	return lesser(chunks->elements, (chunk + UINT64_C(1)) * chunks->chunk_elements);
+	return psd_least(chunks->elements, (chunk + UINT64_C(1)) * chunks->chunk_elements);
 }
 
 /* Returns the next span, and moves the cursor behind it. At least one element must be left. */
@@ -231,7 +226,7 @@ static struct psd_gpu_span next_span(struct cursor *cursor)
 	const struct psd_chunk_tensor *tensor = &chunks->tensors[cursor->tensor];
 	const uint64_t tensor_end = cursor->tensor_first + tensor->elements,
 		       begin = cursor->first - cursor->tensor_first;
-	const uint64_t end = lesser(chunk_end(chunks, cursor->chunk), tensor_end);
+	const uint64_t end = psd_least(chunk_end(chunks, cursor->chunk), tensor_end);
 	const struct psd_gpu_span span = {.weight = tensor->weight + begin,
 					  .gradient = tensor->gradient + begin,
 					  .first = cursor->first,
