@@ -221,13 +221,6 @@ PSD_BODIES(function_back)
 
 PSD_BODY void psd_prelu_at(uint64_t i, const struct psd_gpu_prelu *of)
 {
-	const float x = psd_get(of->from, i);
-
-	psd_put(of->to, i, x > 0.0f ? x : x * of->slopes[psd_channel_of(of->channel, (uint32_t)i)]);
-}
-
-PSD_BODY void psd_prelu_back_at(uint64_t i, const struct psd_gpu_prelu_back *of)
-{
 	const float diff = psd_get(of->diff, i);
 	const float slope = of->slopes[psd_channel_of(of->channel, (uint32_t)i)];
 

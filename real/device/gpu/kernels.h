@@ -18,7 +18,6 @@
 	ROW(sums, sums)                                                                                                \
 	ROW(sums_end, sums_end)                                                                                        \
 	ROW(prelu, prelu)                                                                                              \
-	ROW(prelu_back, prelu_back)                                                                                    \
 	ROW(multiply, multiply)                                                                                        \
 	ROW(dropout, dropout)                                                                                          \
 	ROW(counters, counters)                                                                                        \
@@ -241,15 +240,8 @@ struct psd_gpu_function_back {
 	bool adds;
 };
 
-/* to = from if from > 0; otherwise slopes[channel] * from. */
+/* to = diff if from > 0; otherwise slopes[channel] * diff. In the forward pass, diff is from. */
 struct psd_gpu_prelu {
-	struct psd_gpu_values from, to;
-	struct psd_gpu_channel channel;
-	const float *slopes;
-};
-
-/* to = diff if from > 0; otherwise slopes[channel] * diff. */
-struct psd_gpu_prelu_back {
 	struct psd_gpu_values from, diff, to;
 	struct psd_gpu_channel channel;
 	const float *slopes;

@@ -1,16 +1,22 @@
 /* PReLU. Its backward needs the input, so it does not work in place. */
 #include "real/device/gpu/gpu.h"
 
-/* Returns the rule that finds an element's channel; with one slope for all channels, all elements belong to one
- * channel. */
-static struct psd_gpu_channel channel_of(const struct psd_gpu_layer *self)
+/* Begins to multiply `diff` by the slopes at the input's values. With one slope for all channels, all elements belong
+ * to one channel. */
+static enum psd_status multiply(struct psd_gpu_layer *self, struct psd_gpu_values diff, struct psd_gpu_values to,
+				bool adds, struct psd_error *err)
 {
-	return self->model->settings.prelu.is_shared ? (struct psd_gpu_channel){1, 1} : psd_gpu_channel_of(self);
-}
+	const bool is_shared = self->model->settings.prelu.is_shared;
+	const struct psd_gpu_prelu run = {
+		.from = psd_gpu_value(self, psd_gpu_input(self, 0)),
+		.diff = diff,
+		.to = to,
+		.channel = is_shared ? (struct psd_gpu_channel){1, 1} : psd_gpu_channel_of(self),
+		.slopes = self->device->parameters[self->model->first_tensor],
+		.adds = adds,
+	};
 
-static const float *slopes_of(const struct psd_gpu_layer *self)
-{
-	return self->device->parameters[self->model->first_tensor];
+	return psd_gpu_run_prelu(self->device, &run, self->blob->elements, err);
 }
 
 static struct psd_gpu_reduction slope_sums(const struct psd_gpu_layer *self)
@@ -34,29 +40,18 @@ static enum psd_status prepare(struct psd_gpu_layer *self, struct psd_error *err
 
 static enum psd_status forward(struct psd_gpu_layer *self, struct psd_error *err)
 {
-	const struct psd_gpu_prelu run = {.from = psd_gpu_value(self, psd_gpu_input(self, 0)),
-					  .to = psd_gpu_value(self, self->blob),
-					  .channel = channel_of(self),
-					  .slopes = slopes_of(self)};
-
-	return psd_gpu_run_prelu(self->device, &run, self->blob->elements, err);
+	return multiply(self, psd_gpu_value(self, psd_gpu_input(self, 0)), psd_gpu_value(self, self->blob), false, err);
 }
 
 static enum psd_status backward(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	struct psd_gpu_blob *in = psd_gpu_input(self, 0);
 	const struct psd_gpu_reduction sums = slope_sums(self);
-	struct psd_gpu_prelu_back run = {.from = psd_gpu_value(self, in),
-					 .diff = psd_gpu_diff(self, self->blob),
-					 .to = psd_gpu_diff(self, in),
-					 .channel = channel_of(self),
-					 .slopes = slopes_of(self)};
 
 	PSD_TRY(psd_gpu_reduce(self, &sums, err));
 	if (!in->has_diff)
 		return PSD_OK;
-	run.adds = psd_gpu_share(in);
-	return psd_gpu_run_prelu_back(self->device, &run, in->elements, err);
+	return multiply(self, psd_gpu_diff(self, self->blob), psd_gpu_diff(self, in), psd_gpu_share(in), err);
 }
 
 const struct psd_gpu_kind psd_gpu_kind_prelu = {.prepare = prepare, .forward = forward, .backward = backward};
