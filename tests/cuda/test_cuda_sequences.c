@@ -236,29 +236,30 @@ static void fill_norm(struct layer_norm *norm)
 
 static void run_norm(struct layer_norm *norm, unsigned order, bool is_centred, bool has_vectors, bool adds)
 {
-	const struct psd_gpu_layer_norm of = {floats(norm->from),
-					      orders[order],
-					      is_centred,
-					      has_vectors ? norm->gamma : NULL,
-					      has_vectors ? norm->beta : NULL,
-					      (float)EPSILON,
-					      norm->mean,
-					      norm->inverse,
-					      {norm->partial[0], norm->partial[1]}};
-	const struct psd_gpu_layer_norm_end end = {of, floats(norm->to)};
-	const struct psd_gpu_layer_norm_dots dots = {of, floats(norm->diff)};
-	const struct psd_gpu_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
+	struct psd_gpu_layer_norm of = {.from = floats(norm->from),
+					.to = floats(norm->to),
+					.diff = floats(norm->diff),
+					.channel = orders[order],
+					.is_centred = is_centred,
+					.gamma = has_vectors ? norm->gamma : NULL,
+					.beta = has_vectors ? norm->beta : NULL,
+					.epsilon = (float)EPSILON,
+					.mean = norm->mean,
+					.inverse = norm->inverse,
+					.partial = {norm->partial[0], norm->partial[1]},
+					.adds = adds};
 
 	for (uint64_t i = 0; i < ALL_PARTS && is_centred; i++)
 		psd_layer_norm_sums_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
 		psd_layer_norm_squares_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_layer_norm_end_at(i, &end);
+		psd_layer_norm_end_at(i, &of);
+	of.to = floats(norm->dfrom);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_layer_norm_dots_at(i, &dots);
+		psd_layer_norm_dots_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_layer_norm_back_at(i, &back);
+		psd_layer_norm_back_at(i, &of);
 }
 
 static void normalise(double to[CHANNELS], const double from[CHANNELS], const struct layer_norm *norm, bool is_centred,
@@ -339,18 +340,16 @@ struct rows {
 static void run_rows(struct rows *rows, bool is_causal)
 {
 	const struct psd_gpu_attention of = {
-		floats(rows->rows), COLUMNS, is_causal, {rows->partial[0], rows->partial[1]}};
-	const struct psd_gpu_attention_dots dots = {of, floats(rows->diff)};
-	const struct psd_gpu_attention_back back = {of, floats(rows->diff)};
+		floats(rows->rows), floats(rows->diff), COLUMNS, is_causal, {rows->partial[0], rows->partial[1]}};
 
 	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_sums_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
 		psd_attention_end_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
-		psd_attention_dots_at(i, &dots);
+		psd_attention_dots_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_GPU_PARTS; i++)
-		psd_attention_back_at(i, &back);
+		psd_attention_back_at(i, &of);
 }
 
 /* The sum of probabilities times weights, of so many scores. */

@@ -392,11 +392,12 @@ static enum psd_status forward(struct psd_gpu_layer *self, struct psd_error *err
 static enum psd_status differentiate_softmax(struct psd_gpu_layer *self, struct psd_gpu_values diff,
 					     struct psd_error *err)
 {
-	const struct psd_gpu_attention rows = rows_of(self);
 	const uint64_t parts = count_rows(self) * PSD_GPU_PARTS;
+	struct psd_gpu_attention rows = rows_of(self);
 
-	PSD_TRY(psd_gpu_run_attention_dots(self->device, &(struct psd_gpu_attention_dots){rows, diff}, parts, err));
-	return psd_gpu_run_attention_back(self->device, &(struct psd_gpu_attention_back){rows, diff}, parts, err);
+	rows.diff = diff;
+	PSD_TRY(psd_gpu_run_attention_dots(self->device, &rows, parts, err));
+	return psd_gpu_run_attention_back(self->device, &rows, parts, err);
 }
 
 /* Begins dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries. adds: they are added to the input's

@@ -199,9 +199,8 @@ PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_gpu_layer_n
 		norm->mean[part.position] = mean;
 }
 
-PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_gpu_layer_norm_end *of)
+PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_gpu_layer_norm *norm)
 {
-	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position];
@@ -210,7 +209,7 @@ PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_gpu_layer_norm_
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
 
-		psd_put(of->to, at,
+		psd_put(norm->to, at,
 			(psd_get(norm->from, at) - mean) * inverse * psd_entry(norm->gamma, c, 1.0f) +
 				psd_entry(norm->beta, c, 0.0f));
 	}
@@ -218,9 +217,8 @@ PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_gpu_layer_norm_
 		norm->inverse[part.position] = inverse;
 }
 
-PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_gpu_layer_norm_dots *of)
+PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_gpu_layer_norm *norm)
 {
-	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
@@ -228,7 +226,7 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_gpu_layer_norm
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
-		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
+		const float scaled = psd_get(norm->diff, at) * psd_entry(norm->gamma, c, 1.0f);
 
 		sum += scaled;
 		product += scaled * (psd_get(norm->from, at) - mean) * inverse;
@@ -239,9 +237,8 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_gpu_layer_norm
 
 /* Gradient of layer norm: inverse * (g - mean(g) - x * mean(g * x)), where x is the normalised value and g = diff *
  * gamma. If is_centred is false, mean(g) is left out. */
-PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_gpu_layer_norm_back *of)
+PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_gpu_layer_norm *norm)
 {
-	const struct psd_gpu_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
@@ -250,10 +247,10 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_gpu_layer_norm
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_GPU_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
-		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
+		const float scaled = psd_get(norm->diff, at) * psd_entry(norm->gamma, c, 1.0f);
 		const float normalised = (psd_get(norm->from, at) - mean) * inverse;
 
-		psd_give(of->to, at, inverse * (scaled - mean_diff - normalised * mean_product), of->adds);
+		psd_give(norm->to, at, inverse * (scaled - mean_diff - normalised * mean_product), norm->adds);
 	}
 }
 
@@ -342,21 +339,19 @@ PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_gpu_attention *a
 			c < visible ? expf(psd_get(attention->rows, first + c) - largest) / sum : 0.0f);
 }
 
-PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_gpu_attention_dots *of)
+PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_gpu_attention *attention)
 {
-	const struct psd_gpu_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
 	float sum = 0.0f;
 
 	for (uint32_t c = (uint32_t)(i % PSD_GPU_PARTS); c < visible; c += PSD_GPU_PARTS)
-		sum += psd_get(attention->rows, first + c) * psd_get(of->diff, first + c);
+		sum += psd_get(attention->rows, first + c) * psd_get(attention->diff, first + c);
 	attention->partial[0][i] = sum;
 }
 
-PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_gpu_attention_back *of)
+PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_gpu_attention *attention)
 {
-	const struct psd_gpu_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_GPU_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
 	const float sum = psd_sum_parts(attention->partial[0] + row * PSD_GPU_PARTS);
@@ -366,8 +361,8 @@ PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_gpu_attention_b
 		float value = 0.0f;
 
 		if (c < visible)
-			value = psd_get(attention->rows, at) * (psd_get(of->diff, at) - sum);
-		psd_put(of->diff, at, value);
+			value = psd_get(attention->rows, at) * (psd_get(attention->diff, at) - sum);
+		psd_put(attention->diff, at, value);
 	}
 }
 

@@ -39,15 +39,15 @@
 	ROW(prefix_back, prefix_back)                                                                                  \
 	ROW(layer_norm_sums, layer_norm)                                                                               \
 	ROW(layer_norm_squares, layer_norm)                                                                            \
-	ROW(layer_norm_end, layer_norm_end)                                                                            \
-	ROW(layer_norm_dots, layer_norm_dots)                                                                          \
-	ROW(layer_norm_back, layer_norm_back)                                                                          \
+	ROW(layer_norm_end, layer_norm)                                                                                \
+	ROW(layer_norm_dots, layer_norm)                                                                               \
+	ROW(layer_norm_back, layer_norm)                                                                               \
 	ROW(rotary_angles, rotary_angles)                                                                              \
 	ROW(rotary, rotary)                                                                                            \
 	ROW(attention_sums, attention)                                                                                 \
 	ROW(attention_end, attention)                                                                                  \
-	ROW(attention_dots, attention_dots)                                                                            \
-	ROW(attention_back, attention_back)                                                                            \
+	ROW(attention_dots, attention)                                                                                 \
+	ROW(attention_back, attention)                                                                                 \
 	ROW(norms, norms)                                                                                              \
 	ROW(squares, squares)                                                                                          \
 	ROW(norms_reduce, norms_reduce)                                                                                \
@@ -446,10 +446,14 @@ struct psd_gpu_prefix_back {
 
 /* Layer norm over the channels of each position, computed by several kernels. Part p of a position has the channels p,
  * p + PSD_GPU_PARTS, ... gamma and beta have one value per channel; NULL means gamma 1, beta 0. If is_centred is
- * false, it is RMSNorm: the mean counts as 0, so the variance is the mean square. Indices of all these kernels:
- * positions * PSD_GPU_PARTS. */
+ * false, it is RMSNorm: the mean counts as 0, so the variance is the mean square. The last kernel of the forward pass,
+ * layer_norm_end, computes `inverse` and the result. In the backward pass, layer_norm_dots sets partial[0] to partial
+ * sums of diff * gamma, and partial[1] to partial sums of diff * gamma * (normalised value), from which
+ * layer_norm_back computes the gradient of the input. Indices of all these kernels: positions * PSD_GPU_PARTS. */
 struct psd_gpu_layer_norm {
 	struct psd_gpu_values from;
+	struct psd_gpu_values to; /* result of layer_norm_end or layer_norm_back */
+	struct psd_gpu_values diff;
 	struct psd_gpu_channel channel;
 	bool is_centred;
 	const float *gamma, *beta;
@@ -457,26 +461,6 @@ struct psd_gpu_layer_norm {
 	/* Mean of each position, and 1 / sqrt(variance + epsilon); shape (positions) each. */
 	float *mean, *inverse;
 	float *partial[2]; /* two arrays of partial sums, each of shape (positions, PSD_GPU_PARTS) */
-};
-
-/* Last kernel of layer norm's forward pass: computes norm.inverse and the result `to`. */
-struct psd_gpu_layer_norm_end {
-	struct psd_gpu_layer_norm norm;
-	struct psd_gpu_values to;
-};
-
-/* First kernel of layer norm's backward pass: sets norm.partial[0] to partial sums of diff * gamma, and norm.partial[1]
- * to partial sums of diff * gamma * (normalised value). */
-struct psd_gpu_layer_norm_dots {
-	struct psd_gpu_layer_norm norm;
-	struct psd_gpu_values diff;
-};
-
-/* Last kernel of layer norm's backward pass: computes the gradient of the input from the partial sums of the first
- * kernel. */
-struct psd_gpu_layer_norm_back {
-	struct psd_gpu_layer_norm norm;
-	struct psd_gpu_values diff, to;
 	bool adds;
 };
 
@@ -503,24 +487,15 @@ struct psd_gpu_rotary {
 
 /* Softmax of attention scores, in place, by the kernels attention_sums and attention_end. There is one row for each
  * position of each head of each sample; a row has one column for each position. Part p of a row has the columns p, p +
- * PSD_GPU_PARTS, ... Kernel indices: rows * PSD_GPU_PARTS. */
+ * PSD_GPU_PARTS, ... The gradient of the scores, which overwrites diff, is probability * (diff - sum), where sum is
+ * that of probability * diff over the row: attention_dots sets partial[0] to its partial sums, before attention_back.
+ * Kernel indices: rows * PSD_GPU_PARTS. */
 struct psd_gpu_attention {
 	struct psd_gpu_values rows;
+	struct psd_gpu_values diff; /* gradient of the probabilities, then of the scores */
 	uint32_t positions;
 	bool is_causal;	   /* columns of positions after the row's own position become 0 */
 	float *partial[2]; /* two arrays of partial results, each of shape (rows, PSD_GPU_PARTS) */
-};
-
-struct psd_gpu_attention_dots { /* Sets attention.partial[0] to partial sums of probability * diff. */
-	struct psd_gpu_attention attention;
-	struct psd_gpu_values diff;
-};
-
-/* Gradient of the scores, which overwrites diff: probability * (diff - sum). sum: sum of probability * diff over the
- * row. */
-struct psd_gpu_attention_back {
-	struct psd_gpu_attention attention;
-	struct psd_gpu_values diff;
 };
 
 /* ---- encoded values, of 16 bits each ---- */

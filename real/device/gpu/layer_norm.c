@@ -38,6 +38,7 @@ static struct psd_gpu_layer_norm norm_of(const struct psd_gpu_layer *self)
 	const struct norm *norm = self->details;
 
 	return (struct psd_gpu_layer_norm){.from = psd_gpu_value(self, psd_gpu_input(self, 0)),
+					   .to = psd_gpu_value(self, self->blob),
 					   .channel = psd_gpu_channel_of(self),
 					   .is_centred = norm->is_centred,
 					   .gamma = settings->has_scale ? tensors[0] : NULL,
@@ -51,25 +52,24 @@ static struct psd_gpu_layer_norm norm_of(const struct psd_gpu_layer *self)
 static enum psd_status forward(struct psd_gpu_layer *self, struct psd_error *err)
 {
 	const struct psd_gpu_layer_norm norm = norm_of(self);
-	const struct psd_gpu_layer_norm_end end = {norm, psd_gpu_value(self, self->blob)};
 	const uint64_t parts = psd_gpu_batch_positions(self) * PSD_GPU_PARTS;
 
 	if (norm.is_centred)
 		PSD_TRY(psd_gpu_run_layer_norm_sums(self->device, &norm, parts, err));
 	PSD_TRY(psd_gpu_run_layer_norm_squares(self->device, &norm, parts, err));
-	return psd_gpu_run_layer_norm_end(self->device, &end, parts, err);
+	return psd_gpu_run_layer_norm_end(self->device, &norm, parts, err);
 }
 
 static enum psd_status differentiate_input(struct psd_gpu_layer *self, struct psd_gpu_blob *in, struct psd_error *err)
 {
-	const struct psd_gpu_layer_norm norm = norm_of(self);
-	const struct psd_gpu_layer_norm_dots dots = {norm, psd_gpu_diff(self, self->blob)};
-	const struct psd_gpu_layer_norm_back back = {
-		.norm = norm, .diff = dots.diff, .to = psd_gpu_diff(self, in), .adds = psd_gpu_share(in)};
 	const uint64_t parts = psd_gpu_batch_positions(self) * PSD_GPU_PARTS;
+	struct psd_gpu_layer_norm norm = norm_of(self);
 
-	PSD_TRY(psd_gpu_run_layer_norm_dots(self->device, &dots, parts, err));
-	return psd_gpu_run_layer_norm_back(self->device, &back, parts, err);
+	norm.diff = psd_gpu_diff(self, self->blob);
+	norm.to = psd_gpu_diff(self, in);
+	norm.adds = psd_gpu_share(in);
+	PSD_TRY(psd_gpu_run_layer_norm_dots(self->device, &norm, parts, err));
+	return psd_gpu_run_layer_norm_back(self->device, &norm, parts, err);
 }
 
 static enum psd_status backward(struct psd_gpu_layer *self, struct psd_error *err)
