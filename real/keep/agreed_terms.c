@@ -9,6 +9,8 @@
 #include "engine/scenario/scenario_agree.h"
 #include "real/data/data.h"
 #include "real/data/mapping.h"
+#include "real/keep/checkpoint.h"
+#include "real/keep/host.h"
 
 struct contents {
 	const struct psd_mapping *file;
@@ -107,32 +109,23 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 	return status;
 }
 
-void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash, unsigned from_hosts)
+void psd_terms_add_run(struct psd_text *text, const struct psd_host *host)
 {
-	psd_text_add(text, "--resume, iterations that are complete: %" PRIu32 "\n", first_iteration);
-	psd_text_add(text, "--resume, run of the checkpoint: %016" PRIx64 "\n", run_hash);
-	if (from_hosts > 0)
-		psd_text_add(text, "--resume, of another cluster's hosts: %u\n", from_hosts);
+	const struct psd_worker_options *options = host->options;
+
+	psd_text_add(text, "--resume, iterations that are complete: %" PRIu32 "\n", options->first_iteration);
+	psd_text_add(text, "--resume, run of the checkpoint: %016" PRIx64 "\n", host->saved_run_hash);
+	if (options->from_hosts > 0)
+		psd_text_add(text, "--resume, of another cluster's hosts: %u\n", options->from_hosts);
 	else
 		psd_text_add(text, "--resume, of another cluster's hosts: none\n");
-}
-
-void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations)
-{
-	if (every_iterations > 0)
-		psd_text_add(text, "--save, iterations between checkpoints: %" PRIu32 "\n", every_iterations);
+	if (options->checkpoints && options->checkpoints->every_iterations > 0)
+		psd_text_add(text, "--save, iterations between checkpoints: %" PRIu32 "\n",
+			     options->checkpoints->every_iterations);
 	else
 		psd_text_add(text, "--save, iterations between checkpoints: none\n");
-}
-
-void psd_terms_add_restarts(struct psd_text *text, uint32_t n_restarts)
-{
-	psd_text_add(text, "--restarts: %" PRIu32 "\n", n_restarts);
-}
-
-void psd_terms_add_stall(struct psd_text *text, double stall_sec)
-{
-	psd_text_add(text, "--stall: %.9g s\n", stall_sec);
+	psd_text_add(text, "--restarts: %" PRIu32 "\n", options->n_restarts);
+	psd_text_add(text, "--stall: %.9g s\n", options->stall_sec);
 }
 
 static uint64_t hash_graph(const struct psd_graph *graph, uint64_t hash)

@@ -6,25 +6,18 @@
 #include "engine/base/text.h"
 #include "engine/case/case.h"
 
+struct psd_host;
+
 /* Adds the scenario keys that must be equal, see psd_scenario_add_agreed(). If a key names a file, a hash of the file's
  * contents is added instead of its name: model graph, profile, data set, initial parameters. PSD_EFILE, PSD_EINVAL: a
  * file cannot be read; PSD_ENOMEM. */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
-/* Adds the checkpoint from which the run resumes. If hosts resumed from different checkpoints, they would wait for each
- * other for ever, or train with different parameters. run_hash: hash of the terms of the run that wrote the checkpoint;
- * from_hosts: number of hosts that wrote it, if they were another cluster; 0: the same cluster wrote it, and each host
- * reads its own file. */
-void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash, unsigned from_hosts);
-/* Adds the number of iterations between two checkpoints, because hosts can only resume from a checkpoint that all of
- * them have. every_iterations 0: no checkpoints are written. */
-void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations);
-/* Adds the largest number of restarts after a lost host; 0: the run never restarts. It must be equal because either all
- * hosts join again or none. */
-void psd_terms_add_restarts(struct psd_text *text, uint32_t n_restarts);
-/* Adds the time after which a silent host counts as stalled, seconds. A host with a shorter time would end a run that
- * the other hosts continue. */
-void psd_terms_add_stall(struct psd_text *text, double stall_sec);
+/* Adds the host's options that must be equal. If hosts resumed from different checkpoints, they would wait for each
+ * other for ever, or train with different parameters. Hosts can only resume from a checkpoint that all of them have, so
+ * they write checkpoints after equally many iterations. After a lost host, either all hosts join again or none. A host
+ * with a shorter time after which a silent host counts as stalled would end a run that the other hosts continue. */
+void psd_terms_add_run(struct psd_text *text, const struct psd_host *host);
 /* Returns a hash of the model: kinds of its layers and sizes of its tensors, without names. A checkpoint can be used
  * with any model that has an equal hash. Pure. */
 uint64_t psd_terms_hash_model(const struct psd_graph *graph);

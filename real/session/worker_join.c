@@ -9,7 +9,6 @@
 
 #include "real/base/affinity.h"
 #include "real/keep/agreed_terms.h"
-#include "real/keep/checkpoint.h"
 #include "real/net/connection_count.h"
 #include "real/net/shaped.h"
 #include "real/net/socket.h"
@@ -290,12 +289,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	int *fds = calloc((size_t)worker->host.n_hosts * most_connections, sizeof(*fds));
 
 	psd_text_add(&terms, "%s", worker->host.options->terms ? worker->host.options->terms : "");
-	psd_terms_add_start(&terms, worker->host.options->first_iteration, worker->host.saved_run_hash,
-			    worker->host.options->from_hosts);
-	psd_terms_add_save(&terms,
-			   worker->host.options->checkpoints ? worker->host.options->checkpoints->every_iterations : 0);
-	psd_terms_add_restarts(&terms, worker->host.options->n_restarts);
-	psd_terms_add_stall(&terms, worker->host.options->stall_sec);
+	psd_terms_add_run(&terms, &worker->host);
 	psd_terms_add_program(&terms, worker->host.graph, worker->host.program);
 	mesh.terms = terms.bytes;
 	const enum psd_status status =
