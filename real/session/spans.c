@@ -9,16 +9,13 @@
 
 /* ---- records ---- */
 
-void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span)
+void psd_recorder_add_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
+	struct psd_recorder *recorder = context;
+
+	(void)program;
 	if (recorder->n_spans++ < PSD_MAX_SPANS)
 		fwrite(span, sizeof(*span), 1, recorder->file);
-}
-
-void psd_recorder_add_span(void *recorder, const struct psd_program *program, const struct psd_span *span)
-{
-	(void)program;
-	psd_recorder_add(recorder, span);
 }
 
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)

@@ -30,11 +30,9 @@ struct psd_spans {
 enum psd_status psd_spans_open(struct psd_spans *spans, unsigned n_hosts, struct psd_error *err) PSD_MUST_CHECK;
 void psd_spans_close(struct psd_spans *spans);
 
-/* Writes a span to the host's file. Called in the host's process. If writing fails, psd_recorder_finish() reports
- * it. */
-void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
-/* Writes a span as psd_recorder_add() does; a psd_span_fn. recorder: a struct psd_recorder. */
-void psd_recorder_add_span(void *recorder, const struct psd_program *program, const struct psd_span *span);
+/* Writes a span to the host's file; a psd_span_fn. context: a struct psd_recorder. Called in the host's process. If
+ * writing fails, psd_recorder_finish() reports it. */
+void psd_recorder_add_span(void *context, const struct psd_program *program, const struct psd_span *span);
 /* Completes the host's file; called at the end of its process. PSD_ERUN: a span could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
 
