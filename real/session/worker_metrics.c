@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/base/sort.h"
 #include "engine/program/outcome.h"
 #include "real/base/fit.h"
 #include "real/session/worker_parts.h"
@@ -19,16 +20,9 @@ static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 }
 
 struct iteration {
-	double sec;
+	double sec;		/* the first field, by which they are sorted */
 	struct psd_parts parts; /* parts of sec */
 };
-
-static int compare_iterations(const void *left, const void *right)
-{
-	const double one = ((const struct iteration *)left)->sec, other = ((const struct iteration *)right)->sec;
-
-	return (one > other) - (one < other);
-}
 
 static double paused_sec(const struct psd_worker *worker, struct psd_iterations those)
 {
@@ -69,7 +63,7 @@ static struct iteration middle(struct iteration *iterations, uint32_t n)
 {
 	const struct iteration *low = &iterations[(n - 1) / 2], *high = &iterations[n / 2];
 
-	qsort(iterations, n, sizeof(*iterations), compare_iterations);
+	qsort(iterations, n, sizeof(*iterations), psd_compare_doubles);
 	return (struct iteration){
 		.sec = (low->sec + high->sec) / 2,
 		.parts = {
