@@ -16,15 +16,6 @@ struct start_file {
 	unsigned n;
 };
 
-static struct psd_file_tensor describe(const struct psd_tensor *tensor)
-{
-	struct psd_file_tensor described = {.name = tensor->name, .type = PSD_TENSOR_F32, .n_dims = tensor->n_dims};
-
-	for (unsigned d = 0; d < tensor->n_dims; d++)
-		described.dims[d] = tensor->dims[d];
-	return described;
-}
-
 static enum psd_status find(struct start_file *file, const struct psd_tensor tensors[], unsigned n_tensors,
 			    struct psd_error *err)
 {
@@ -34,7 +25,7 @@ static enum psd_status find(struct start_file *file, const struct psd_tensor ten
 		PSD_TRY(psd_onnx_values(file->model, &tensors[t], NULL, &is_there, err));
 		if (is_there) {
 			file->found[file->n] = &tensors[t];
-			file->tensors[file->n++] = describe(&tensors[t]);
+			file->tensors[file->n++] = psd_file_tensor_of(&tensors[t]);
 		}
 	}
 	return PSD_OK;

@@ -37,6 +37,7 @@
 #include "engine/base/error.h"
 
 struct psd_mapping;
+struct psd_tensor;
 
 #define PSD_CHECKSUMS_KEY "psd_checksums" /* key, in __metadata__, of the text with the checksums */
 /* First word of the text of the checksums; it names the kind of checksum. */
@@ -82,6 +83,8 @@ struct psd_file_note {
 
 const char *psd_tensor_type_name(enum psd_tensor_type type); /* name of the type in the file, such as "F32" */
 unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value of the type */
+/* Returns the description of a model's tensor, whose name it borrows. Pure. */
+struct psd_file_tensor psd_file_tensor_of(const struct psd_tensor *tensor);
 /* Sets *n_bytes to the bytes of all values of a tensor. Returns false if the number is 2^64 or more; then *n_bytes is
  * unchanged. Pure. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes);

@@ -1,6 +1,7 @@
 /* Types of values in safetensors. */
 #include <stddef.h>
 
+#include "engine/model/graph.h"
 #include "real/data/tensor_file_parts.h"
 
 const char *const psd_tensor_type_names[PSD_TENSOR_TYPES + 1] = {
@@ -27,6 +28,15 @@ const char *psd_tensor_type_name(enum psd_tensor_type type)
 unsigned psd_tensor_type_bytes(enum psd_tensor_type type)
 {
 	return type_bytes[type];
+}
+
+struct psd_file_tensor psd_file_tensor_of(const struct psd_tensor *tensor)
+{
+	struct psd_file_tensor made = {.name = tensor->name, .type = PSD_TENSOR_F32, .n_dims = tensor->n_dims};
+
+	for (unsigned d = 0; d < tensor->n_dims; d++)
+		made.dims[d] = tensor->dims[d];
+	return made;
 }
 
 /* Returns false also if the product of some dimensions overflows and another dimension is 0, so that a caller may

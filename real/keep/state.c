@@ -27,15 +27,6 @@ static void add_part(struct psd_state *state, struct psd_state_part part)
 	state->parts[state->n_parts++] = part;
 }
 
-static struct psd_file_tensor tensor_of(const struct psd_tensor *tensor)
-{
-	struct psd_file_tensor made = {.name = tensor->name, .type = PSD_TENSOR_F32, .n_dims = tensor->n_dims};
-
-	for (unsigned d = 0; d < tensor->n_dims; d++)
-		made.dims[d] = tensor->dims[d];
-	return made;
-}
-
 static struct psd_file_tensor vector_of(const char *name, enum psd_tensor_type type, uint64_t n)
 {
 	return (struct psd_file_tensor){.name = name, .type = type, .n_dims = 1, .dims = {n}};
@@ -51,7 +42,7 @@ static void add_plain(struct psd_state *state)
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const struct psd_held held = psd_memory_held(&host->memory, t);
 
-		add_part(state, (struct psd_state_part){.tensor = tensor_of(&graph->tensors[t]),
+		add_part(state, (struct psd_state_part){.tensor = psd_file_tensor_of(&graph->tensors[t]),
 							.here = held.values,
 							.there = host->on_device == &host->memory
 									 ? NULL
@@ -60,8 +51,8 @@ static void add_plain(struct psd_state *state)
 							.is_divided = held.is_own});
 	}
 	for (unsigned s = 0; s < graph->n_states && has_states; s++)
-		add_part(state,
-			 (struct psd_state_part){.tensor = tensor_of(&graph->states[s]), .state = &graph->states[s]});
+		add_part(state, (struct psd_state_part){.tensor = psd_file_tensor_of(&graph->states[s]),
+							.state = &graph->states[s]});
 	state->n_plain = state->n_parts;
 }
 
@@ -135,7 +126,7 @@ static void add_gradient(struct psd_state *state, unsigned t, uint32_t iteration
 	struct psd_text name = {.bytes = NULL};
 
 	psd_state_name_late(&name, &host->graph->tensors[t], age);
-	part.tensor = tensor_of(&host->graph->tensors[t]);
+	part.tensor = psd_file_tensor_of(&host->graph->tensors[t]);
 	part.tensor.name = keep_name(state, &name);
 	if (host->on_device != &host->memory)
 		part.there = psd_memory_gradients(host->on_device, iteration)[t];
