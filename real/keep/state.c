@@ -202,9 +202,8 @@ enum psd_status psd_state_open(struct psd_state *state, struct psd_host *host, u
 	add_late(state, iteration);
 	for (unsigned k = 0; k < host->n_keepers; k++)
 		host->keepers[k].add(host->keepers[k].context, state);
-	status = state->is_out_of_memory
-			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint")
-			 : take_staging(state, err);
+	status = state->is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint")
+					 : take_staging(state, err);
 	if (status)
 		psd_state_close(state);
 	return status;
