@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "real/base/machine.h"
+#include "real/net/socket.h"
 
 /* The wait status of an exit with 1, for a process whose end the kernel did not keep. */
 enum { UNKNOWN_END = 1 << 8 };
@@ -234,14 +235,6 @@ struct watch {
 	double turned_sec;
 };
 
-static double now_sec(void)
-{
-	struct timespec time;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static unsigned find_stopped(const struct psd_process_group *group)
 {
 	unsigned m = 0;
@@ -253,7 +246,7 @@ static unsigned find_stopped(const struct psd_process_group *group)
 
 static enum psd_status check_stall(const struct psd_process_group *group, struct watch *watch, struct psd_error *err)
 {
-	const double now = now_sec();
+	const double now = psd_socket_now_sec();
 	const unsigned stopped = find_stopped(group);
 	const bool was_suspended = now > watch->turned_sec + LONG_TURN_SEC;
 	double cpu_sec = 0.0;
@@ -279,7 +272,8 @@ enum psd_status psd_process_group_wait(struct psd_process_group *group, const vo
 				       double stall_sec, struct psd_error *err)
 {
 	const struct timespec pause = {0, 2000000};
-	struct watch watch = {.stall_sec = stall_sec, .moved_sec = now_sec(), .turned_sec = now_sec()};
+	const double now = psd_socket_now_sec();
+	struct watch watch = {.stall_sec = stall_sec, .moved_sec = now, .turned_sec = now};
 	enum psd_status status = psd_process_group_check(group, err);
 
 	while (!status && is_any_left(group)) {
