@@ -28,8 +28,8 @@ struct reshaping {
 	float *values, *others; /* scratch */
 };
 
-typedef enum psd_status read_fn(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				struct psd_error *err);
+typedef enum psd_status read_fn(struct reshaping *of, enum psd_buffer buffer, unsigned tensor, struct psd_range range,
+				float *to, struct psd_error *err);
 
 static unsigned self_of(const struct reshaping *of)
 {
@@ -137,32 +137,25 @@ static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, 
 	return status;
 }
 
-static enum psd_status read_history(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				    struct psd_error *err)
+static enum psd_status read_moments(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+				    struct psd_range range, float *to, struct psd_error *err)
 {
-	const enum psd_status status =
-		read_moment(of, PSD_BUFFER_HISTORY, PSD_BUFFER_PART_HISTORY, tensor, range, to, err);
+	const bool are_squares = buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_PART_SQUARES;
+	const enum psd_buffer whole = are_squares ? PSD_BUFFER_SQUARES : PSD_BUFFER_HISTORY;
+	const enum psd_buffer part = are_squares ? PSD_BUFFER_PART_SQUARES : PSD_BUFFER_PART_HISTORY;
+	const enum psd_status status = read_moment(of, whole, part, tensor, range, to, err);
 
-	multiply(to, range.elements, adaptive_ratio(of, 1));
-	return status;
-}
-
-static enum psd_status read_squares(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				    struct psd_error *err)
-{
-	const enum psd_status status =
-		read_moment(of, PSD_BUFFER_SQUARES, PSD_BUFFER_PART_SQUARES, tensor, range, to, err);
-
-	multiply(to, range.elements, adaptive_ratio(of, 2));
+	multiply(to, range.elements, adaptive_ratio(of, are_squares ? 2 : 1));
 	return status;
 }
 
 /* Outer momentum is of the mean change, and equal on all workers. */
-static enum psd_status read_outer(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				  struct psd_error *err)
+static enum psd_status read_outer(struct reshaping *of, enum psd_buffer buffer, unsigned tensor, struct psd_range range,
+				  float *to, struct psd_error *err)
 {
 	struct psd_old_checkpoint *old = &of->old;
 
+	(void)buffer;
 	clear(to, range.elements);
 	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART_OUTER, tensor))
 		return psd_old_checkpoint_read(old, PSD_BUFFER_PART_OUTER, 0, tensor, range, to, err);
@@ -198,49 +191,42 @@ static float held_ratio(const struct reshaping *of)
 	return of->own.is_local ? (float)of->own.layout.workers / (float)of->old.shard_map.layout.workers : 1.0f;
 }
 
-static enum psd_status read_worker_held(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
-					struct psd_range range, float *to, struct psd_error *err)
+static enum psd_status add_worker_held(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+				       struct psd_range range, float *to, struct psd_error *err)
 {
 	if (!holds_alike(of, tensor) || !psd_old_checkpoint_keeps(&of->old, buffer, tensor))
 		return PSD_OK;
 	return add_workers(of, buffer, self_of(of), of->own.layout.workers, tensor, range, to, err);
 }
 
-static enum psd_status read_velocity(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				     struct psd_error *err)
+static enum psd_status read_worker_held(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+					struct psd_range range, float *to, struct psd_error *err)
 {
 	clear(to, range.elements);
-	return read_worker_held(of, PSD_BUFFER_VELOCITY, tensor, range, to, err);
+	return add_worker_held(of, buffer, tensor, range, to, err);
 }
 
-static enum psd_status read_own_history(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-					struct psd_error *err)
-{
-	clear(to, range.elements);
-	return read_worker_held(of, PSD_BUFFER_OWN_HISTORY, tensor, range, to, err);
-}
-
-static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-					  struct psd_error *err)
+static enum psd_status read_part_residual(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+					  struct psd_range range, float *to, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	clear(to, range.elements);
-	if (holds_alike(of, tensor) && psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_PART_RESIDUAL, tensor))
-		status = psd_old_checkpoint_read(&of->old, PSD_BUFFER_PART_RESIDUAL, 0, tensor, range, to, err);
+	if (holds_alike(of, tensor) && psd_old_checkpoint_keeps(&of->old, buffer, tensor))
+		status = psd_old_checkpoint_read(&of->old, buffer, 0, tensor, range, to, err);
 	multiply(to, range.elements, held_ratio(of));
 	return status;
 }
 
 /* Worker 0 takes the servers' residuals if no server keeps any now. */
-static enum psd_status read_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
-				     struct psd_error *err)
+static enum psd_status read_residual(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+				     struct psd_range range, float *to, struct psd_error *err)
 {
 	clear(to, range.elements);
 	if (self_of(of) == 0 && !keeps(of, PSD_BUFFER_PART_RESIDUAL, tensor))
-		PSD_TRY(read_part_residual(of, tensor, range, to, err));
+		PSD_TRY(read_part_residual(of, PSD_BUFFER_PART_RESIDUAL, tensor, range, to, err));
 	multiply(to, range.elements, 1.0f / held_ratio(of));
-	PSD_TRY(read_worker_held(of, PSD_BUFFER_RESIDUAL, tensor, range, to, err));
+	PSD_TRY(add_worker_held(of, buffer, tensor, range, to, err));
 	multiply(to, range.elements, held_ratio(of));
 	return PSD_OK;
 }
@@ -258,7 +244,7 @@ static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_
 		if (run.is_divided && run.host != (run.apart > 0 ? self_of(of) % run.apart : self_of(of)))
 			continue;
 		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
-		PSD_TRY(read(of, tensor, (struct psd_range){e, run.elements}, of->values, err));
+		PSD_TRY(read(of, part->buffer, tensor, (struct psd_range){e, run.elements}, of->values, err));
 		PSD_TRY(psd_state_put(&of->state, part, run.first * sizeof(float), of->values,
 				      run.elements * sizeof(float), err));
 	}
@@ -326,15 +312,15 @@ static read_fn *reader_of(enum psd_buffer buffer)
 {
 	switch (buffer) {
 	case PSD_BUFFER_HISTORY:
-	case PSD_BUFFER_PART_HISTORY: return read_history;
+	case PSD_BUFFER_PART_HISTORY:
 	case PSD_BUFFER_SQUARES:
-	case PSD_BUFFER_PART_SQUARES: return read_squares;
+	case PSD_BUFFER_PART_SQUARES: return read_moments;
 	case PSD_BUFFER_OUTER:
 	case PSD_BUFFER_PART_OUTER: return read_outer;
 	case PSD_BUFFER_RESIDUAL: return read_residual;
 	case PSD_BUFFER_PART_RESIDUAL: return read_part_residual;
-	case PSD_BUFFER_VELOCITY: return read_velocity;
-	case PSD_BUFFER_OWN_HISTORY: return read_own_history;
+	case PSD_BUFFER_VELOCITY:
+	case PSD_BUFFER_OWN_HISTORY: return read_worker_held;
 	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
 	case PSD_BUFFER_OWN:
