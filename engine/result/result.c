@@ -168,6 +168,11 @@ static void add_every(struct psd_text *text, uint64_t iterations)
 		psd_text_add(text, " every %" PRIu64 " iterations", iterations);
 }
 
+static const char *plural_end(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where)
 {
 	const struct psd_outcome *outcome = &result->outcome;
@@ -179,14 +184,15 @@ void psd_result_add_bound(struct psd_text *text, const struct psd_result *result
 	if (!outcome->is_at_bound && outcome->job_iterations > 0) {
 		psd_text_add(text,
 			     "%s: no worker reaches the bound of %" PRIu64 " in the %" PRIu64
-			     " iterations of the training\n",
-			     where, bound, outcome->job_iterations);
+			     " iteration%s of the training\n",
+			     where, bound, outcome->job_iterations, plural_end(outcome->job_iterations));
 		return;
 	}
-	psd_text_add(text, "%s: a quick worker is %" PRIu64 " iterations ahead after about %" PRIu64, where, bound,
-		     outcome->bound_from);
+	psd_text_add(text, "%s: a quick worker is %" PRIu64 " iteration%s ahead after about %" PRIu64, where, bound,
+		     plural_end(bound), outcome->bound_from);
 	if (outcome->job_iterations > 0)
-		psd_text_add(text, " of the %" PRIu64 " iterations of the training", outcome->job_iterations);
+		psd_text_add(text, " of the %" PRIu64 " iteration%s of the training", outcome->job_iterations,
+			     plural_end(outcome->job_iterations));
 	psd_text_add(text, outcome->is_at_bound
 				   ? " and then waits, which is predicted\n"
 				   : " and then waits, which is not predicted: 'train.iterations' and 'job' "

@@ -183,6 +183,34 @@ static struct slow slowest_group(const struct psd_costed_model *costed, const st
 	return slow;
 }
 
+static double group_bps(const struct psd_scenario *scenario, const struct psd_result *result, unsigned group)
+{
+	const double own_bps = scenario->groups[group].bandwidth_bps;
+
+	return own_bps > 0.0 ? own_bps : result->point.bandwidth_bps;
+}
+
+/* The group with the slowest link, if that is slower than those of other groups, and than the stack and the budget. */
+static struct slow slowest_link(const struct psd_costed_model *costed, const struct psd_result *result)
+{
+	const struct psd_scenario *scenario = costed->scenario;
+	struct slow slow = {true, 0, 1.0};
+	struct narrow narrow;
+	double most_bps = 0.0;
+
+	if (scenario->n_groups == 0)
+		return slow;
+	for (unsigned g = 0; g < scenario->n_groups; g++)
+		most_bps = fmax(most_bps, group_bps(scenario, result, g));
+	narrow = narrow_of(costed, result);
+	if (narrow.stack_bps > 0.0)
+		most_bps = fmin(most_bps, narrow.stack_bps / scenario->network.payload_ratio);
+	for (unsigned g = 0; g < scenario->n_groups; g++)
+		if (group_bps(scenario, result, g) < slow.ratio * most_bps)
+			slow = (struct slow){true, g, group_bps(scenario, result, g) / most_bps};
+	return slow;
+}
+
 static struct slow slowest(const struct psd_report *report, const struct psd_result *result, bool is_link)
 {
 	const struct psd_scenario *scenario = psd_report_costed(report, result)->scenario;
@@ -199,7 +227,10 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 		if (slowdown->node < result->point.nodes && slowdown->from_sec < until_sec && ratio < slow.ratio)
 			slow = (struct slow){false, slowdown->node, ratio};
 	}
-	return slow.ratio < 1.0 || is_link ? slow : slowest_group(psd_report_costed(report, result), result);
+	if (slow.ratio < 1.0)
+		return slow;
+	return is_link ? slowest_link(psd_report_costed(report, result), result)
+		       : slowest_group(psd_report_costed(report, result), result);
 }
 
 /* ---- words ---- */
@@ -212,7 +243,12 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 	const struct slow slow = slowest(report, result, true);
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
-	if (slow.ratio < 1.0)
+	if (slow.ratio < 1.0 && slow.is_group)
+		psd_text_add(
+			sentence, "the link of group %u, which has %s", slow.number,
+			psd_units_write_rate(
+				group_bps(psd_report_costed(report, result)->scenario, result, slow.number), link));
+	else if (slow.ratio < 1.0)
 		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.number, 100.0 * slow.ratio);
 	else if (narrow.has_cores)
 		psd_text_add(sentence, "the cores that move its bytes (machine.bytes)");

@@ -683,6 +683,9 @@ Test(output, a_note_tells_whether_a_bound_is_reached)
 	expect_bound_note(40, false, 15,
 			  "note: 'A' at 4 nodes: no worker reaches the bound of 20 in the 15 iterations of the "
 			  "training\n");
+	expect_bound_note(40, false, 1,
+			  "note: 'A' at 4 nodes: no worker reaches the bound of 20 in the 1 iteration of the "
+			  "training\n");
 	expect_bound_note(40, true, 240,
 			  "note: 'A' at 4 nodes: a quick worker is 20 iterations ahead after about 40 of the 240 "
 			  "iterations of the training and then waits, which is predicted\n");
@@ -736,6 +739,22 @@ FIXTURE_TEST(a_stack_that_moves_less_than_the_link_is_named)
 	expect_bottleneck(&fixture->report,
 			  "first at 4 nodes: bound by the software stack, which receives 300 Mb/s from many senders at "
 			  "once where the link has 1\n  Gb/s (host.incast), busy for 95 % of");
+}
+
+/* Links of the first group have 1 Gbit/s. The stack hides a link that is quicker than it. */
+FIXTURE_TEST(a_group_with_a_slower_link_is_named)
+{
+	fixture->scenario.n_groups = 2;
+	fixture->scenario.groups[0] = fixture->scenario.groups[1] =
+		(struct psd_node_group){.nodes = 2, .workers_per_node = 1, .speed_ratio = 1.0};
+	fixture->scenario.groups[1].bandwidth_bps = 100e6;
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the link of group 1, which has 100 Mb/s, busy "
+					    "for 95 % of");
+	psd_output_find_limits(&fixture->report);
+	cr_expect_str_eq(fixture->results[0].limit, "link of group 1");
+	fixture->scenario.systems[0].host.transport_bps = 50e6;
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the software stack, which moves 50 Mb/s where "
+					    "the link has 1 Gb/s");
 }
 
 /* Four workers in two racks send n bytes each to one server. Its link of rate L receives 4 n in 4 n / L. Half of them
