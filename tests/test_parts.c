@@ -156,3 +156,30 @@ Test(parts, a_wait_for_a_slower_worker_is_other_waiting)
 					.other_waiting_sec = (0.4 - push_sec) / 2},
 		     1e-5);
 }
+
+/* Two workers of asynchronous training, one at half speed, whose messages seldom meet. */
+#define TWO_APART(bound)                                                                                               \
+	"title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"                             \
+	"compute: {device: titan-x, samples_per_sec: 1}\n"                                                             \
+	"cluster: {stack: none, nodes: 2, network: {bandwidth: 20Gbps, latency: 0s}, "                                 \
+	"slow: [{node: 1, compute: 50%}]}\n"                                                                           \
+	"systems: [{name: a, sync: ps, slice: 64MiB, asynchronous: {bound: " bound "}}]\n"
+
+/* Each pushes half of the model and pulls it. Some messages share a link with the other worker's. */
+static const double exchange_sec = (64 << 20) / (20e9 / 8), meeting_sec = 3e-3;
+
+/* Neither waits for the other: means, weighted by the workers' rates. */
+Test(parts, asynchronous_workers_count_by_their_rates)
+{
+	const double quick_rate = 1 / (1 + exchange_sec), slow_rate = 1 / (2 + exchange_sec);
+
+	expect_parts(TWO_APART("1000"), 1,
+		     (struct psd_parts){.compute_sec = (quick_rate * 1 + slow_rate * 2) / (quick_rate + slow_rate),
+					.exposed_comm_sec = exchange_sec},
+		     meeting_sec);
+}
+
+/* The quick one waits for the slow one, which waits for nobody. */
+TEST_ROW(parts, a_slow_worker_at_the_bound_waits_for_nobody,
+	 expect_parts(TWO_APART("2"), 1, (struct psd_parts){.compute_sec = 2, .exposed_comm_sec = exchange_sec},
+		      meeting_sec))

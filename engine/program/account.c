@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 static const double rounding_ratio = 1e-10;
+/* Workers keep pace if their mean iteration takes at least this part of the slowest worker's: measured durations of
+ * equal workers differ by a few per cent. */
+static const double same_pace_ratio = 0.95;
 
 struct psd_device_time {
 	/* sums of finished intervals; other_waiting_sec is not set, as it is the remaining time */
@@ -125,14 +128,16 @@ void psd_account_arrive(struct psd_account *account, double now_sec)
 	account->n_on_way--;
 }
 
+void psd_account_mark_host(struct psd_account *account, unsigned host, uint32_t iteration, double now_sec)
+{
+	account->marks[(size_t)iteration * account->n_hosts + host] = sum_until(account, host, now_sec);
+	account->devices[host].slack_sec = 0.0;
+}
+
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec)
 {
-	struct psd_parts *marks = &account->marks[(size_t)iteration * account->n_hosts];
-
-	for (unsigned h = 0; h < account->n_hosts; h++) {
-		marks[h] = sum_until(account, h, now_sec);
-		account->devices[h].slack_sec = 0.0;
-	}
+	for (unsigned h = 0; h < account->n_hosts; h++)
+		psd_account_mark_host(account, h, iteration, now_sec);
 }
 
 void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit, uint32_t n_units, double sec)
@@ -187,4 +192,37 @@ struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec)
 
 	return (struct psd_parts){parts.compute_sec * ratio, parts.other_work_sec * ratio,
 				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
+}
+
+static double work(const struct psd_parts *parts)
+{
+	return parts->compute_sec + parts->other_work_sec;
+}
+
+void psd_mean_iteration_add(struct psd_mean_iteration *mean, const struct psd_parts *parts, double batch)
+{
+	const double rate = batch / whole(parts);
+
+	mean->samples += batch;
+	mean->samples_per_sec += rate;
+	mean->slowest_sec = fmax(mean->slowest_sec, whole(parts));
+	mean->weighted.compute_sec += rate * parts->compute_sec;
+	mean->weighted.other_work_sec += rate * parts->other_work_sec;
+	mean->weighted.exposed_comm_sec += rate * parts->exposed_comm_sec;
+	mean->weighted.other_waiting_sec += rate * parts->other_waiting_sec;
+	if (work(parts) > work(&mean->most_work))
+		mean->most_work = *parts;
+}
+
+double psd_mean_iteration_sec(struct psd_mean_iteration mean)
+{
+	return mean.samples / mean.samples_per_sec;
+}
+
+struct psd_parts psd_mean_iteration_parts(struct psd_mean_iteration mean)
+{
+	const double sec = psd_mean_iteration_sec(mean);
+	const bool keeps_pace = sec >= same_pace_ratio * mean.slowest_sec;
+
+	return psd_parts_scaled(keeps_pace ? mean.most_work : mean.weighted, sec);
 }

@@ -54,7 +54,9 @@ void psd_account_worked(struct psd_account *account, unsigned host, double work_
 void psd_account_depart(struct psd_account *account, double now_sec);
 /* Records that a message has arrived completely. */
 void psd_account_arrive(struct psd_account *account, double now_sec);
-/* Records that the iteration has ended on all workers, and stores the sums up to now. */
+/* Records that the iteration has ended on this host, and stores its sums up to now. */
+void psd_account_mark_host(struct psd_account *account, unsigned host, uint32_t iteration, double now_sec);
+/* psd_account_mark_host() of all hosts. */
 void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec);
 
 /* Counts the last `unit` iterations before iteration last + 1 another n_units times, for psd_interpreter_skip(). sec:
@@ -67,5 +69,22 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 
 /* Returns parts in the same proportion whose sum is `sec`; zeros if their sum is 0. Pure. */
 struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec);
+
+/* Mean iteration of workers that each train at a rate of their own; {0}: of none yet. Workers count by their rates. */
+struct psd_mean_iteration {
+	double samples;		    /* sum of the workers' batches */
+	double samples_per_sec;	    /* sum of the workers' rates */
+	double slowest_sec;	    /* longest iteration of a worker */
+	struct psd_parts weighted;  /* sum of the workers' parts, each times its rate */
+	struct psd_parts most_work; /* parts of the worker whose device works longest; of several, of the first */
+};
+
+/* Adds a worker whose iterations of `batch` samples have these parts. */
+void psd_mean_iteration_add(struct psd_mean_iteration *mean, const struct psd_parts *parts, double batch);
+/* Returns the duration at which workers of equal rates would train on as many samples a second, seconds. Pure. */
+double psd_mean_iteration_sec(struct psd_mean_iteration mean);
+/* Returns the parts of psd_mean_iteration_sec(). If workers keep pace with the slowest one, because they are alike or
+ * wait for it, these are parts of the worker whose device works longest; otherwise means. Pure. */
+struct psd_parts psd_mean_iteration_parts(struct psd_mean_iteration mean);
 
 #endif

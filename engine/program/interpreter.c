@@ -86,12 +86,14 @@ static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd
 
 static void note_next(struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
-	if (in->own_next_sec)
+	if (in->own_next_sec) {
 		in->own_next_sec[(size_t)h * in->iterations.end + task.iteration] = now_sec(in);
+		psd_account_mark_host(&in->account, h, task.iteration, now_sec(in));
+	}
 	in->next_sec[task.iteration] = now_sec(in); /* time never goes back: the last one stays */
 	if (in->seam.span)
 		in->seam.span(in->seam.context, h, task, in->next_sec[task.iteration], in->next_sec[task.iteration]);
-	if (++in->n_next_done[task.iteration] == in->n_workers)
+	if (++in->n_next_done[task.iteration] == in->n_workers && !in->own_next_sec)
 		psd_account_mark(&in->account, task.iteration, in->next_sec[task.iteration]);
 }
 
@@ -511,20 +513,20 @@ static double least_sec(const struct psd_interpreter *in, uint32_t first)
 	return fmax(0.0, 1.0 - bound / iterations) * slowest_sec(in, first);
 }
 
-static double mean_iteration_sec(const struct psd_interpreter *in, uint32_t first)
+/* Mean of asynchronous training. A wait at the bound that these iterations do not show is added. */
+static struct psd_mean_iteration mean_of(const struct psd_interpreter *in, uint32_t first)
 {
 	const double bound_sec = least_sec(in, first);
-	double samples = 0.0, rate = 0.0;
+	struct psd_mean_iteration mean = {0};
 
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		const uint32_t batch = in->hosts[h].scheduler.duties->batch;
+		struct psd_parts parts = psd_account_parts(&in->account, h, first, in->iterations.end);
 
-		if (!in->hosts[h].is_worker)
-			continue;
-		samples += batch;
-		rate += batch / fmax(own_iteration_sec(in, h, first), bound_sec);
+		parts.other_waiting_sec += fmax(0.0, bound_sec - own_iteration_sec(in, h, first));
+		if (in->hosts[h].is_worker)
+			psd_mean_iteration_add(&mean, &parts, in->hosts[h].scheduler.duties->batch);
 	}
-	return samples / rate;
+	return mean;
 }
 
 static double ended_sec(const struct psd_interpreter *in, unsigned host, uint32_t iteration)
@@ -571,7 +573,7 @@ double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t 
 {
 	assert(first >= in->iterations.first && first < in->iterations.end);
 	if (in->own_next_sec)
-		return mean_iteration_sec(in, first);
+		return psd_mean_iteration_sec(mean_of(in, first));
 	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0; /* 0 where nothing was carried out */
 	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end + in->n_skipped - first);
 }
@@ -635,6 +637,8 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 	struct psd_parts least_waiting = {0};
 	bool has_worker = false;
 
+	if (in->own_next_sec)
+		return psd_mean_iteration_parts(mean_of(in, first));
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->iterations.end);
 
@@ -643,6 +647,5 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 		least_waiting = parts;
 		has_worker = true;
 	}
-	return in->own_next_sec ? psd_parts_scaled(least_waiting, psd_interpreter_iteration_sec(in, first))
-				: least_waiting;
+	return least_waiting;
 }

@@ -162,7 +162,8 @@ void psd_interpreter_find_bound(const struct psd_interpreter *interpreter, uint3
 bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first,
 				 double sec[PSD_PERCENTILES]) PSD_MUST_CHECK;
 /* Returns the parts of psd_interpreter_iteration_sec() on the worker whose device waits least, seconds. If several wait
- * equally long, it is the first of them. The other workers wait for this one. */
+ * equally long, it is the first of them. The other workers wait for this one. With asynchronous training
+ * see psd_mean_iteration_parts(). */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
 /* True if the host's NIC was idle immediately before the send that it executes now. */
 bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);

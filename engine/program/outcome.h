@@ -23,7 +23,7 @@ enum psd_relief {
 
 struct psd_outcome {
 	double iteration_sec;	/* mean duration of a measured iteration, seconds */
-	struct psd_parts parts; /* parts of iteration_sec on the worker whose device waits least, seconds */
+	struct psd_parts parts; /* parts of iteration_sec, seconds; see psd_interpreter_parts() */
 	/* per resource: time per iteration in which operations occupy it, on the host where it is longest */
 	double busy_sec[PSD_RESOURCES];
 	/* bytes per iteration that a node sends to other nodes; of the node that sends most */

@@ -122,8 +122,8 @@ struct psd_worker_options {
 struct psd_worker_result {
 	double iteration_sec; /* median duration of the measured iterations, seconds */
 	/* Durations that together make iteration_sec, such as computing and waiting, see struct psd_parts: on the
-	 * worker whose device works longest, as in psd_interpreter_parts(). Computing is measured in processor time of
-	 * one thread, or on a GPU by its own clock. */
+	 * worker whose device works longest; with asynchronous training see psd_mean_iteration_parts(). Computing is
+	 * measured in processor time of one thread, or on a GPU by its own clock. */
 	struct psd_parts parts;
 	/* parts.compute_sec of this host alone, in its own iterations */
 	double own_compute_sec;

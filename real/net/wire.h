@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/base/error.h"
+#include "engine/program/account.h"
 
 #define PSD_WIRE_MAGIC	    UINT32_C(0x57445350) /* the bytes "PSDW", with which each header begins */
 #define PSD_WIRE_VERSION    16
@@ -142,8 +142,7 @@ struct psd_wire_bye {
 	uint64_t received_bytes;
 	struct psd_wire_parameters parameters; /* digest of the sender's parameters after the last iteration */
 	double iteration_sec;		       /* duration of an iteration on the sender, seconds */
-	/* parts of iteration_sec, struct psd_parts */
-	double compute_sec, other_work_sec, exposed_comm_sec, other_waiting_sec;
+	struct psd_parts parts;		       /* parts of iteration_sec */
 	/* Stale reads: number of the sender's reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_WIRE_AGES];
 	struct psd_gradient_ages ages; /* counts of the sender's shard */

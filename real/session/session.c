@@ -257,10 +257,7 @@ static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_erro
 		.received_bytes = worker->result.received_bytes_per_node,
 		.parameters = psd_host_digest(&worker->host, worker->host.options->n_iterations),
 		.iteration_sec = worker->result.iteration_sec,
-		.compute_sec = worker->result.parts.compute_sec,
-		.other_work_sec = worker->result.parts.other_work_sec,
-		.exposed_comm_sec = worker->result.parts.exposed_comm_sec,
-		.other_waiting_sec = worker->result.parts.other_waiting_sec,
+		.parts = worker->result.parts,
 		.ages = worker->result.ages,
 	};
 

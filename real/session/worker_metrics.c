@@ -135,23 +135,17 @@ static void gather_ages(const struct psd_worker *worker, struct psd_gradient_age
 /* Asynchronous training: the cluster's rate in samples is the sum of its workers'. */
 static void gather_rates(const struct psd_worker *worker, struct psd_worker_result *result)
 {
-	const unsigned workers = worker->host.layout->workers;
-	double samples = 0.0, rate = 0.0;
+	struct psd_mean_iteration mean = {0};
 
-	if (!worker->host.plan->async)
-		return;
-	for (unsigned w = 0; w < workers; w++) {
-		const double sec = w == worker->host.self ? result->iteration_sec : worker->peers[w].bye.iteration_sec;
-		const double batch = psd_plan_batch(worker->host.plan, w);
-
-		samples += batch;
-		rate += batch / sec;
-	}
-	result->iteration_sec = samples / rate;
+	for (unsigned w = 0; w < worker->host.layout->workers; w++)
+		psd_mean_iteration_add(&mean, w == worker->host.self ? &result->parts : &worker->peers[w].bye.parts,
+				       psd_plan_batch(worker->host.plan, w));
+	result->iteration_sec = psd_mean_iteration_sec(mean);
+	result->parts = psd_mean_iteration_parts(mean);
 }
 
 /* Takes the parts of the worker whose device works longest, as a prediction does. Its waits then fill up worker 0's
- * iteration. If its work alone is longer, or training is asynchronous, all parts are scaled to iteration_sec. */
+ * iteration. If its work alone is longer, all parts are scaled to iteration_sec. */
 static void gather_parts(const struct psd_worker *worker, struct psd_worker_result *result)
 {
 	struct psd_parts most = result->parts;
@@ -160,13 +154,12 @@ static void gather_parts(const struct psd_worker *worker, struct psd_worker_resu
 		const struct psd_wire_bye *bye = &worker->peers[w].bye;
 
 		if (w != worker->host.self &&
-		    bye->compute_sec + bye->other_work_sec > most.compute_sec + most.other_work_sec)
-			most = (struct psd_parts){bye->compute_sec, bye->other_work_sec, bye->exposed_comm_sec,
-						  bye->other_waiting_sec};
+		    bye->parts.compute_sec + bye->parts.other_work_sec > most.compute_sec + most.other_work_sec)
+			most = bye->parts;
 	}
 	const double idle_sec = result->iteration_sec - most.compute_sec - most.other_work_sec;
 
-	if (worker->host.plan->async || idle_sec < 0.0) {
+	if (idle_sec < 0.0) {
 		result->parts = psd_parts_scaled(most, result->iteration_sec);
 		return;
 	}
@@ -180,7 +173,8 @@ static void gather_compute(const struct psd_worker *worker, const struct psd_wor
 	double *compute_sec = worker->host.options->compute_sec;
 
 	for (unsigned h = 0; h < worker->host.n_hosts && compute_sec; h++)
-		compute_sec[h] = h == worker->host.self ? result->own_compute_sec : worker->peers[h].bye.compute_sec;
+		compute_sec[h] =
+			h == worker->host.self ? result->own_compute_sec : worker->peers[h].bye.parts.compute_sec;
 }
 
 /* Takes the node with most, summed over its hosts. */
@@ -207,7 +201,9 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 	}
 	gather_reads(worker, result);
 	gather_ages(worker, &result->ages);
-	gather_rates(worker, result);
-	gather_parts(worker, result);
+	if (worker->host.plan->async)
+		gather_rates(worker, result);
+	else
+		gather_parts(worker, result);
 	gather_compute(worker, result);
 }

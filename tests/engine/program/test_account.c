@@ -159,3 +159,26 @@ Test(account, work_that_goes_on_takes_no_slack)
 	expect_parts(psd_account_parts(&account, 0, 0, 1), 1 + 2, 0, 0, 3);
 	psd_account_release(&account);
 }
+
+/* 4 samples in 1 + 1 s and 3 in 6 s: 2 and 0.5 samples/s, together 7 samples in 2.8 s. */
+Test(account, workers_count_by_their_rates)
+{
+	const struct psd_parts quick = {.compute_sec = 1, .exposed_comm_sec = 1}, slow = {.compute_sec = 6};
+	struct psd_mean_iteration mean = {0};
+
+	psd_mean_iteration_add(&mean, &quick, 4);
+	psd_mean_iteration_add(&mean, &slow, 3);
+	cr_expect_float_eq(psd_mean_iteration_sec(mean), 2.8, 1e-12);
+	expect_parts(psd_mean_iteration_parts(mean), (2 * 1 + 0.5 * 6) / 2.5, 0, 2 * 1 / 2.5, 0);
+}
+
+/* 4 samples in 6 s each: both are as long, and one works longer. */
+Test(account, workers_that_keep_pace_show_the_busiest)
+{
+	const struct psd_parts quick = {.compute_sec = 1, .other_waiting_sec = 5}, slow = {.compute_sec = 6};
+	struct psd_mean_iteration mean = {0};
+
+	psd_mean_iteration_add(&mean, &quick, 4);
+	psd_mean_iteration_add(&mean, &slow, 4);
+	expect_parts(psd_mean_iteration_parts(mean), 6, 0, 0, 0);
+}

@@ -137,10 +137,7 @@ Test(wire, small_payloads_come_back)
 					 9,
 					 parameters,
 					 0.25,
-					 0.125,
-					 0.0625,
-					 0.03125,
-					 0.015625,
+					 {0.125, 0.0625, 0.03125, 0.015625},
 					 {5, UINT64_C(1) << 50, [16] = 7},
 					 {UINT64_C(1) << 41, UINT64_C(1) << 42, 11, 12}};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
@@ -166,10 +163,12 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.sent_bytes, bye.sent_bytes);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.received_bytes, bye.received_bytes);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.iteration_sec, bye.iteration_sec);
-	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.compute_sec, bye.compute_sec);
-	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.other_work_sec, bye.other_work_sec);
-	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.exposed_comm_sec, bye.exposed_comm_sec);
-	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.other_waiting_sec, bye.other_waiting_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.parts.compute_sec, bye.parts.compute_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.parts.other_work_sec, bye.parts.other_work_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.parts.exposed_comm_sec,
+		     bye.parts.exposed_comm_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.parts.other_waiting_sec,
+		     bye.parts.other_waiting_sec);
 	for (unsigned age = 0; age < PSD_WIRE_AGES; age++)
 		cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.reads[age], bye.reads[age]);
 	const struct psd_gradient_ages ages = psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.ages;
