@@ -6,9 +6,8 @@
 #include <stdlib.h>
 
 static const double rounding_ratio = 1e-10;
-/* Workers keep pace if their mean iteration takes at least this part of the slowest worker's: measured durations of
- * equal workers differ by a few per cent. */
-static const double same_pace_ratio = 0.95;
+/* Workers keep pace if their mean iteration takes at least this part of the slowest worker's. The limit is chosen. */
+static const double same_pace_ratio = 0.99;
 
 struct psd_device_time {
 	/* sums of finished intervals; other_waiting_sec is not set, as it is the remaining time */
