@@ -156,7 +156,7 @@ void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit,
 	}
 }
 
-static double whole(const struct psd_parts *parts)
+double psd_parts_sec(const struct psd_parts *parts)
 {
 	return parts->compute_sec + parts->other_work_sec + parts->exposed_comm_sec + parts->other_waiting_sec;
 }
@@ -175,7 +175,7 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 	const struct psd_parts *marks = &account->marks[host], *after = &marks[(size_t)(end - 1) * account->n_hosts];
 	const struct psd_parts *before = first > 0 ? &marks[(size_t)(first - 1) * account->n_hosts] : &nothing;
 	const double n = end + account->n_skipped - first,
-		     least_sec = rounding_ratio * (whole(after) - whole(before)) / n;
+		     least_sec = rounding_ratio * (psd_parts_sec(after) - psd_parts_sec(before)) / n;
 
 	return (struct psd_parts){
 		.compute_sec = mean(after->compute_sec, before->compute_sec, n, least_sec),
@@ -185,9 +185,17 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 	};
 }
 
+void psd_parts_add(struct psd_parts *sum, const struct psd_parts *parts, double weight)
+{
+	sum->compute_sec += weight * parts->compute_sec;
+	sum->other_work_sec += weight * parts->other_work_sec;
+	sum->exposed_comm_sec += weight * parts->exposed_comm_sec;
+	sum->other_waiting_sec += weight * parts->other_waiting_sec;
+}
+
 struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec)
 {
-	const double sum_sec = whole(&parts), ratio = sum_sec > 0.0 ? sec / sum_sec : 0.0;
+	const double sum_sec = psd_parts_sec(&parts), ratio = sum_sec > 0.0 ? sec / sum_sec : 0.0;
 
 	return (struct psd_parts){parts.compute_sec * ratio, parts.other_work_sec * ratio,
 				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
@@ -200,15 +208,12 @@ static double work(const struct psd_parts *parts)
 
 void psd_mean_iteration_add(struct psd_mean_iteration *mean, const struct psd_parts *parts, double batch)
 {
-	const double rate = batch / whole(parts);
+	const double rate = batch / psd_parts_sec(parts);
 
 	mean->samples += batch;
 	mean->samples_per_sec += rate;
-	mean->slowest_sec = fmax(mean->slowest_sec, whole(parts));
-	mean->weighted.compute_sec += rate * parts->compute_sec;
-	mean->weighted.other_work_sec += rate * parts->other_work_sec;
-	mean->weighted.exposed_comm_sec += rate * parts->exposed_comm_sec;
-	mean->weighted.other_waiting_sec += rate * parts->other_waiting_sec;
+	mean->slowest_sec = fmax(mean->slowest_sec, psd_parts_sec(parts));
+	psd_parts_add(&mean->weighted, parts, rate);
 	if (work(parts) > work(&mean->most_work))
 		mean->most_work = *parts;
 }

@@ -67,6 +67,10 @@ void psd_account_skip(struct psd_account *account, uint32_t last, uint32_t unit,
  * `end` - 1, which must have ended. Pure. */
 struct psd_parts psd_account_parts(const struct psd_account *account, unsigned host, uint32_t first, uint32_t end);
 
+/* Returns the duration that the parts make together, seconds. Pure. */
+double psd_parts_sec(const struct psd_parts *parts);
+/* Adds weight times each part to *sum. */
+void psd_parts_add(struct psd_parts *sum, const struct psd_parts *parts, double weight);
 /* Returns parts in the same proportion whose sum is `sec`; zeros if their sum is 0. Pure. */
 struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec);
 

@@ -513,16 +513,36 @@ static double least_sec(const struct psd_interpreter *in, uint32_t first)
 	return fmax(0.0, 1.0 - bound / iterations) * slowest_sec(in, first);
 }
 
-/* Mean of asynchronous training. A wait at the bound that these iterations do not show is added. */
+/* Returns the parts of a worker's mean iteration. They are those of the iterations from `first` on, or of the whole
+ * training, if its length is known: what it has beyond the executed iterations is like those from `first` on. A wait at
+ * the bound that these do not show is added. */
+static struct psd_parts own_parts(const struct psd_interpreter *in, unsigned host, uint32_t first)
+{
+	const uint64_t n = in->program->plan->job_iterations;
+	const uint32_t end = in->iterations.end;
+	const struct psd_parts steady = psd_account_parts(&in->account, host, first, end);
+	struct psd_parts parts = {0};
+
+	if (n > 0 && n <= end)
+		return psd_account_parts(&in->account, host, 0, (uint32_t)n);
+	if (n > 0) {
+		const struct psd_parts executed = psd_account_parts(&in->account, host, 0, end);
+
+		psd_parts_add(&parts, &executed, (double)end / (double)n);
+	}
+	psd_parts_add(&parts, &steady, n > 0 ? (double)(n - end) / (double)n : 1.0);
+	parts.other_waiting_sec += fmax(0.0, least_sec(in, first) - psd_parts_sec(&parts));
+	return parts;
+}
+
+/* Mean of asynchronous training. */
 static struct psd_mean_iteration mean_of(const struct psd_interpreter *in, uint32_t first)
 {
-	const double bound_sec = least_sec(in, first);
 	struct psd_mean_iteration mean = {0};
 
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		struct psd_parts parts = psd_account_parts(&in->account, h, first, in->iterations.end);
+		const struct psd_parts parts = own_parts(in, h, first);
 
-		parts.other_waiting_sec += fmax(0.0, bound_sec - own_iteration_sec(in, h, first));
 		if (in->hosts[h].is_worker)
 			psd_mean_iteration_add(&mean, &parts, in->hosts[h].scheduler.duties->batch);
 	}
@@ -561,9 +581,11 @@ void psd_interpreter_find_bound(const struct psd_interpreter *in, uint32_t first
 	}
 	const double quick_sec = own_iteration_sec(in, quick, first), slow_sec = own_iteration_sec(in, slow, first);
 
-	outcome->slowest_sec = slowest_sec(in, first);
+	outcome->slowest_sec = mean_of(in, first).slowest_sec;
 	outcome->bound_from = first_wait(in, quick, slow, slow_sec);
-	outcome->is_at_bound = outcome->bound_from > 0 || quick_sec < 0.999 * least_sec(in, first);
+	outcome->is_at_bound = outcome->bound_from > 0
+				       ? outcome->job_iterations == 0 || outcome->bound_from < outcome->job_iterations
+				       : quick_sec < 0.999 * least_sec(in, first);
 	if (outcome->bound_from == 0 && quick_sec < 0.99 * slow_sec)
 		outcome->bound_from =
 			(uint64_t)ceil((double)in->program->plan->async->bound * slow_sec / (slow_sec - quick_sec));

@@ -150,9 +150,9 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the mean duration of the iterations from `first` on, seconds. The duration of an iteration is the time from
  * one end of next_op to the next. With asynchronous training it is the harmonic mean over workers, weighted by their
- * batches, so that the cluster's rate is the sum of the workers' rates. A quick worker that reaches the bound ends the
- * training `bound` iterations ahead of the slowest one: its iterations count as at least 1 - bound /
- * psd_plan.job_iterations times the slowest worker's. */
+ * batches, so that the cluster's rate is the sum of the workers' rates. If the length of the training is known
+ * (psd_plan.job_iterations), it is that of the whole training, with iterations before a quick worker reaches the bound.
+ * Such a worker ends the training `bound` iterations ahead of the slowest one. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
 /* Sets the fields of *outcome that tell how slow the slowest worker of asynchronous training is, and when a quick one
  * reaches the bound. */

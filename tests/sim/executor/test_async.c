@@ -100,6 +100,15 @@ Test(async_time, a_job_ends_with_its_slowest_worker)
 	cr_expect_float_eq(psd_result_last_sec(&(struct psd_outcome){.iteration_sec = 1.0}), 1.0, 0);
 }
 
+Test(async_time, quick_workers_run_ahead_to_the_bound_of_a_short_training)
+{
+	check_bound(1, 30, true);
+	check_bound(5, 25, true);
+	check_bound(10, 25, true);
+	check_bound(15, 25, false);
+	check_bound(15, 100, true);
+}
+
 Test(async_time, quick_workers_wait_at_the_bound_of_a_long_training)
 {
 	check_bound(2, 240, true);
