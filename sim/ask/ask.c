@@ -68,13 +68,16 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, co
 	efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
 	psd_text_add(efficiency, "Efficiency: samples/s divided by those of as many workers that only compute.");
 	struct psd_answer *made = psd_answers_add(answers, "notes", NULL);
+	const bool has_searched_turns = ask->has_searched_rates && ask->has_disturbances;
+
 	if (ask->settings.is_estimate)
 		psd_text_add(&made->sentence, "All answers are estimates; without --estimate, simulations confirm "
 					      "them.");
 	else
-		psd_text_add(&made->sentence, "Estimates searched, and %u simulations (%s) confirmed.%s",
+		psd_text_add(&made->sentence, "Estimates searched, and %u simulations (%s) confirmed.%s%s",
 			     ask->n_simulated, psd_sim_executor(ask->scenario, false),
-			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "");
+			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "",
+			     has_searched_turns ? " Break-evens closer than 40 % may be missed." : "");
 	psd_answer_add_value(
 		answers, made,
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});

@@ -9,8 +9,8 @@
 
 /* A system is faster only if it has more samples per second by this ratio: equal systems have no order. */
 static const double equal_ratio = 0.001;
-/* With random durations of operations it is more. */
-static const double random_equal_ratio = 0.01;
+/* It is more with random durations of operations, and if messages of asynchronous workers meet by chance. */
+static const double chance_equal_ratio = 0.01;
 /* A sentence about turns is told only if no simulation contradicts it by more than this ratio. */
 static const double clear_ratio = 0.02;
 /* A faster link may cost a system this share of its samples per second, because transfers start in another order. */
@@ -152,13 +152,20 @@ static int order_within(const struct duel *duel, unsigned nodes, double bandwidt
 	return a > b ? 1 : -1;
 }
 
+static bool has_chance(const struct duel *duel)
+{
+	const struct psd_scenario *scenario = duel->ask->scenario;
+
+	return psd_jitter_is_drawn(scenario) || scenario->systems[duel->a].is_async ||
+	       scenario->systems[duel->b].is_async;
+}
+
 static int order_of(const struct duel *duel, uint64_t number)
 {
 	const unsigned nodes = is_over_rates(duel) ? duel->ask->most_nodes : (unsigned)number;
 	const double bps = is_over_rates(duel) ? psd_ask_rate(duel->ask, number) : duel->bandwidth_bps;
 
-	return order_within(duel, nodes, bps,
-			    psd_jitter_is_drawn(duel->ask->scenario) ? random_equal_ratio : equal_ratio);
+	return order_within(duel, nodes, bps, has_chance(duel) ? chance_equal_ratio : equal_ratio);
 }
 
 static bool is_as_before(void *context, uint64_t number)
@@ -177,6 +184,7 @@ struct turn {
 struct turns {
 	int first; /* order at the least number */
 	unsigned n;
+	bool has_more; /* the order turns again after the last one */
 	struct turn turns[MOST_TURNS];
 };
 
@@ -193,6 +201,7 @@ static void add_turns(struct duel *duel, uint64_t least, uint64_t most, struct t
 		turns->turns[turns->n++] = (struct turn){number, duel->before};
 		least = number + 1;
 	}
+	turns->has_more = duel->before != end;
 	duel->before = end;
 }
 
@@ -318,9 +327,9 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 	find_turns(duel, numbers, n, &turns);
 	if ((turns.n == 0 && !over_rates) || duel->ask->status)
 		return;
-	const bool turns_more = is_contradicted(duel, &turns);
+	const bool is_wrong = is_contradicted(duel, &turns), turns_more = is_wrong || turns.has_more;
 
-	if (turns_more && turns.n < MOST_TURNS)
+	if (is_wrong && turns.n < MOST_TURNS)
 		return;
 	struct psd_answer *answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
 	psd_text_add(&answer->sentence, over_rates ? "With " : "At ");
