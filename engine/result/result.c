@@ -173,11 +173,26 @@ static const char *plural_end(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* Tells that a job of fixed parts lasts longer than samples per second say. */
+static void add_last_worker(struct psd_text *text, const struct psd_result *result, const char *where)
+{
+	const double ratio = psd_result_last_sec(&result->outcome) / result->outcome.iteration_sec;
+
+	if (!result->system->is_async || !result->job_hours.is_there || ratio < 1.01)
+		return;
+	add_note(text, result->system);
+	psd_text_add(text,
+		     "%s: the job ends when the slowest worker has trained its part, after %.0f %% more time than "
+		     "samples/s tell\n",
+		     where, 100.0 * (ratio - 1.0));
+}
+
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where)
 {
 	const struct psd_outcome *outcome = &result->outcome;
 	const uint64_t bound = result->system->async.bound;
 
+	add_last_worker(text, result, where);
 	if (!result->system->is_async || outcome->bound_from == 0)
 		return;
 	add_note(text, result->system);

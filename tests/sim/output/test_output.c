@@ -694,6 +694,23 @@ Test(output, a_note_tells_whether_a_bound_is_reached)
 			  "which is not predicted: 'train.iterations' and 'job' tell how long the training is\n");
 }
 
+/* 3 s of the slowest worker for 2 s of the mean one. */
+Test(output, a_note_tells_that_an_asynchronous_job_waits_for_its_slowest_worker)
+{
+	const struct psd_system system = {.name = (char[]){"A"}, .is_async = true};
+	struct psd_result result = {.system = &system, .outcome = {.iteration_sec = 2.0, .slowest_sec = 3.0}};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_add_bound(&text, &result, "' at 4 nodes");
+	cr_expect_null(text.bytes, "a note without a job");
+	result.job_hours.is_there = true;
+	psd_result_add_bound(&text, &result, "' at 4 nodes");
+	cr_expect_str_eq(text.bytes ? text.bytes : "",
+			 "note: 'A' at 4 nodes: the job ends when the slowest worker has trained its part, after 50 % "
+			 "more time than samples/s tell\n");
+	psd_text_release(&text);
+}
+
 /* A rebuild that no operation makes is not told of, and a slower node is named by its number in row and sentence. */
 Test(output, a_slower_node_is_named_and_no_rebuild_that_is_not_there)
 {
