@@ -56,7 +56,7 @@ static const struct psd_option option_list[] = {
 	 .more = "It has Chrome trace events, for `psd-plot timeline` or ui.perfetto.dev. With %r in FILE: a file for "
 		 "each worker, %r is its rank, in the form of PyTorch's profiler. These have no tracks of shared links",
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
-	{OPTION("--estimate", NULL, "estimate in closed form instead: under 3 ms a row"), .kind = PSD_OPTION_FLAG,
+	{OPTION("--estimate", NULL, "estimate in closed form instead, most rows in 3 ms"), .kind = PSD_OPTION_FLAG,
 	 AT(is_estimate), .commands = OF_TABLES | OF(ASK)},
 	{OPTION("--every-node", NULL, "simulate every node and iteration, also equal ones"),
 	 .more = "Default: equal ones are simulated once", .kind = PSD_OPTION_FLAG, AT(is_every_node),

@@ -112,8 +112,8 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
  * system's name, with a quote in front. */
 void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
 			  const uint64_t reads[PSD_READ_AGES]);
-/* Appends notes that tell when a worker of asynchronous training reaches its bound, if one does, and how much longer the
- * slowest worker trains. where: as above. */
+/* Appends notes that tell when a worker of asynchronous training reaches its bound, if one does, and how much longer
+ * the slowest worker trains. where: as above. */
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where);
 /* If a library executes the system's all-reduces, appends a note about the steps that predictions assume. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
