@@ -3,7 +3,9 @@
 
 #include "engine/base/units.h"
 
-enum { ASYNC_ITERATIONS = 20 };
+/* Equal workers begin in step. Where separate servers bound them, a few iterations pass until pushes of some overlap
+ * with pulls of others. */
+enum { ASYNC_FIRST = 10, ASYNC_ITERATIONS = 10 };
 
 bool psd_outcome_takes_factors(const struct psd_program *program)
 {
@@ -49,7 +51,8 @@ static uint32_t first_of(const struct psd_system *system)
 		return full + system->local_sgd.delay + 1;
 	/* with a bound that counts: until quick workers wait for slow ones */
 	if (system->is_async)
-		return system->async.bound <= PSD_MOST_STALENESS ? 2 * ((uint32_t)system->async.bound + 1) : 1;
+		return system->async.bound <= PSD_MOST_STALENESS ? 2 * ((uint32_t)system->async.bound + 1)
+								 : ASYNC_FIRST;
 	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 
