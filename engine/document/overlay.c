@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STEPS = 32 }; /* the most levels of a document */
+#include "engine/base/spelling.h"
+
+enum {
+	MAX_STEPS = 32, /* the most levels of a document */
+	MAX_NAMES = 32, /* entries of a list whose names are compared with a wrong one */
+};
 
 struct setting {
 	struct psd_place at; /* "--set key.path" or "--sweep key.path", no line */
@@ -148,6 +153,21 @@ static struct psd_node *open_at(const struct psd_node *parent, unsigned position
 	return copy;
 }
 
+/* Returns the name of the entry that the step nearly spells; NULL: no name is near. */
+static const char *nearest_name(const struct psd_node *list, const char *step)
+{
+	const char *names[MAX_NAMES + 1] = {NULL};
+	unsigned n = 0;
+
+	for (const struct psd_node *entry = list->first; entry && n < MAX_NAMES; entry = entry->next) {
+		const struct psd_node *name = psd_node_child(entry, "name");
+
+		if (name && name->kind == PSD_NODE_SCALAR)
+			names[n++] = name->text;
+	}
+	return psd_spelling_find(step, names, &n) ? names[n] : psd_spelling_nearest(step, names);
+}
+
 static enum psd_status refuse_step(const struct setting *setting, const struct psd_node *parent, unsigned i)
 {
 	const char *step = setting->steps[i], *list = i > 0 ? setting->steps[i - 1] : "the file";
@@ -159,8 +179,12 @@ static enum psd_status refuse_step(const struct setting *setting, const struct p
 	if (n == 0)
 		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is empty, there is no entry '%s'",
 				     list, step);
-	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' has %u %s (0 to %u), there is no entry '%s'",
-			     list, n, n > 1 ? "entries" : "entry", n - 1, step);
+	const char *near = nearest_name(parent, step);
+
+	return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+			     "'%s' has %u %s (0 to %u), there is no entry '%s'%s%s%s", list, n,
+			     n > 1 ? "entries" : "entry", n - 1, step, near ? ", did you mean '" : "", near ? near : "",
+			     near ? "'?" : "");
 }
 
 /* Adds step i to *node, a private copy, if it is missing, and moves *node to that child. */

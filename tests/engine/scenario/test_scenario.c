@@ -463,6 +463,9 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
 			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
+	expect_setting_error("systems.a.sync=ps",
+			     "--set systems.a.sync: 'systems' has 1 entry (0 to 0), there is no entry "
+			     "'a', did you mean 'A'?");
 	expect_setting_error("title.x=4", "--set title.x: 'x' is below a plain value, must be below a mapping or list");
 	expect_setting_error("systems=4",
 			     "--set systems: 'systems' is a list of mappings, which a file must have: --set changes "
