@@ -1,5 +1,6 @@
 /* `cluster` of a scenario file: nodes, network, host side of the software, and what disturbs a run. Refuses nodes that
  * some point of the sweep does not have, and what a link could not carry. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "engine/scenario/scenario.h"
@@ -533,7 +534,6 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 	struct psd_scenario *scenario = reader->base;
 	const struct psd_node *groups = psd_node_child(cluster, "groups"), *nodes = psd_node_child(cluster, "nodes");
 	const struct psd_node *sweep = psd_node_child(root, "sweep");
-	bool sweeps_size = scenario->n_sweep_workers > 0;
 	double most_bps;
 	uint64_t n_nodes = 0;
 
@@ -546,11 +546,15 @@ static enum psd_status settle_groups(const struct psd_schema_reader *reader, con
 				     "'groups' have %llu nodes together, at most %d are possible",
 				     (unsigned long long)n_nodes, PSD_MAX_NODES);
 	for (unsigned i = 0; i < scenario->n_sweep_nodes; i++)
-		sweeps_size = sweeps_size || scenario->sweep_nodes[i] != n_nodes;
-	if (sweeps_size)
-		return psd_error_set(reader->err, PSD_EINVAL, sweep ? sweep->at : groups->at,
-				     "'sweep.%s' cannot be swept with 'cluster.groups', which have %u nodes",
-				     scenario->n_sweep_nodes > 0 ? "nodes" : "workers", (unsigned)n_nodes);
+		if (scenario->sweep_nodes[i] != n_nodes)
+			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(sweep, "nodes")->at,
+					     "'sweep.nodes' has %" PRIu64 ", must be %" PRIu64
+					     ", the sum of 'cluster.groups', or left out",
+					     scenario->sweep_nodes[i], n_nodes);
+	if (scenario->n_sweep_workers > 0)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(sweep, "workers")->at,
+				     "'sweep.workers' cannot be used together with 'cluster.groups', which have their "
+				     "own numbers of workers");
 	if (nodes && scenario->nodes != n_nodes)
 		return psd_error_set(reader->err, PSD_EINVAL, nodes->at,
 				     "'nodes' is %u, must be %u, the sum of 'groups', or left out", scenario->nodes,

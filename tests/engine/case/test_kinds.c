@@ -257,7 +257,10 @@ Test(kinds, contradictions_are_refused)
 	expect_refused("[{nodes: 2}, {nodes: 3}]\n  nodes: 4", PLAIN,
 		       "test.yaml:7:10: 'nodes' is 4, must be 5, the sum of 'groups', or left out");
 	expect_refused("[{nodes: 2}]", PLAIN "sweep: {nodes: [1, 2]}\n",
-		       "test.yaml:8:8: 'sweep.nodes' cannot be swept with 'cluster.groups', which have 2 nodes");
+		       "test.yaml:8:16: 'sweep.nodes' has 1, must be 2, the sum of 'cluster.groups', or left out");
+	expect_refused("[{nodes: 2}]", PLAIN "sweep: {workers: [2]}\n",
+		       "test.yaml:8:18: 'sweep.workers' cannot be used together with 'cluster.groups', which have "
+		       "their own numbers of workers");
 	expect_refused("[{nodes: 2}]", "systems: [{name: A, sync: ps, compute: {device: k20}}]\n",
 		       "test.yaml:7:11: system 'A' has 'compute', must leave it out: 'cluster.groups' decide how fast "
 		       "workers are");
