@@ -486,7 +486,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	};
 	if (made.local)
 		made.staleness = made.local->delay;
-	made.reads_stale = made.staleness > 0 && !made.local && input->system->reads == PSD_READS_STALE;
+	made.reads_stale = made.staleness > 0 && input->system->reads == PSD_READS_STALE;
 	made.lag = made.reads_stale ? 0 : made.staleness;
 	made.workers_update = made.staleness > 0 || made.clips;
 	if (input->system->peers + 1 < made.layout.workers)

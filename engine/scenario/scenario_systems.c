@@ -328,7 +328,8 @@ static const struct psd_key keys[] = {
 		 "that the slowest worker needs the shortest predicted time; measured: as speed, by seconds that "
 		 "psd-run measures before it trains. Gradients are weighted by samples"},
 	{KEY("reads", CHOICE, reads), .names = psd_reads_names, .fallback = "late", .when = {"sync", OF_LATE, 0},
-	 .help = "gradients that an iteration sees with `systems.staleness`. late: those of all workers, always of "
+	 .help = "gradients that an iteration sees with `systems.staleness`, which must be given, too. late: those of "
+		 "all workers, always of "
 		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
 		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
 		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`. With "
@@ -637,10 +638,12 @@ static const struct exclusion {
 	{MANAGED, LOCAL, ", whose workers send no gradients"},
 	{MANAGED, LOW_RANK, ": each selects the part of a gradient that travels"},
 	{MANAGED, SCALED_WIRE, "an overflow of a sum would lose the gradients of several iterations"},
+	{STALE_READS, LOCAL, ", whose workers send no gradients"},
 	{STALE_READS, BY_FACTORS, ": a worker has no gradient of its own before factors arrive"},
 	{ASYNC, LOCAL, ""},
 	{ASYNC, COMPRESS, ""},
 	{ASYNC, STALE, ": its 'bound' says how far workers may be apart"},
+	{ASYNC, STALE_READS, ": its 'bound' says how far workers may be apart"},
 	{ASYNC, IN_STAGES, ", whose stages wait for all workers"},
 	{ASYNC, BY_TENSORS, ""},
 	{ASYNC, UNEVEN, ": quick workers execute their iterations earlier"},
@@ -682,6 +685,20 @@ static enum psd_status check_exclusions(const struct psd_system *system, const s
 				     system->name, other, e->why);
 	}
 	return PSD_OK;
+}
+
+/* Without 'staleness' no sum may be missing, whatever 'reads' says. */
+static enum psd_status check_reads(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
+{
+	const struct psd_node *reads = psd_node_child(entry, "reads");
+
+	if (!reads || psd_node_child(entry, "staleness"))
+		return PSD_OK;
+	return psd_error_set(
+		err, PSD_EINVAL, reads->key_at,
+		"'reads' of system '%s' is '%s', needs 'staleness' beside it: 1 to %d iterations, or 0 for "
+		"synchronous training",
+		system->name, psd_reads_names[system->reads], PSD_MOST_STALENESS);
 }
 
 static enum psd_status check_peers(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
@@ -752,6 +769,7 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 
 	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
 	PSD_TRY(check_exclusions(system, entry, reader->err));
+	PSD_TRY(check_reads(system, entry, reader->err));
 	PSD_TRY(check_peers(system, entry, reader->err));
 	PSD_TRY(check_budget(scenario, system, entry, reader->err));
 	if (system->finds_early && system->budget_bps == 0.0)

@@ -146,24 +146,6 @@ Test(keeps, outer_momentum_is_where_an_exchange_updates)
 	}
 }
 
-/* A delay of local steps is no staleness of gradients, so that 'reads' has no effect on it. */
-Test(keeps, a_delay_of_local_steps_reads_nothing_stale)
-{
-	struct loaded loaded;
-	struct psd_case made;
-
-	loaded_open(&loaded, "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-			     "compute: {device: cpu}\n"
-			     "cluster: {stack: none, nodes: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
-			     "systems: [{name: s, sync: ring, reads: stale, local_sgd: {steps: 4, delay: 2}}]\n");
-	loaded_case(&made, &loaded, 0, 0);
-	cr_expect_not(made.plan.reads_stale);
-	cr_expect_eq(made.plan.lag, 2);
-	cr_expect_not(psd_plan_keeps(&made.plan, &made.plan.items[0], PSD_BUFFER_KEPT));
-	psd_case_release(&made);
-	loaded_close(&loaded);
-}
-
 /* A mean of 8 bits does not move by a thousandth of itself. */
 Test(keeps, states_are_fp32_at_any_precision)
 {

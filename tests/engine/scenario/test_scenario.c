@@ -1216,6 +1216,17 @@ Test(scenario, reads_are_late_or_stale)
 		"hybrid", "reads: stale",
 		"29: 'reads: stale' of system 'A' cannot be used together with 'sync: hybrid': a worker has "
 		"no gradient of its own before factors arrive");
+	expect_system_error(
+		"ps", "reads: stale",
+		"25: 'reads' of system 'A' is 'stale', needs 'staleness' beside it: 1 to 16 iterations, or 0 "
+		"for synchronous training");
+	expect_system_error(
+		"ring", "reads: late, managed: {clock: 4, early: 25%}",
+		"27: 'reads' of system 'A' is 'late', needs 'staleness' beside it: 1 to 16 iterations, or 0 "
+		"for synchronous training");
+	expect_system_error("ring", "reads: stale, local_sgd: {steps: 4, delay: 2}",
+			    "27: 'reads: stale' of system 'A' cannot be used together with 'local_sgd', whose workers "
+			    "send no gradients");
 	expect_no_effect("mpi", "reads", "reads: stale",
 			 "ps, two-level-ps, sfb, hybrid, ring, two-level, halving-doubling, recursive-doubling, "
 			 "double-tree, torus and auto");
@@ -1236,6 +1247,9 @@ Test(scenario, asynchronous_servers_exclude_what_waits_for_all_workers)
 			    "25: 'asynchronous' of system 'A' cannot be used together with 'compress'");
 	expect_system_error("ps", "asynchronous: {}, staleness: 2",
 			    "25: 'asynchronous' of system 'A' cannot be used together with 'staleness': its 'bound' "
+			    "says how far workers may be apart");
+	expect_system_error("ps", "asynchronous: {}, reads: stale",
+			    "25: 'asynchronous' of system 'A' cannot be used together with 'reads: stale': its 'bound' "
 			    "says how far workers may be apart");
 	expect_system_error("ps", "asynchronous: {}, schedule: sequential",
 			    "25: 'asynchronous' of system 'A' cannot be used together with 'schedule: sequential', "

@@ -83,6 +83,7 @@ static const struct special {
 	{"cluster.local.between", FOUR_WORKERS("{bandwidth: 10GBps, switches: 2}"), {NULL, NULL}, NULL},
 	{"systems.split", {"nodes: 2", "groups: [{nodes: 2}]"}, {NULL, NULL}, NULL},
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
+	{"systems.reads", {"sync: ps", "sync: ps, staleness: 1"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
 	{"sweep.fuse", {"sync: ps", "sync: ring, fuse: 1MiB"}, {NULL, NULL}, NULL},
 	{"systems.pipeline", {"sync: ps", "sync: ring, pipeline: 8KiB"}, {NULL, NULL}, NULL},
