@@ -289,22 +289,6 @@ static void add_untested_note(struct psd_text *text, const struct psd_run_report
 	}
 }
 
-static void add_early_note(struct psd_text *text, const struct psd_run_report *report)
-{
-	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
-		const struct psd_worker_result *result = &row->result;
-
-		if (result->early_chunks == 0)
-			continue;
-		psd_text_add(text, "note: '");
-		psd_text_add_plain(text, row->system->name);
-		psd_text_add(text,
-			     "' sent %" PRIu32 " of %" PRIu32
-			     " chunks in an iteration before a clock's last, %.3g %% of all values that it sent\n",
-			     result->early_chunks, result->n_chunks, 100.0 * result->early_ratio);
-	}
-}
-
 static void add_ages_note(struct psd_text *text, const struct psd_run_report *report)
 {
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
@@ -340,7 +324,8 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		psd_result_add_lossy(text, report->rows[i].system);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_assumed(text, report->rows[i].system);
-	add_early_note(text, report);
+	for (unsigned i = 0; i < report->n_rows; i++)
+		psd_result_add_managed(text, report->rows[i].system, "'", &report->rows[i].result.early);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
 	add_ages_note(text, report);

@@ -19,6 +19,13 @@ struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elem
  * least 1. During the warm-up s rises in equal steps to the scenario's sparsity. */
 uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration);
 
+/* Chunks that managed communication sends in an iteration before the last of a clock. */
+struct psd_early_chunks {
+	uint32_t n;	     /* number of all chunks; 0: communication is not managed, or the numbers are not known */
+	uint32_t n_sent;     /* number of chunks that are sent; n: none is withheld */
+	double values_ratio; /* share of their values among all values that are sent, at the ends of clocks, too */
+};
+
 /* Expected shares (0 to 1) of chunks that are sent in an iteration after the warm-up: for chunks of full size, and for
  * the smaller chunks at the ends of buckets. */
 struct psd_chunks_share {

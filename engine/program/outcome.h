@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/program/account.h"
+#include "engine/program/chunks.h"
 #include "engine/program/reads.h"
 
 /* Percentiles of the durations of measured iterations: 50 %, 95 % and 99 %. */
@@ -35,6 +36,7 @@ struct psd_outcome {
 	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of the durations of single iterations */
 	/* Stale reads: number of reads of each age (reads.h) in the measured iterations; zeros: there are none */
 	uint64_t reads[PSD_READ_AGES];
+	struct psd_early_chunks early; /* managed communication, see psd_plan_early(). Set only by predictions. */
 	/* Asynchronous training. bound_from: iteration from which on the quickest worker waits, because it is as far
 	 * ahead of the slowest one as the bound allows; 0: never. is_at_bound: iteration_sec counts these waits. */
 	uint64_t bound_from;

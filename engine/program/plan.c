@@ -624,6 +624,25 @@ bool psd_plan_sends_updates(const struct psd_plan *plan)
 	return plan->managed && plan->reads_stale;
 }
 
+struct psd_early_chunks psd_plan_early(const struct psd_plan *plan)
+{
+	double early = 0.0, all = 0.0;
+
+	for (unsigned i = 0; plan->managed && i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+
+		early += item->n_chunks > 0 ? (double)(plan->managed->clock - 1) * (double)item->travelling : 0.0;
+		all += item->n_chunks > 0 ? (double)item->subject.elements : 0.0;
+	}
+	if (!plan->managed || plan->n_chunks == 0)
+		return (struct psd_early_chunks){.n = 0};
+	return (struct psd_early_chunks){
+		.n = plan->n_chunks,
+		.n_sent = (uint32_t)psd_chunks_kept(plan->managed, plan->n_chunks, UINT64_MAX),
+		.values_ratio = early / (early + all),
+	};
+}
+
 bool psd_plan_streams(const struct psd_plan *plan)
 {
 	return plan->local && (psd_plan_fragments(plan) > 1 || plan->staleness > 0);

@@ -219,6 +219,9 @@ uint32_t psd_plan_fragments(const struct psd_plan *plan);
 /* True if workers send updates by their own gradients in place of the gradients: managed communication with stale
  * reads. Pure. */
 bool psd_plan_sends_updates(const struct psd_plan *plan);
+/* Returns the number and the expected values of chunks that managed communication sends early; zeros: it is not
+ * managed, or a worker is alone. Pure. */
+struct psd_early_chunks psd_plan_early(const struct psd_plan *plan);
 /* True if local SGD leaves workers with equal parameters only at the end of a run. Pure. */
 bool psd_plan_streams(const struct psd_plan *plan);
 /* Returns the bytes of one value of the buffer. Pure. */

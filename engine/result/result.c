@@ -9,6 +9,9 @@
 #include "engine/encodings/encoding.h"
 #include "engine/scenario/stack.h"
 
+/* Share of chunks that is sent early, divided by the wanted one; a note tells of more. */
+#define MOST_EARLY_RATIO 1.1
+
 static const double sec_per_hour = 3600.0;
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec)
@@ -159,6 +162,53 @@ void psd_result_add_reads(struct psd_text *text, const struct psd_system *system
 	psd_text_add(text, "\n");
 }
 
+static const char *plural_end(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void add_withheld_note(struct psd_text *text, const struct psd_system *system)
+{
+	const bool sends_updates = system->staleness > 0; /* managed communication then has stale reads */
+
+	add_note(text, system);
+	psd_text_add(text,
+		     "' sends some chunks of %s in each iteration and all of them every %" PRIu64
+		     " iterations, so that %s is withheld for at most %" PRIu64
+		     " iteration%s and its training differs from training without this\n",
+		     sends_updates ? "updates" : "gradients", system->managed.clock,
+		     sends_updates ? "an update" : "a gradient", system->managed.clock - 1,
+		     plural_end(system->managed.clock - 1));
+}
+
+void psd_result_add_managed(struct psd_text *text, const struct psd_system *system, const char *where,
+			    const struct psd_early_chunks *early)
+{
+	const double sent_ratio = early->n > 0 ? (double)early->n_sent / early->n : 0.0;
+
+	if (!system->is_managed)
+		return;
+	if (early->n == 0 || early->n_sent < early->n)
+		add_withheld_note(text, system);
+	if (early->n == 0)
+		return;
+	add_note(text, system);
+	if (early->n_sent < early->n)
+		psd_text_add(
+			text,
+			"%s sent %u of %u chunks (%.3g %%) in each iteration but the last of a clock, %.3g %% of all "
+			"values that it sent",
+			where, early->n_sent, early->n, 100.0 * sent_ratio, 100.0 * early->values_ratio);
+	else if (early->n > 1)
+		psd_text_add(text, "%s sent all %u chunks in each iteration and withheld none", where, early->n);
+	else
+		psd_text_add(text, "%s sent its only chunk in each iteration and withheld nothing", where);
+	if (!system->finds_early && sent_ratio > MOST_EARLY_RATIO * system->managed.early_ratio)
+		psd_text_add(text, "; smaller chunks ('chunk') come closer to 'early', %.3g %%",
+			     100.0 * system->managed.early_ratio);
+	psd_text_add(text, "\n");
+}
+
 /* Adds " every 8 iterations". */
 static void add_every(struct psd_text *text, uint64_t iterations)
 {
@@ -166,11 +216,6 @@ static void add_every(struct psd_text *text, uint64_t iterations)
 		psd_text_add(text, " in each iteration");
 	else
 		psd_text_add(text, " every %" PRIu64 " iterations", iterations);
-}
-
-static const char *plural_end(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 /* Tells that a job of fixed parts lasts longer than samples per second say. */
@@ -310,15 +355,6 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     "' applies gradients %u iteration%s late, so that with more than one worker its training "
 			     "differs from synchronous training\n",
 			     system->staleness, system->staleness > 1 ? "s" : "");
-	}
-	if (system->is_managed) {
-		add_note(text, system);
-		psd_text_add(text,
-			     "' sends some chunks of %s in each iteration and all of them every %" PRIu64
-			     " iterations, so that %s is withheld for at most %" PRIu64
-			     " iterations and its training differs from training without this\n",
-			     is_stale ? "updates" : "gradients", system->managed.clock,
-			     is_stale ? "an update" : "a gradient", system->managed.clock - 1);
 	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);

@@ -112,6 +112,10 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
  * system's name, with a quote in front. */
 void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
 			  const uint64_t reads[PSD_READ_AGES]);
+/* If the system's communication is managed, appends a note about withheld chunks, and one about those that are sent
+ * early. where: as above. */
+void psd_result_add_managed(struct psd_text *text, const struct psd_system *system, const char *where,
+			    const struct psd_early_chunks *early);
 /* Appends notes that tell when a worker of asynchronous training reaches its bound, if one does, and how much longer
  * the slowest worker trains. where: as above. */
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where);

@@ -118,7 +118,8 @@ static const struct psd_key managed_keys[] = {
 	 .help = "number of iterations of a clock. In the last one workers send all that they have withheld, so that "
 		 "no gradient is older when it is applied"},
 	{SPARSE("early", RATIO, early_ratio), .lowest = 0.0001, .highest = 1,
-	 .help = "share of all chunks of gradients that are sent in each other iteration. Default: the share that "
+	 .help = "share of all chunks of gradients that are sent in an iteration; in the last one of a clock all are "
+		 "sent. The number of chunks is rounded up, and a note tells it. Default: the share that "
 		 "`systems.budget` carries while an iteration computes"},
 	{SPARSE("priority", CHOICE, importance), .names = importance_names, .fallback = "magnitude",
 	 .uses = PSD_BY_RUN | PSD_AGREED,

@@ -7,6 +7,7 @@
 
 #include "engine/case/case.h"
 #include "engine/program/account.h"
+#include "engine/program/chunks.h"
 #include "engine/program/reads.h"
 #include "engine/program/scheduler.h"
 #include "engine/result/trace.h"
@@ -138,11 +139,8 @@ struct psd_worker_result {
 	uint64_t untested_samples;
 	/* Number of updates of slices; counted only for encodings with a loss scale, otherwise 0. */
 	uint64_t n_updates;
-	uint64_t n_left_out; /* number of these updates that were skipped because of an overflow */
-	/* Managed communication: number of chunks, number of those that an iteration sends before the last of a clock,
-	 * and share of these among all values that worker 0 has sent; otherwise 0. */
-	uint32_t n_chunks, early_chunks;
-	double early_ratio;
+	uint64_t n_left_out;	       /* number of these updates that were skipped because of an overflow */
+	struct psd_early_chunks early; /* managed communication: chunks that worker 0 has sent */
 	/* Stale reads: number of all workers' reads of each age in the measured iterations, see psd_read_counts. */
 	uint64_t reads[PSD_READ_AGES];
 	/* Asynchronous training: ages of the gradients of all updates; n_updates is 0 otherwise, and in a replay. */

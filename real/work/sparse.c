@@ -170,9 +170,11 @@ void psd_work_count_early(const struct psd_work *work, struct psd_worker_result 
 
 	if (!selection || !work->host->plan->managed)
 		return;
-	result->early_chunks = selection->n_early;
-	result->n_chunks = work->host->plan->n_chunks;
-	result->early_ratio = selection->sent > 0 ? (double)selection->sent_early / (double)selection->sent : 0.0;
+	result->early = (struct psd_early_chunks){
+		.n = work->host->plan->n_chunks,
+		.n_sent = selection->n_early > 0 ? selection->n_early : work->host->plan->n_chunks,
+		.values_ratio = selection->sent > 0 ? (double)selection->sent_early / (double)selection->sent : 0.0,
+	};
 }
 
 /* ---- chunks ---- */

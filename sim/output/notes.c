@@ -48,21 +48,57 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
-/* Ages of a system's reads at the last point that has them, and the bound of asynchronous training there. */
-static void add_reads(struct psd_text *text, const struct psd_report *report, unsigned s)
+/* Appends "4 nodes, 10 Gb/s, model.batch_per_worker 64". */
+static void add_place(struct psd_text *text, const struct psd_report *report, const struct psd_result *result)
 {
-	char where[64] = "' at ";
+	char point[64], rate[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add(text, "%s", psd_result_point_name(&result->point, point, sizeof(point)));
+	if (report->costed->scenario->n_sweep_bandwidths > 1)
+		psd_text_add(text, ", %s", psd_units_write_rate(result->point.bandwidth_bps, rate));
+	psd_result_add_swept(text, result->swept);
+}
+
+/* Returns the system's result at the last point that has one, if possible at the last one that withholds chunks; NULL:
+ * no point has a result. */
+static const struct psd_result *last_result(const struct psd_report *report, unsigned s, bool withholds)
+{
+	const struct psd_result *last = NULL;
 
 	for (unsigned p = report->n_points; p-- > 0;) {
 		const struct psd_result *result = &report->results[s * report->n_points + p];
+		const struct psd_early_chunks *early = &result->outcome.early;
 
 		if (result->is_refused)
 			continue;
-		psd_result_point_name(&result->point, where + strlen("' at "), sizeof(where) - strlen("' at "));
-		psd_result_add_reads(text, result->system, where, result->outcome.reads);
-		psd_result_add_bound(text, result, where);
-		return;
+		if (!withholds || early->n_sent < early->n)
+			return result;
+		last = last ? last : result;
 	}
+	return last;
+}
+
+static void add_where(struct psd_text *where, const struct psd_report *report, const struct psd_result *result)
+{
+	psd_text_clear(where);
+	psd_text_add(where, "' at ");
+	add_place(where, report, result);
+}
+
+/* Chunks that are sent early, ages of reads, and the bound of asynchronous training. */
+static void add_counts(struct psd_text *text, const struct psd_report *report, unsigned s)
+{
+	const struct psd_result *managed = last_result(report, s, true), *last = last_result(report, s, false);
+	struct psd_text where = {.bytes = NULL};
+
+	if (!last)
+		return;
+	add_where(&where, report, managed);
+	psd_result_add_managed(text, managed->system, where.bytes, &managed->outcome.early);
+	add_where(&where, report, last);
+	psd_result_add_reads(text, last->system, where.bytes, last->outcome.reads);
+	psd_result_add_bound(text, last, where.bytes);
+	psd_text_release(&where);
 }
 
 static void write_system_notes(FILE *out, const struct psd_report *report)
@@ -74,7 +110,7 @@ static void write_system_notes(FILE *out, const struct psd_report *report)
 	for (unsigned s = 0; s < report->n_systems; s++)
 		psd_result_add_assumed(&text, &report->systems[s]);
 	for (unsigned s = 0; s < report->n_systems; s++)
-		add_reads(&text, report, s);
+		add_counts(&text, report, s);
 	if (text.bytes)
 		fputs(text.bytes, out);
 	psd_text_release(&text);
@@ -292,8 +328,6 @@ static void write_strangers(FILE *out, const struct psd_report *report)
 /* "PS at 64 nodes, Ring at 64 nodes": the first few cases that are chosen. */
 static void add_cases(struct psd_text *text, const struct psd_report *report, bool is_refused)
 {
-	const bool has_rate = report->costed->scenario->n_sweep_bandwidths > 1;
-	char point[64], rate[PSD_UNITS_TEXT_MAX];
 	unsigned n_more = 0, n_named = 0;
 
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
@@ -307,11 +341,8 @@ static void add_cases(struct psd_text *text, const struct psd_report *report, bo
 			n_more++;
 			continue;
 		}
-		psd_text_add(text, "%s%s at %s", n_named++ ? "; " : "", result->system_name,
-			     psd_result_point_name(&result->point, point, sizeof(point)));
-		if (has_rate)
-			psd_text_add(text, ", %s", psd_units_write_rate(result->point.bandwidth_bps, rate));
-		psd_result_add_swept(text, result->swept);
+		psd_text_add(text, "%s%s at ", n_named++ ? "; " : "", result->system_name);
+		add_place(text, report, result);
 	}
 	if (n_more)
 		psd_text_add(text, "; and %u more", n_more);

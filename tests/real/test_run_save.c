@@ -158,7 +158,7 @@ FOLDER_TEST(run_save, a_run_with_clocks_goes_on_at_the_end_of_one, make_folder()
 		 folder.path, folder.path);
 	struct run done = run_program("psd-run", arguments, "2>&1");
 	cr_expect_not_null(strstr(done.text, "note: 'Ring' sent "), "%s", done.text);
-	cr_expect_not_null(strstr(done.text, " chunks in an iteration before a clock's last, "), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, " in each iteration but the last of a clock, "), "%s", done.text);
 	free(done.text);
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 }

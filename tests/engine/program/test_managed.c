@@ -44,6 +44,27 @@ Test(managed, a_node_sends_some_chunks_early_and_all_at_the_end_of_a_clock)
 	cr_expect_eq(predict("message", MANAGED, false).sent_bytes_per_node, bytes);
 }
 
+static void expect_early(const char *keys, uint32_t n, uint32_t n_sent, double values_ratio)
+{
+	const struct psd_early_chunks early[] = {predict("flow", keys, true).early, predict("flow", keys, false).early};
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_expect_eq(early[i].n, n, "%s: %u chunks", keys, early[i].n);
+		cr_expect_eq(early[i].n_sent, n_sent, "%s: %u chunks are sent", keys, early[i].n_sent);
+		cr_expect_float_eq(early[i].values_ratio, values_ratio, TOLERANCE_RATIO, "%s: %.17g", keys,
+				   early[i].values_ratio);
+	}
+}
+
+/* The chunks of above; 1 of 5 is the least that can be sent, 32000 of 145578 values; one chunk has all values. */
+Test(managed, predictions_count_the_chunks_that_are_sent_early)
+{
+	expect_early(MANAGED, 146, 37, 3 * 37000.0 / (3 * 37000 + 145578));
+	expect_early(", managed: {clock: 4, early: 1%}", 5, 1, 3 * 32000.0 / (3 * 32000 + 145578));
+	expect_early(", managed: {clock: 4, early: 1%, chunk: 150000}", 1, 1, 3.0 / 4);
+	expect_early("", 0, 0, 0);
+}
+
 /* As sparse iterations with these chunks, and with all. */
 static void expect_mean(const char *fidelity, bool is_estimate)
 {

@@ -52,26 +52,58 @@ Test(result, a_period_of_one_iteration_is_each)
 		    "each iteration, so that its training on more than 3 workers differs from training without this\n");
 }
 
-/* An update is withheld for 3 iterations at most, and its sum may arrive 2 iterations after it has left. */
-TEST_ROW(result, managed_communication_with_stale_reads_is_late_by_both,
-	 expect_note(&(struct psd_system){.name = "A",
-					  .staleness = 2,
-					  .reads = PSD_READS_STALE,
-					  .is_managed = true,
-					  .managed = {.clock = 4}},
-		     "note: 'A' reads its own gradients at once and those of other workers at most 5 iterations late: "
-		     "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "
-		     "with more than one worker its training differs from synchronous training\n"
-		     "note: 'A' sends some chunks of updates in each iteration and all of them every 4 iterations, so "
-		     "that an update is withheld for at most 3 iterations and its training differs from training "
-		     "without this\n"))
+static void expect_managed(const struct psd_system *system, struct psd_early_chunks early, const char *expected)
+{
+	struct psd_text text = {.bytes = NULL};
 
-TEST_ROW(
-	result, managed_communication_trains_with_other_values,
-	expect_note(&(struct psd_system){.name = "A", .is_managed = true, .managed = {.clock = 4}},
-		    "note: 'A' sends some chunks of gradients in each iteration and all of them every 4 iterations, so "
-		    "that a gradient is withheld for at most 3 iterations and its training differs from training "
-		    "without this\n"))
+	psd_result_add_managed(&text, system, "' at 2 nodes", &early);
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+}
+
+/* An update is withheld for 3 iterations at most, and its sum may arrive 2 iterations after it has left. */
+Test(result, managed_communication_with_stale_reads_is_late_by_both)
+{
+	const struct psd_system system = {
+		.name = "A", .staleness = 2, .reads = PSD_READS_STALE, .is_managed = true, .managed = {.clock = 4}};
+
+	expect_note(&system,
+		    "note: 'A' reads its own gradients at once and those of other workers at most 5 iterations late: "
+		    "workers' parameters differ while they train, and are equal in tests, checkpoints and at the end; "
+		    "with more than one worker its training differs from synchronous training\n");
+	expect_managed(&system, (struct psd_early_chunks){.n = 0},
+		       "note: 'A' sends some chunks of updates in each iteration and all of them every 4 iterations, "
+		       "so that an update is withheld for at most 3 iterations and its training differs from training "
+		       "without this\n");
+}
+
+#define WITHHELD                                                                                                       \
+	"note: 'A' sends some chunks of gradients in each iteration and all of them every 2 iterations, so that a "    \
+	"gradient is withheld for at most 1 iteration and its training differs from training without this\n"
+
+/* 15 of 146 are the least that are a tenth; 1 of 5 is twice as much. */
+Test(result, managed_communication_tells_the_share_that_is_sent)
+{
+	const struct psd_system system = {.name = "A", .is_managed = true, .managed = {.clock = 2, .early_ratio = 0.1}};
+	struct psd_system by_budget = system;
+
+	by_budget.finds_early = true;
+	expect_managed(&(struct psd_system){.name = "A"}, (struct psd_early_chunks){.n = 0}, "");
+	expect_managed(&system, (struct psd_early_chunks){.n = 0}, WITHHELD);
+	expect_managed(&system, (struct psd_early_chunks){146, 15, 0.09},
+		       WITHHELD "note: 'A' at 2 nodes sent 15 of 146 chunks (10.3 %) in each iteration but the last of "
+				"a clock, 9 % of all values that it sent\n");
+	expect_managed(&system, (struct psd_early_chunks){5, 1, 0.16},
+		       WITHHELD "note: 'A' at 2 nodes sent 1 of 5 chunks (20 %) in each iteration but the last of a "
+				"clock, 16 % of all values that it sent; smaller chunks ('chunk') come closer to "
+				"'early', 10 %\n");
+	expect_managed(
+		&system, (struct psd_early_chunks){1, 1, 0.5},
+		"note: 'A' at 2 nodes sent its only chunk in each iteration and withheld nothing; smaller chunks "
+		"('chunk') come closer to 'early', 10 %\n");
+	expect_managed(&by_budget, (struct psd_early_chunks){5, 5, 0.5},
+		       "note: 'A' at 2 nodes sent all 5 chunks in each iteration and withheld none\n");
+}
 
 Test(result, outer_steps_name_their_turns)
 {

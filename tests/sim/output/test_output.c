@@ -876,6 +876,30 @@ FIXTURE_TEST(a_machine_beside_an_accelerator_is_noted)
 		     "device 'a100' and serve\n      its messages; leave it out for devices of their own\n");
 }
 
+/* With a wide budget nothing is withheld, with a narrow one something is. */
+FIXTURE_TEST(chunks_are_noted_at_the_last_point_that_withholds_some)
+{
+	struct psd_system *system = &fixture->scenario.systems[0];
+
+	system->is_managed = system->finds_early = true;
+	system->managed.clock = 4;
+	fixture->report.n_systems = 1;
+	fixture->report.n_points = 2;
+	fixture->results[0].outcome.early = (struct psd_early_chunks){8, 2, 0.25};
+	fixture->results[1].outcome.early = (struct psd_early_chunks){8, 8, 0.75};
+	fixture->results[1].system = system;
+	fixture->results[1].point.nodes = fixture->results[1].point.workers = 2;
+	expect_notes(&fixture->report,
+		     "note: 'first' sends some chunks of gradients in each iteration and all of them every 4 "
+		     "iterations, so that a gradient is withheld for at most 3 iterations and its training differs "
+		     "from training without this\n"
+		     "note: 'first' at 4 nodes sent 2 of 8 chunks (25 %) in each iteration but the last of a clock, 25 "
+		     "% of all values that it sent\n");
+	fixture->results[0].outcome.early.n_sent = 8;
+	expect_notes(&fixture->report,
+		     "note: 'first' at 2 nodes sent all 8 chunks in each iteration and withheld none\n");
+}
+
 FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
