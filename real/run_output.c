@@ -289,6 +289,23 @@ static void add_untested_note(struct psd_text *text, const struct psd_run_report
 	}
 }
 
+/* A prediction has whole periods, with one exchange in each. */
+static void add_period_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		if (row->result.n_measured >= row->period)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(text,
+			     "' was measured over %" PRIu32
+			     " iteration%s, of which the last exchanges all values; over "
+			     "whole %ss of %" PRIu32 " it sends less\n",
+			     row->result.n_measured, row->result.n_measured == 1 ? "" : "s",
+			     psd_result_period_name(row->system), row->period);
+	}
+}
+
 static void add_ages_note(struct psd_text *text, const struct psd_run_report *report)
 {
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
@@ -328,6 +345,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		psd_result_add_managed(text, report->rows[i].system, "'", &report->rows[i].result.early);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
+	add_period_note(text, report);
 	add_ages_note(text, report);
 	add_left_out_note(text, report);
 	add_untested_note(text, report);

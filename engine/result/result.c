@@ -12,6 +12,9 @@
 /* Share of chunks that is sent early, divided by the wanted one; a note tells of more. */
 #define MOST_EARLY_RATIO 1.1
 
+/* Exchanges of a training, divided by the predicted ones; a note tells of more. */
+#define MOST_MORE_RATIO 1.1
+
 static const double sec_per_hour = 3600.0;
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t samples, double iteration_sec)
@@ -257,6 +260,25 @@ void psd_result_add_bound(struct psd_text *text, const struct psd_result *result
 				   ? " and then waits, which is predicted\n"
 				   : " and then waits, which is not predicted: 'train.iterations' and 'job' "
 				     "tell how long the training is\n");
+}
+
+const char *psd_result_period_name(const struct psd_system *system)
+{
+	return system->is_managed ? "clock" : "period";
+}
+
+void psd_result_add_period(struct psd_text *text, const struct psd_result *result, const char *where)
+{
+	const uint64_t period = result->outcome.period, iterations = result->outcome.job_iterations;
+	const uint64_t n_exchanges = period > 0 ? (iterations + period - 1) / period : 0;
+
+	if (iterations == 0 || (double)(n_exchanges * period) <= MOST_MORE_RATIO * (double)iterations)
+		return;
+	add_note(text, result->system);
+	psd_text_add(text,
+		     "%s is predicted over whole %ss of %" PRIu64 " iterations; the training has %" PRIu64
+		     " and ends with an exchange of all values, so that it sends more\n",
+		     where, psd_result_period_name(result->system), period, iterations);
 }
 
 /* One step without an outer optimiser is training without this. */

@@ -119,6 +119,11 @@ void psd_result_add_managed(struct psd_text *text, const struct psd_system *syst
 /* Appends notes that tell when a worker of asynchronous training reaches its bound, if one does, and how much longer
  * the slowest worker trains. where: as above. */
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where);
+/* Returns the word for the iterations from one exchange of all values to the next: "period", or "clock". */
+const char *psd_result_period_name(const struct psd_system *system);
+/* Appends a note if the training is too short for the prediction, which has whole periods: its last iteration sends
+ * all, although a period has not ended. where: as above. */
+void psd_result_add_period(struct psd_text *text, const struct psd_result *result, const char *where);
 /* If a library executes the system's all-reduces, appends a note about the steps that predictions assume. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 

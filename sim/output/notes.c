@@ -85,7 +85,7 @@ static void add_where(struct psd_text *where, const struct psd_report *report, c
 	add_place(where, report, result);
 }
 
-/* Chunks that are sent early, ages of reads, and the bound of asynchronous training. */
+/* Chunks that are sent early, ages of reads, the bound of asynchronous training, and periods that it cuts short. */
 static void add_counts(struct psd_text *text, const struct psd_report *report, unsigned s)
 {
 	const struct psd_result *managed = last_result(report, s, true), *last = last_result(report, s, false);
@@ -98,6 +98,7 @@ static void add_counts(struct psd_text *text, const struct psd_report *report, u
 	add_where(&where, report, last);
 	psd_result_add_reads(text, last->system, where.bytes, last->outcome.reads);
 	psd_result_add_bound(text, last, where.bytes);
+	psd_result_add_period(text, last, where.bytes);
 	psd_text_release(&where);
 }
 

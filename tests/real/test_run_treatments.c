@@ -10,6 +10,7 @@
 TestSuite(run_adaptive, .timeout = 120);
 TestSuite(run_packed, .timeout = 120);
 TestSuite(run_low_rank, .timeout = 120);
+TestSuite(run_periods, .timeout = 120);
 
 #define ADAPTIVE                                                                                                       \
 	"  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"                                                     \
@@ -17,6 +18,8 @@ TestSuite(run_low_rank, .timeout = 120);
 	"  - {name: Packed, sync: ps, compress: {by: one-bit, momentum: before}}\n"
 #define PACKED(by) "  - {name: PS, sync: ps}\n  - {name: Packed, sync: ps, compress: {by: " by "}}\n"
 #define NARROW	   "  - {name: Ring, sync: ring}\n  - {name: Narrow, sync: ring, low_rank: {rank: 2}}\n"
+
+#define IN_PERIODS "  - {name: Ring, sync: ring}\n  - {name: Local, sync: ring, local_sgd: {steps: 9}}\n"
 
 /* Keys of `train`. */
 #define ADAMW "  learning_rate: {policy: fixed, base: 0.01}\n  optimiser: {kind: adamw}\n"
@@ -203,3 +206,14 @@ TEST_ROW(run_low_rank, a_note_says_that_something_is_lost,
 		    "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
 		    "adds the errors to later ones, so that its training differs from training without this\n",
 		    "'Ring'"))
+
+/* The run has 8 iterations. */
+Test(run_periods, a_note_says_that_no_period_was_whole)
+{
+	check_note(IN_PERIODS, "@/s.yaml",
+		   "note: 'Local' was measured over 8 iterations, of which the last exchanges all values; over whole "
+		   "periods of 9 it sends less\n",
+		   "'Ring'");
+	check_note(IN_PERIODS, "--set systems.1.local_sgd.steps=8 @/s.yaml",
+		   "averages their parameters every 8 iterations", "was measured over");
+}

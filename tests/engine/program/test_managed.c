@@ -65,6 +65,14 @@ Test(managed, predictions_count_the_chunks_that_are_sent_early)
 	expect_early("", 0, 0, 0);
 }
 
+Test(managed, predictions_know_the_period)
+{
+	cr_expect_eq(predict("flow", MANAGED, true).period, 4);
+	cr_expect_eq(predict("flow", MANAGED, false).period, 4);
+	cr_expect_eq(predict("flow", ", local_sgd: {steps: 3}", false).period, 3);
+	cr_expect_eq(predict("flow", "", true).period, 1);
+}
+
 /* As sparse iterations with these chunks, and with all. */
 static void expect_mean(const char *fidelity, bool is_estimate)
 {

@@ -105,6 +105,35 @@ Test(result, managed_communication_tells_the_share_that_is_sent)
 		       "note: 'A' at 2 nodes sent all 5 chunks in each iteration and withheld none\n");
 }
 
+static void expect_period(bool is_managed, uint32_t period, uint64_t iterations, const char *expected)
+{
+	const struct psd_system system = {.name = "A", .is_managed = is_managed};
+	const struct psd_result result = {.system = &system,
+					  .outcome = {.period = period, .job_iterations = iterations}};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_add_period(&text, &result, "' at 2 nodes");
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+}
+
+/* With periods of 16 iterations 145 iterations exchange 10 times, a tenth more often than predicted. */
+Test(result, a_training_that_ends_within_a_period_exchanges_more)
+{
+	expect_period(false, 16, 4,
+		      "note: 'A' at 2 nodes is predicted over whole periods of 16 iterations; the training has 4 and "
+		      "ends with an exchange of all values, so that it sends more\n");
+	expect_period(
+		true, 8, 9,
+		"note: 'A' at 2 nodes is predicted over whole clocks of 8 iterations; the training has 9 and ends "
+		"with an exchange of all values, so that it sends more\n");
+	expect_period(false, 16, 146, "");
+	expect_period(false, 16, 16, "");
+	expect_period(false, 1, 3, "");
+	expect_period(false, 16, 0, "");
+	expect_period(false, 0, 3, "");
+}
+
 Test(result, outer_steps_name_their_turns)
 {
 	expect_note(&(struct psd_system){.name = "A",

@@ -900,6 +900,15 @@ FIXTURE_TEST(chunks_are_noted_at_the_last_point_that_withholds_some)
 		     "note: 'first' at 2 nodes sent all 8 chunks in each iteration and withheld none\n");
 }
 
+FIXTURE_TEST(a_training_shorter_than_a_period_is_noted)
+{
+	fixture->results[1].outcome.period = 16;
+	fixture->results[1].outcome.job_iterations = 4;
+	expect_notes(&fixture->report,
+		     "note: 'the second' at 4 nodes is predicted over whole periods of 16 iterations; the training has "
+		     "4 and ends with an exchange of all values, so that it sends more\n");
+}
+
 FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
