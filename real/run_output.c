@@ -346,6 +346,11 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
 	add_period_note(text, report);
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++)
+		if (row->cluster_kind == PSD_CLUSTER_SHAPED || row->cluster_kind == PSD_CLUSTER_EMULATED)
+			psd_result_add_budget(text, row->system,
+					      psd_scenario_fastest_link_bps(report->costed->scenario, row->system,
+									    row->point.bandwidth_bps));
 	add_ages_note(text, report);
 	add_left_out_note(text, report);
 	add_untested_note(text, report);

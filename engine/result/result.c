@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "engine/base/units.h"
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 #include "engine/scenario/stack.h"
@@ -279,6 +280,17 @@ void psd_result_add_period(struct psd_text *text, const struct psd_result *resul
 		     "%s is predicted over whole %ss of %" PRIu64 " iterations; the training has %" PRIu64
 		     " and ends with an exchange of all values, so that it sends more\n",
 		     where, psd_result_period_name(result->system), period, iterations);
+}
+
+void psd_result_add_budget(struct psd_text *text, const struct psd_system *system, double link_bps)
+{
+	char budget[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
+
+	if (system->budget_bps == 0.0 || link_bps == 0.0 || system->budget_bps < link_bps)
+		return;
+	add_note(text, system);
+	psd_text_add(text, "' has a 'budget' of %s, which limits nothing: the fastest link has %s\n",
+		     psd_units_write_rate(system->budget_bps, budget), psd_units_write_rate(link_bps, link));
 }
 
 /* One step without an outer optimiser is training without this. */

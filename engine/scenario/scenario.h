@@ -584,6 +584,9 @@ unsigned psd_scenario_group(const struct psd_scenario *scenario, unsigned node);
  * It has an effect with separate servers and with racks, whose links belong to no group. If true, sets *least_bps and
  * *most_bps to the bandwidths of the slowest and the fastest link, bits per second. */
 bool psd_scenario_find_links(const struct psd_scenario *scenario, double *least_bps, double *most_bps);
+/* Returns the bandwidth of the fastest link of a node, bits per second; bandwidth_bps: the one of the point. Pure. */
+double psd_scenario_fastest_link_bps(const struct psd_scenario *scenario, const struct psd_system *system,
+				     double bandwidth_bps);
 /* Returns a system whose host has a group's costs: those that the group gives, or else those of the system and the
  * cluster, or else those that follow from the group's device. It borrows from both. Pure, any thread. */
 struct psd_system psd_scenario_group_system(const struct psd_scenario *scenario, const struct psd_system *system,

@@ -947,6 +947,19 @@ bool psd_scenario_find_links(const struct psd_scenario *scenario, double *least_
 	return true;
 }
 
+double psd_scenario_fastest_link_bps(const struct psd_scenario *scenario, const struct psd_system *system,
+				     double bandwidth_bps)
+{
+	double fastest_bps = scenario->n_groups == 0 || system->servers > 0 ? bandwidth_bps : 0.0;
+
+	for (unsigned g = 0; g < scenario->n_groups; g++) {
+		const double own_bps = scenario->groups[g].bandwidth_bps;
+
+		fastest_bps = fmax(fastest_bps, own_bps > 0.0 ? own_bps : bandwidth_bps);
+	}
+	return fastest_bps;
+}
+
 /* A rate that the group gives, or says to be free, replaces another one. */
 static void take_rate(double *rate_bps, bool *is_free, double own_bps, bool is_own_free)
 {

@@ -59,6 +59,26 @@ static void add_place(struct psd_text *text, const struct psd_report *report, co
 	psd_result_add_swept(text, result->swept);
 }
 
+/* A budget that is no lower than the links of all points. Links that change may be faster at times. */
+static void add_budget(struct psd_text *text, const struct psd_report *report, unsigned s)
+{
+	const struct psd_system *system = &report->systems[s];
+	double fastest_bps = 0.0;
+
+	for (unsigned p = 0; p < report->n_points; p++) {
+		const struct psd_result *result = &report->results[s * report->n_points + p];
+
+		if (result->is_refused || result->point.nodes < 2)
+			continue;
+		system = result->system->budget_bps < system->budget_bps ? result->system : system;
+		fastest_bps =
+			fmax(fastest_bps, psd_scenario_fastest_link_bps(psd_report_costed(report, result)->scenario,
+									system, result->point.bandwidth_bps));
+	}
+	if (!has_changing_links(report))
+		psd_result_add_budget(text, system, fastest_bps);
+}
+
 /* Returns the system's result at the last point that has one, if possible at the last one that withholds chunks; NULL:
  * no point has a result. */
 static const struct psd_result *last_result(const struct psd_report *report, unsigned s, bool withholds)
@@ -112,6 +132,8 @@ static void write_system_notes(FILE *out, const struct psd_report *report)
 		psd_result_add_assumed(&text, &report->systems[s]);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		add_counts(&text, report, s);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		add_budget(&text, report, s);
 	if (text.bytes)
 		fputs(text.bytes, out);
 	psd_text_release(&text);

@@ -105,6 +105,27 @@ Test(result, managed_communication_tells_the_share_that_is_sent)
 		       "note: 'A' at 2 nodes sent all 5 chunks in each iteration and withheld none\n");
 }
 
+static void expect_budget(double budget_bps, double link_bps, const char *expected)
+{
+	const struct psd_system system = {.name = "A", .budget_bps = budget_bps};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_add_budget(&text, &system, link_bps);
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+}
+
+Test(result, a_budget_of_the_links_rate_limits_nothing)
+{
+	expect_budget(0, 160e6, "");
+	expect_budget(159e6, 160e6, "");
+	expect_budget(160e6, 160e6,
+		      "note: 'A' has a 'budget' of 160 Mb/s, which limits nothing: the fastest link has 160 Mb/s\n");
+	expect_budget(1e9, 160e6,
+		      "note: 'A' has a 'budget' of 1 Gb/s, which limits nothing: the fastest link has 160 Mb/s\n");
+	expect_budget(1e9, 0, "");
+}
+
 static void expect_period(bool is_managed, uint32_t period, uint64_t iterations, const char *expected)
 {
 	const struct psd_system system = {.name = "A", .is_managed = is_managed};

@@ -909,6 +909,30 @@ FIXTURE_TEST(a_training_shorter_than_a_period_is_noted)
 		     "4 and ends with an exchange of all values, so that it sends more\n");
 }
 
+/* The links have 1 Gbit/s. Separate servers keep them where a group's are slower; a slow node may have a faster one. */
+FIXTURE_TEST(a_budget_beyond_the_links_is_noted)
+{
+	static const char note[] =
+		"note: 'the second' has a 'budget' of 500 Mb/s, which limits nothing: the fastest link "
+		"has 400 Mb/s\n";
+	struct psd_system *system = &fixture->scenario.systems[1];
+
+	system->budget_bps = 500e6;
+	expect_notes(&fixture->report, "");
+	fixture->scenario.n_groups = 1;
+	fixture->scenario.groups[0] = (struct psd_node_group){.nodes = 4, .bandwidth_bps = 400e6};
+	expect_notes(&fixture->report, note);
+	system->servers = 1;
+	expect_notes(&fixture->report, "");
+	system->servers = 0;
+	fixture->results[1].point.nodes = 1;
+	expect_notes(&fixture->report, "");
+	fixture->results[1].point.nodes = 4;
+	fixture->scenario.n_slowdowns = 1;
+	fixture->scenario.slowdowns[0] = (struct psd_slowdown){2, 1.0, 2.0, 0.0, INFINITY};
+	expect_notes(&fixture->report, "");
+}
+
 FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
