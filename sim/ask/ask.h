@@ -132,7 +132,10 @@ const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
 void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			struct psd_answer_value *value);
 
-/* Appends the bandwidth; if all groups of nodes have their own, appends the range of these. */
+/* If only some groups of nodes have bandwidths of their own, appends these in brackets: " (group 2: 10 Gbit/s)". */
+void psd_ask_add_own_links(struct psd_text *text, const struct psd_ask *ask);
+/* Appends the bandwidth, with psd_ask_add_own_links(); if all groups of nodes have their own, appends the range of
+ * these. */
 void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps);
 
 /* Returns bandwidth `number` of those that searches try, in steps of 1 %, bits per second: number 1 is 100 Mbit/s,

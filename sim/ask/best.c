@@ -333,10 +333,12 @@ static void add_duel(struct psd_answers *answers, struct duel *duel, const uint6
 		return;
 	struct psd_answer *answer = psd_answers_add(answers, "break-even", psd_ask_system_name(duel->ask, duel->b));
 	psd_text_add(&answer->sentence, over_rates ? "With " : "At ");
-	if (over_rates)
+	if (over_rates) {
 		psd_answer_add_nodes(&answer->sentence, duel->ask->most_nodes);
-	else
+		psd_ask_add_own_links(&answer->sentence, duel->ask);
+	} else {
 		psd_answer_add_rate(&answer->sentence, duel->bandwidth_bps);
+	}
 	psd_text_add(&answer->sentence, ", ");
 	add_faster(&answer->sentence, duel, turns.first);
 	for (unsigned t = 0; t < turns.n; t++) {

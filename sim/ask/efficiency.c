@@ -193,6 +193,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 
 		psd_text_add(text, "does not reach %.4g %% efficiency on ", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
+		psd_ask_add_own_links(text, ask);
 		psd_text_add(text, " at any bandwidth");
 		psd_ask_add_searched(text, ask);
 		if (value.limit.kind == PSD_LIMIT_NONE) {
@@ -206,6 +207,7 @@ static void add_needed(struct psd_ask *ask, struct psd_answers *answers, unsigne
 		psd_answer_add_rate(text, value.number);
 		psd_text_add(text, "%s for %.4g %% efficiency on ", rate > 0 ? "" : " or less", 100.0 * claim.ratio);
 		psd_answer_add_nodes(text, ask->most_nodes);
+		psd_ask_add_own_links(text, ask);
 		if (rate > 0 && tells_more(&value.limit)) {
 			psd_text_add(text, "; below, it is bound by ");
 			psd_limit_add(text, &value.limit);

@@ -34,6 +34,23 @@ void psd_ask_add_searched(struct psd_text *text, const struct psd_ask *ask)
 	psd_text_add(text, ")");
 }
 
+void psd_ask_add_own_links(struct psd_text *text, const struct psd_ask *ask)
+{
+	bool is_open = false;
+
+	for (unsigned g = 0; g < ask->scenario->n_groups && ask->fastest_bps == 0.0; g++) {
+		const double own_bps = ask->scenario->groups[g].bandwidth_bps;
+
+		if (own_bps == 0.0)
+			continue;
+		psd_text_add(text, "%sgroup %u: ", is_open ? ", " : " (", g);
+		psd_answer_add_rate(text, own_bps);
+		is_open = true;
+	}
+	if (is_open)
+		psd_text_add(text, ")");
+}
+
 void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double bandwidth_bps)
 {
 	psd_answer_add_rate(text, bandwidth_bps);
@@ -41,6 +58,7 @@ void psd_ask_add_rate(struct psd_text *text, const struct psd_ask *ask, double b
 		psd_text_add(text, " to ");
 		psd_answer_add_rate(text, ask->fastest_bps);
 	}
+	psd_ask_add_own_links(text, ask);
 }
 
 /* A port for each worker of a node, and no less than the scenario's own bandwidths. */

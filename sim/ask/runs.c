@@ -108,7 +108,7 @@ static void add_point(const struct psd_ask *ask, struct psd_text *text, const st
 	psd_answer_add_nodes(text, point->nodes);
 	if (ask->n_bandwidths > 1) {
 		psd_text_add(text, " at ");
-		psd_answer_add_rate(text, point->bandwidth_bps);
+		psd_ask_add_rate(text, ask, point->bandwidth_bps);
 	}
 }
 

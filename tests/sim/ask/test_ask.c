@@ -653,6 +653,32 @@ Test(ask, groups_with_own_links_leave_no_bandwidth_to_search)
 	loaded_close(&loaded);
 }
 
+/* Bandwidths are those of group 0 alone; each sentence about them says so. */
+Test(ask, groups_with_own_links_beside_others_are_named)
+{
+	static const char *const said[] = {
+		"efficiency on 3 nodes (group 1: 1 Gbit/s)", "With 3 nodes at 10 Gbit/s (group 1: 1 Gbit/s), ",
+		"With 3 nodes (group 1: 1 Gbit/s), ", "A takes at 10 Gbit/s (group 1: 1 Gbit/s) "};
+	bool is_said[4] = {false};
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100}\n"
+			     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: none, groups: [\n"
+			     "  {nodes: 1}, {nodes: 2, network: {bandwidth: 1Gbps}}]}\n"
+			     "systems: [{name: A, sync: ps}, {name: B, sync: ring}]\n"
+			     "job: {samples: 1000000}\n");
+	ask(&loaded, true, &answers);
+	for (uint32_t i = 0; i < answers.n; i++)
+		for (unsigned t = 0; t < 4; t++)
+			is_said[t] = is_said[t] || strstr(answers.all[i].sentence.bytes, said[t]);
+	for (unsigned t = 0; t < 4; t++)
+		cr_expect(is_said[t], "%s", said[t]);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* ---- the command ---- */
 
 #define JOB "scenarios/examples/job.yaml"
