@@ -271,8 +271,9 @@ static const struct psd_key async_keys[] = {
 	 .highest = PSD_MOST_BOUND,
 	 .fallback = "1000",
 	 .help = "number of iterations by which a worker may be ahead of the slowest one. A worker that is further "
-		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim counts the waits "
-		 "of the whole training: `train.iterations`, or the epochs of `job`"},
+		 "ahead waits. If the bound is `train.iterations` or more, no worker waits. psd-sim simulates the "
+		 "beginning of a training, and computes from it the waits until the end (`train.iterations`, or the "
+		 "epochs of `job`)"},
 	{.name = "rate",
 	 .type = PSD_KEY_CHOICE,
 	 .offset = offsetof(struct psd_async, rate),
