@@ -122,12 +122,66 @@ static void add_counts(struct psd_text *text, const struct psd_report *report, u
 	psd_text_release(&where);
 }
 
+static bool has_line(const struct psd_text *text, const char *line, size_t length)
+{
+	const char *end = NULL;
+
+	for (const char *at = text->bytes; at && *at; at = end + 1) {
+		end = strchr(at, '\n');
+		if ((size_t)(end - at) == length && memcmp(at, line, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the notes of one variant of a system that `said` lacks. Those which one of two other variants lacks tell the
+ * swept values. */
+static void add_variant(struct psd_text *text, struct psd_text *said, const struct psd_result *result,
+			const struct psd_text *others)
+{
+	struct psd_text lossy = {.bytes = NULL}, swept = {.bytes = NULL};
+	size_t length;
+
+	psd_result_add_lossy(&lossy, result->system);
+	psd_result_add_swept(&swept, result->swept);
+	for (const char *line = lossy.bytes; line && *line; line += length + 1) {
+		length = strcspn(line, "\n");
+		if (has_line(said, line, length))
+			continue;
+		psd_text_add(said, "%.*s\n", (int)length, line);
+		psd_text_add(text, "%.*s", (int)length, line);
+		if (swept.bytes && (!has_line(&others[0], line, length) || !has_line(&others[1], line, length)))
+			psd_text_add(text, " (%s)", swept.bytes + strlen(", "));
+		psd_text_add(text, "\n");
+	}
+	psd_text_release(&lossy);
+	psd_text_release(&swept);
+}
+
+/* Adds notes on how a system trains, in all variants of a sweep. A note that the first and the last one share counts as
+ * that of all. */
+static void add_lossy(struct psd_text *text, const struct psd_report *report, unsigned s)
+{
+	const struct psd_result *results = &report->results[s * report->n_points];
+	struct psd_text ends[2] = {{.bytes = NULL}, {.bytes = NULL}}, said = {.bytes = NULL};
+
+	for (unsigned p = 0; p < report->n_points; p++)
+		if (p == 0 || p + 1 == report->n_points)
+			psd_result_add_lossy(&ends[p > 0], results[p].system);
+	for (unsigned p = 0; p < report->n_points; p++)
+		if (p == 0 || results[p].system != results[p - 1].system)
+			add_variant(text, &said, &results[p], ends);
+	psd_text_release(&said);
+	psd_text_release(&ends[0]);
+	psd_text_release(&ends[1]);
+}
+
 static void write_system_notes(FILE *out, const struct psd_report *report)
 {
 	struct psd_text text = {.bytes = NULL};
 
 	for (unsigned s = 0; s < report->n_systems; s++)
-		psd_result_add_lossy(&text, &report->systems[s]);
+		add_lossy(&text, report, s);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		psd_result_add_assumed(&text, &report->systems[s]);
 	for (unsigned s = 0; s < report->n_systems; s++)

@@ -1406,3 +1406,29 @@ FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 	psd_text_release(&text);
 	psd_case_release(&made);
 }
+
+/* A sweep of a key of a system: its notes are those of all variants, and of one only if others lack it. */
+Test(output, notes_on_training_are_those_of_all_variants)
+{
+	struct fixture fixture;
+	struct psd_system late = {.name = (char[]){"R"}, .staleness = 2}, exact = {.name = (char[]){"R"}};
+	struct psd_scenario swept = {.n_swept = 1,
+				     .swept = {{.path = (char[]){"systems.R.staleness"}, .text = (char[]){"2"}}}};
+	static const char note[] = "note: 'R' applies gradients 2 iterations late, so that with more than one worker "
+				   "its training differs from synchronous training";
+	char expected[256];
+
+	make_fixture(&fixture);
+	fixture.report.n_systems = 1;
+	fixture.report.n_points = 2;
+	fixture.results[0].system = &exact;
+	fixture.results[1].system = &late;
+	fixture.results[1].swept = &swept;
+	snprintf(expected, sizeof(expected), "%s (systems.R.staleness 2)\n", note);
+	expect_notes(&fixture.report, expected);
+	fixture.results[0].system = &late;
+	fixture.results[0].swept = &swept;
+	snprintf(expected, sizeof(expected), "%s\n", note);
+	expect_notes(&fixture.report, expected);
+	release_fixture(&fixture);
+}
