@@ -20,6 +20,7 @@
 #include "real/base/machine.h"
 #include "real/cluster/emulation.h"
 #include "real/cluster/process_group.h"
+#include "real/device/device.h"
 #include "real/keep/agreed_terms.h"
 #include "real/net/socket.h"
 #include "real/session/pulse.h"
@@ -296,8 +297,18 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 	return status;
 }
 
+static void prepare_forks(const struct psd_worker_options *options)
+{
+	const struct psd_device_kind *device = options->device ? options->device : &psd_device_cpu;
+	const bool computes = !options->replay || options->replay->real_workers > 0;
+
+	if (computes && device->prepare_forks)
+		device->prepare_forks();
+}
+
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
+	prepare_forks(&launch->options->worker);
 	launch->looked_sec = launch->awake_sec = psd_socket_now_sec();
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->pulses[h].beat_sec = launch->looked_sec;

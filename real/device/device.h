@@ -108,6 +108,9 @@ struct psd_device_kind {
 	unsigned (*count)(struct psd_error *why);
 	/* open() accepts only fp32 arithmetic; false: open() accepts all formats that the opened device supports */
 	bool has_fp32_alone;
+	/* Does the work that each process would do at its first computation, for the processes that fork later. NULL:
+	 * there is none. */
+	void (*prepare_forks)(void);
 	/* False: tensors are in the host's memory, and take, take_host, copy and fetch are NULL. */
 	bool has_own_memory;
 	/* Libraries (such as NCCL) that execute all-reduces in the memory of these devices; the array ends with NULL.
