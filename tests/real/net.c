@@ -9,6 +9,12 @@
 
 #include "engine/model/model.h"
 
+/* Once for all cases, which fork from the runner. */
+__attribute__((constructor)) static void prepare_cases(void)
+{
+	psd_device_cpu.prepare_forks();
+}
+
 /* In [-1, 1). */
 static float draw(uint32_t *state)
 {
