@@ -91,6 +91,7 @@ Test(mpi_rank, trains, .timeout = 120)
 	write_parameters(training, &folder, self);
 	psd_hosts_release(&hosts);
 	training_free(training);
+	exit(0); /* which finalises MPI */
 }
 
 /* ---- all of them ---- */
