@@ -49,17 +49,21 @@ static double convolve_at(const struct pass *pass, const struct psd_layer *layer
 	const struct psd_window *w = &conv->window;
 	const uint32_t inputs = in->shape.channels / conv->groups;
 	const uint32_t first = output / (conv->outputs / conv->groups) * inputs;
+	const int64_t top = (int64_t)row * w->stride.height - w->pad.height, height = in->shape.height,
+		      left = (int64_t)column * w->stride.width - w->pad.width, width = in->shape.width,
+		      right = left + (int64_t)w->kernel.width * w->dilation.width, step = w->dilation.width;
 	const double *weight =
 		pass->parameters[layer->first_tensor] + (size_t)output * inputs * w->kernel.height * w->kernel.width;
 	double sum = conv->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
 
-	for (uint32_t c = 0; c < inputs; c++)
-		for (uint32_t y = 0; y < w->kernel.height; y++)
-			for (uint32_t x = 0; x < w->kernel.width; x++)
-				sum += *weight++ *
-				       padded(in, sample, first + c,
-					      (int64_t)row * w->stride.height + y * w->dilation.height - w->pad.height,
-					      (int64_t)column * w->stride.width + x * w->dilation.width - w->pad.width);
+	for (uint32_t c = first; c < first + inputs; c++)
+		for (int64_t k = 0, y = top; k < w->kernel.height; k++, y += w->dilation.height) {
+			const double *values = y >= 0 && y < height ? at(in, sample, c, (uint32_t)y, 0) : NULL;
+
+			for (int64_t x = left; x < right; x += step, weight++)
+				if (values && x >= 0 && x < width)
+					sum += *weight * values[x];
+		}
 	return sum;
 }
 
