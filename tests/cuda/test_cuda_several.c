@@ -37,7 +37,7 @@ static struct training *train(unsigned workers, unsigned workers_per_node, const
 	static const char system[] = "schedule: wait-free, sync: hybrid";
 
 	return training_finish(training_on(training_make("cifar10-quick.yaml", system, workers, workers_per_node, 2, 3,
-							 "iterations: 3, learning_rate: {policy: fixed, base: 0.001}"),
+							 "iterations: 1, learning_rate: {policy: fixed, base: 0.001}"),
 					   kind, true),
 			       system);
 }
