@@ -6,7 +6,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <simgrid/s4u.hpp>
+#include <simgrid/s4u/Comm.hpp>
+#include <simgrid/s4u/Engine.hpp>
+#include <simgrid/s4u/Host.hpp>
+#include <simgrid/s4u/Link.hpp>
+#include <simgrid/s4u/NetZone.hpp>
 
 extern "C" {
 #include "engine/scenario/scenario.h"
