@@ -14,6 +14,7 @@ struct psd_emulated {
 	struct psd_connections_owner owner; /* the wrapped one */
 	bool *is_near;
 	double *held_sec; /* per peer: last time at which the owner deferred a message */
+	struct psd_rate_limit own_limit;
 	struct psd_shaper shaper;
 	struct psd_pace pace;
 	double *latency_sec; /* per peer */
@@ -136,7 +137,11 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 static bool wrap_carriers(struct psd_emulated *emulated, const struct psd_emulated_links *links,
 			  const struct psd_connections_options *options, struct psd_carrier carriers[])
 {
-	psd_shaper_init(&emulated->shaper, links->send_bps, links->receive_bps);
+	struct psd_rate_limit *limit = links->shared_limit ? links->shared_limit : &emulated->own_limit;
+
+	psd_rate_limit_init(&emulated->own_limit);
+	psd_rate_limit_add(limit, links->send_bps, links->receive_bps, psd_socket_now_sec());
+	emulated->shaper = (struct psd_shaper){limit, psd_socket_now_sec};
 	for (unsigned i = 0; i < options->n_peers * options->n_connections; i++)
 		if (carriers[i].fd >= 0 && !links->is_near[i / options->n_connections] &&
 		    !psd_shaped_wrap(&emulated->shaper, &carriers[i]))

@@ -7,6 +7,7 @@
 #define PSD_REAL_EMULATED_H
 
 #include "real/net/connections.h"
+#include "real/net/rate_limit.h"
 
 struct psd_emulated;
 
@@ -17,6 +18,9 @@ struct psd_emulated_links {
 	/* This process limits its own traffic to send_bps and receive_bps; false: the links are limited already. */
 	bool has_rate;
 	double send_bps, receive_bps;
+	/* Limit that the hosts of this node share, to which these rates are added. Must exist until
+	 * psd_emulated_close(). NULL: this process keeps to its rates alone. */
+	struct psd_rate_limit *shared_limit;
 	double pace_send_bps;	 /* payload rate of the outgoing emulated link, bits per second, see struct psd_pace */
 	double pace_receive_bps; /* payload rate of the incoming emulated link, bits per second */
 	/* Array with one entry for each peer: one-way latency of its messages in the emulated network, seconds. Read

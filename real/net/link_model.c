@@ -24,11 +24,17 @@ static void advance(struct psd_bucket *bucket, double now_sec)
 
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec)
 {
+	*bucket = (struct psd_bucket){.seen_sec = now_sec};
+	psd_bucket_change(bucket, rate_bps, burst_bytes, now_sec);
+}
+
+void psd_bucket_change(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec)
+{
 	assert(rate_bps > 0 && burst_bytes >= 1);
-	*bucket = (struct psd_bucket){.bytes_per_sec = rate_bps / 8,
-				      .burst_bytes = (double)burst_bytes,
-				      .tokens_bytes = (double)burst_bytes,
-				      .seen_sec = now_sec};
+	advance(bucket, now_sec);
+	bucket->bytes_per_sec = rate_bps / 8;
+	bucket->tokens_bytes += (double)burst_bytes - bucket->burst_bytes;
+	bucket->burst_bytes = (double)burst_bytes;
 }
 
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec)

@@ -25,6 +25,10 @@ struct psd_bucket {
  * it. Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
+/* Changes rate and burst; arguments as in psd_bucket_init(). The bucket gains as many bytes as its burst does. A bucket
+ * of zeros may be changed. */
+void psd_bucket_change(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
+
 /* Grants at most wanted_bytes, as many as the bucket has now. Takes the granted bytes out of the bucket and returns
  * their number. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);

@@ -3,20 +3,18 @@
 #ifndef PSD_REAL_SHAPED_H
 #define PSD_REAL_SHAPED_H
 
-#include "real/net/link_model.h"
+#include "real/net/rate_limit.h"
 #include "real/net/transport.h"
 
 /* Share of a link's rate that TCP's payload has in packets of 1500 bytes on Ethernet. */
 #define PSD_SHAPED_PAYLOAD_RATIO (1448.0 / 1514.0)
 
-/* Rate limit of one host: all its carriers together keep to it. Fields are private to shaped.c. */
+/* Limit of all carriers of one host. */
 struct psd_shaper {
-	size_t grant_bytes;
-	double (*clock_sec)(void); /* psd_socket_now_sec(); tests replace it */
-	struct psd_bucket sends, reads;
+	struct psd_rate_limit *limit; /* the hosts of a node may share it */
+	double (*clock_sec)(void);    /* psd_socket_now_sec(); tests replace it */
 };
 
-void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps);
 /* Puts the shaper's limit on an open carrier. The shaper must exist until the carrier is closed. Returns false if
  * memory runs out; then the carrier is unchanged. */
 bool psd_shaped_wrap(struct psd_shaper *shaper, struct psd_carrier *carrier);

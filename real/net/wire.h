@@ -11,7 +11,7 @@
 #include "engine/program/account.h"
 
 #define PSD_WIRE_MAGIC	    UINT32_C(0x57445350) /* the bytes "PSDW", with which each header begins */
-#define PSD_WIRE_VERSION    16
+#define PSD_WIRE_VERSION    17
 #define PSD_WIRE_HEAD_BYTES 32
 /* Largest length of a tag, bytes. The tag follows the first header of a message of tensors, see tag_bytes in
  * real/net/connections.h. */

@@ -146,6 +146,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_sums_close(&worker->work, is_orderly);
 	psd_connections_close(worker->connections);
 	psd_emulated_close(worker->emulated);
+	psd_rate_limit_unshare(worker->limit);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
 	psd_work_close(&worker->work);

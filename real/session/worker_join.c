@@ -134,8 +134,9 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 
 /* ---- connections and emulation ---- */
 
-/* Returns this process's share of its node's budget, as bytes without packet headers: the workers of a node share it
- * equally. The links of a replay have the budget's rate already. INFINITY: no budget. */
+/* Returns this process's share of its node's budget, as bytes without packet headers; all shares are equal, and the
+ * processes use them by need (real/net/rate_limit.h). The links of a replay have the budget's rate already. INFINITY:
+ * no budget. */
 static double budget_bps(const struct psd_worker *worker)
 {
 	const double all_bps = worker->host.options->made->system->budget_bps;
@@ -145,12 +146,14 @@ static double budget_bps(const struct psd_worker *worker)
 	return all_bps * PSD_SHAPED_PAYLOAD_RATIO / psd_layout_hosts_beside(worker->host.layout, worker->host.self);
 }
 
-/* Bytes that wait in buffers, because the other end was late, pass at the link's rate. */
+/* Bytes that wait in buffers, because the other end was late, pass at the link's rate. Each connection may carry the
+ * whole budget of a node, whose processes divide the waiting bytes. rate_bps: this process's share. */
 static void limit_waiting(const struct psd_worker *worker, const struct psd_carrier carriers[], double rate_bps)
 {
 	const unsigned n = worker->host.n_hosts * worker->n_connections;
+	const double node_bps = rate_bps * psd_layout_hosts_beside(worker->host.layout, worker->host.self);
 	const double round_trip_sec = worker->clock.rtt_sec + 2 * worker->host.options->latency_sec;
-	const double wanted_bytes = rate_bps / 8 * fmax(WAITING_SEC / n, 2 * round_trip_sec);
+	const double wanted_bytes = fmax(rate_bps / 8 * WAITING_SEC / n, node_bps / 8 * 2 * round_trip_sec);
 	const int bytes = (int)fmin(fmax(wanted_bytes, LEAST_WAITING_BYTES), MOST_WAITING_BYTES);
 
 	for (unsigned i = 0; i < n && isfinite(rate_bps); i++)
@@ -186,6 +189,7 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_conne
 		.has_rate = options->has_rate || isfinite(most_bps),
 		.send_bps = options->has_rate ? fmin(options->send_bps, most_bps) : most_bps,
 		.receive_bps = options->has_rate ? fmin(options->receive_bps, most_bps) : most_bps,
+		.shared_limit = worker->limit,
 		.pace_send_bps = options->pace_send_bps,
 		.pace_receive_bps = options->pace_receive_bps,
 		.latency_sec = latencies_sec,
@@ -254,6 +258,8 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 	mesh->n_connections = worker->n_connections;
 	carriers = calloc((size_t)worker->host.n_hosts * worker->n_connections, sizeof(*carriers));
 	status = carriers ? open_library(worker, mesh, fds, until_sec, err) : psd_worker_out_of_memory(err);
+	if (!status && isfinite(budget_bps(worker)))
+		status = psd_rate_limit_share(&join, &worker->limit, err);
 	if (status) {
 		close_all(fds, (size_t)worker->host.n_hosts * worker->n_connections);
 		free(carriers);

@@ -251,6 +251,7 @@ struct psd_worker {
 	struct psd_connections *connections;
 	/* Module that delays messages as the emulated links would; NULL: no links are emulated. */
 	struct psd_emulated *emulated;
+	struct psd_rate_limit *limit; /* budget of this node's hosts; NULL: this host shares none */
 	struct psd_peer *peers;
 	/* Number of messages of the current send operation of which the transports have not accepted all bytes. */
 	unsigned n_leaving;

@@ -147,3 +147,14 @@ Test(bucket, no_interval_carries_more_than_rate_and_burst)
 		}
 	}
 }
+
+/* Hosts of a node add their shares one after another; those that came first may have used theirs. */
+Test(bucket, keeps_what_is_used_when_its_rate_grows)
+{
+	struct psd_bucket bucket = full();
+
+	(void)psd_bucket_take(&bucket, BURST_BYTES, START_SEC);
+	psd_bucket_change(&bucket, 2 * RATE_BPS, 2 * BURST_BYTES, START_SEC);
+	cr_assert_eq(psd_bucket_take(&bucket, 3 * BURST_BYTES, START_SEC), BURST_BYTES);
+	cr_assert_eq(psd_bucket_take(&bucket, 3 * BURST_BYTES, START_SEC + 1000 / BYTES_PER_SEC), 2000);
+}

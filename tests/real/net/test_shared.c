@@ -15,8 +15,10 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
+#include "real/cluster/process_group.h"
 #include "real/net/connections.h"
 #include "real/net/frame.h"
+#include "real/net/rate_limit.h"
 #include "real/net/ring_buffer.h"
 #include "tests/real/emulation_helper.h"
 #include "tests/test_with.h"
@@ -36,6 +38,8 @@ struct meeting {
 	struct psd_mesh_options options;
 	int fds[MOST_HOSTS * LINES];
 	unsigned n_remarks;
+	struct psd_rate_limit *limit;		   /* shared by a node's hosts, if there is a barrier */
+	struct psd_process_group_barrier *barrier; /* all hosts wait at it */
 	unsigned poor; /* this one can open no more than n_free descriptors once all are connected */
 	rlim_t n_free;
 };
@@ -83,6 +87,8 @@ static int join_and_act(struct meeting *meeting)
 	CHECK(psd_mesh_open(&meeting->options, meeting->fds, &clock, &err) == PSD_OK);
 	if (meeting->self == meeting->poor)
 		become_poor(meeting->n_free);
+	if (meeting->barrier)
+		CHECK(psd_rate_limit_share(&join, &meeting->limit, &err) == PSD_OK);
 	CHECK(psd_transport_join(&join, meeting->carriers, &err) == PSD_OK);
 	return meeting->act(meeting);
 }
@@ -291,6 +297,86 @@ Test(shared, hosts_in_other_namespaces_stay_with_tcp)
 	for (unsigned h = 0; h < 3; h++)
 		expect_success();
 	psd_emulation_close(emulation);
+}
+
+/* ---- a limit of a node ---- */
+
+#define SHARE_BPS 40e6
+#define NOW_SEC	  1.0
+
+enum { GRANT_BYTES = 5000 }; /* 1 ms of a share */
+
+/* Sums grants at one time until there are none. */
+static uint64_t take_all(struct psd_rate_limit *limit)
+{
+	uint64_t all_bytes = 0, bytes;
+	double ready_sec;
+
+	while ((bytes = psd_rate_limit_take(limit, true, UINT64_MAX, NOW_SEC, &ready_sec)) > 0)
+		all_bytes += bytes;
+	return all_bytes;
+}
+
+/* Hosts 0 to 2 share a node, and two or three of them the limit; host 3 has a node to itself. Checks follow the last
+ * barrier: a host that fails one would leave the others there. */
+static int use_limit(struct meeting *meeting)
+{
+	const unsigned self = meeting->self, n_sharing = meeting->poor == 1 ? 2 : 3;
+	struct psd_rate_limit *limit = meeting->limit;
+	uint64_t bytes = 0;
+
+	if (limit)
+		psd_rate_limit_add(limit, SHARE_BPS, SHARE_BPS, NOW_SEC);
+	psd_process_group_barrier_wait(meeting->barrier);
+	if (limit && self == 0)
+		bytes = take_all(limit);
+	psd_process_group_barrier_wait(meeting->barrier);
+	if (limit && self == 2)
+		bytes = take_all(limit);
+	CHECK((limit != NULL) == (self < 3 && self != meeting->poor));
+	/* 2.5 ms of all rates are saved, in them two whole grants of 1 ms; the first host leaves nothing */
+	CHECK(bytes == (self == 0 ? 2 * n_sharing * GRANT_BYTES : 0));
+	CHECK(meeting->poor != self || meeting->n_remarks > 0);
+	psd_rate_limit_unshare(limit);
+	return 0;
+}
+
+static void meet_by_limit(unsigned poor)
+{
+	struct meeting meeting = {.layout = psd_layout_make(4, 3, 0), .act = use_limit, .poor = poor};
+	struct psd_error err;
+
+	cr_assert_eq(psd_process_group_barrier_open(&meeting.barrier, MOST_HOSTS, &err), PSD_OK, "%s", err.text);
+	meet(&meeting);
+	psd_process_group_barrier_close(meeting.barrier);
+}
+
+Test(shared, processes_of_a_node_share_its_limit)
+{
+	meet_by_limit(MOST_HOSTS);
+}
+
+Test(shared, a_process_that_cannot_share_the_limit_keeps_its_part)
+{
+	meet_by_limit(1);
+}
+
+Test(shared, a_process_that_dies_with_the_limit_leaves_it_to_others)
+{
+	struct psd_rate_limit *limit = psd_process_group_share(sizeof(*limit));
+	int status = 0;
+
+	cr_assert_not_null(limit);
+	psd_rate_limit_init(limit);
+	psd_rate_limit_add(limit, SHARE_BPS, SHARE_BPS, NOW_SEC);
+	const pid_t process = fork();
+	if (process == 0)
+		_exit(pthread_mutex_lock(&limit->mutex));
+	cr_assert_eq(waitpid(process, &status, 0), process);
+	cr_assert_eq(status, 0);
+	cr_expect_eq(take_all(limit), 3 * GRANT_BYTES); /* one share saves 3.5 ms */
+	cr_expect_eq(take_all(limit), 0);
+	psd_process_group_unshare(limit, sizeof(*limit));
 }
 
 /* ---- a peer by hand ---- */

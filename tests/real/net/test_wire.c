@@ -83,7 +83,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 17 of the protocol, this is version 16");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 18 of the protocol, this is version 17");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message header with the unknown kind ");
 }
 
