@@ -162,11 +162,12 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 
 /* ---- the length ---- */
 
-uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps)
+uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t first, uint32_t steps)
 {
 	const uint32_t warm = psd_worker_warmed_up(0), n_measured = n_iterations > warm ? n_iterations - warm : 1;
+	const uint32_t n_before = first > warm ? first : warm;
 
-	return steps == 1 ? n_iterations : (1 + (n_measured + steps - 1) / steps) * steps;
+	return steps == 1 ? n_iterations : ((n_before + steps - 1) / steps + (n_measured + steps - 1) / steps) * steps;
 }
 
 /* At rate 0 nothing is trained. */

@@ -289,6 +289,21 @@ static void add_untested_note(struct psd_text *text, const struct psd_run_report
 	}
 }
 
+/* Workers begin ahead of late updates. A prediction leaves these iterations out. */
+static void add_early_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		if (row->result.n_needed == 0)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(text,
+			     "' was measured over its first iterations, before updates are waited for: with "
+			     "--iterations %" PRIu32 " or more they do not count\n",
+			     row->result.n_needed);
+	}
+}
+
 /* A prediction has whole periods, with one exchange in each. */
 static void add_period_note(struct psd_text *text, const struct psd_run_report *report)
 {
@@ -345,6 +360,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		psd_result_add_managed(text, report->rows[i].system, "'", &report->rows[i].result.early);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_reads(text, report->rows[i].system, "'", report->rows[i].result.reads);
+	add_early_note(text, report);
 	add_period_note(text, report);
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++)
 		if (row->cluster_kind == PSD_CLUSTER_SHAPED || row->cluster_kind == PSD_CLUSTER_EMULATED)

@@ -108,9 +108,10 @@ enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const 
  * not. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* For a replay of local SGD, in which workers exchange parameters every `steps` iterations: returns n_iterations,
- * rounded up to a multiple of `steps`. The first `steps` iterations are the warm-up. Pure. */
-uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
+/* For a replay whose measured iterations form units of `steps`, such as periods: returns a number of whole units that
+ * measures at least as many iterations as n_iterations. The first units are the warm-up, of at least `first`
+ * iterations. With steps 1 it returns n_iterations. Pure. */
+uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t first, uint32_t steps);
 
 /* ---- run_cluster.c ---- */
 

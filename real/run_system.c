@@ -90,7 +90,7 @@ static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *
 	const uint32_t n = psd_run_iterations(run);
 
 	return psd_run_replay(run) && run->options->n_iterations == 0
-		       ? psd_run_whole_periods(n, psd_run_unit(made->system))
+		       ? psd_run_whole_periods(n, psd_run_first_measured(made->system), psd_run_unit(made->system))
 		       : n;
 }
 

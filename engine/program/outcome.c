@@ -41,7 +41,7 @@ static uint32_t whole(const struct psd_system *system, uint32_t iterations)
 }
 
 /* With late updates, workers begin ahead of them and then wait for data still on their way. */
-static uint32_t first_of(const struct psd_system *system)
+uint32_t psd_run_first_measured(const struct psd_system *system)
 {
 	const uint32_t full = system->barrier == PSD_BARRIER_LAYER	? 3
 			      : system->is_sparse || system->is_managed ? 1
@@ -63,7 +63,7 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 				  : system->is_async			 ? ASYNC_ITERATIONS
 				  : system->barrier == PSD_BARRIER_LAYER ? 2
 									 : 1;
-	const uint32_t first = whole(system, first_of(system));
+	const uint32_t first = whole(system, psd_run_first_measured(system));
 
 	return (struct psd_run_length){first + whole(system, measured), first, UINT64_MAX};
 }

@@ -91,6 +91,9 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
  * iterations under way at a time. Otherwise it is 1. Pure. */
 uint32_t psd_run_unit(const struct psd_system *system);
 
+/* Returns the number of iterations before the first measured one, before it is rounded up to whole units. Pure. */
+uint32_t psd_run_first_measured(const struct psd_system *system);
+
 /* Fills err: the system needs more than most_events events on this number of workers, with the advice `relief`.
  * Returns PSD_EINVAL. */
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,

@@ -129,6 +129,7 @@ struct psd_worker_result {
 	/* parts.compute_sec of this host alone, in its own iterations */
 	double own_compute_sec;
 	uint32_t n_measured; /* number of measured iterations */
+	uint32_t n_needed;   /* late updates: number of iterations that a sound measurement needs; 0: it has them */
 	/* Payload bytes that a node sends to other nodes: mean per measured iteration, for the node that sends most. */
 	uint64_t sent_bytes_per_node;
 	uint64_t received_bytes_per_node;

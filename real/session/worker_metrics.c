@@ -99,6 +99,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->losses.last,
 		.n_measured = n - first,
+		.n_needed = psd_worker_needed(worker),
 		.late_sec = psd_fit_summary(worker->timers.late_sec + first, n - first).median,
 	};
 	psd_work_count_updates(&worker->work, result);

@@ -106,22 +106,54 @@ uint32_t psd_worker_unit(const struct psd_worker *worker)
 	return worker->host.layout->workers > 1 ? psd_run_unit(worker->host.plan->system) : 1;
 }
 
-/* The measured iterations: whole units after the warm-up, since a run's last exchange may be early. Otherwise all whole
- * units with local steps, or all iterations; else the last one. */
+/* First unit that begins at least n iterations after the run's first one. */
+static uint32_t unit_after(const struct psd_worker *worker, uint32_t n)
+{
+	const uint32_t unit = psd_worker_unit(worker);
+
+	return (worker->host.options->first_iteration + n + unit - 1) / unit * unit;
+}
+
+/* The first iteration that a prediction would measure, after the warm-up. */
+static uint32_t predicted_first(const struct psd_worker *worker)
+{
+	const uint32_t first = psd_run_first_measured(worker->host.plan->system);
+
+	return unit_after(worker, worker->host.layout->workers > 1 && first > PSD_WARMUP_ITERATIONS
+					  ? first
+					  : PSD_WARMUP_ITERATIONS);
+}
+
+/* Fragments exchange together in the last iteration, which no other one does. */
+static bool has_end(const struct psd_worker *worker)
+{
+	return psd_plan_streams(worker->host.plan) && !worker->host.options->replay;
+}
+
+/* The measured iterations: whole units after those that a prediction leaves out, or else after the warm-up, since a
+ * run's last exchange may be early. Otherwise all whole units with local steps, or all iterations; else the last one. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
 	const uint32_t begin = worker->host.options->first_iteration, end = worker->host.options->n_iterations;
-	const uint32_t unit = psd_worker_unit(worker);
-	/* fragments exchange together in the last iteration, which no other one does */
-	const bool has_end = psd_plan_streams(worker->host.plan) && !worker->host.options->replay;
-	const uint32_t whole_end = (end - has_end) / unit * unit;
-	const uint32_t warm = (begin + PSD_WARMUP_ITERATIONS + unit - 1) / unit * unit;
+	const uint32_t unit = psd_worker_unit(worker), whole_end = (end - has_end(worker)) / unit * unit;
+	const uint32_t first = predicted_first(worker), warm = unit_after(worker, PSD_WARMUP_ITERATIONS);
 
+	if (first < whole_end)
+		return (struct psd_iterations){.first = first, .end = whole_end};
 	if (warm < whole_end)
 		return (struct psd_iterations){.first = warm, .end = whole_end};
 	if (unit == 1)
 		return (struct psd_iterations){.first = end - 1, .end = end};
 	return (struct psd_iterations){.first = begin, .end = begin < whole_end ? whole_end : end};
+}
+
+uint32_t psd_worker_needed(const struct psd_worker *worker)
+{
+	const uint32_t first = predicted_first(worker);
+
+	return worker->host.plan->staleness > 0 && psd_worker_measured(worker).first < first
+		       ? first + psd_worker_unit(worker) + has_end(worker)
+		       : 0;
 }
 
 bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration)

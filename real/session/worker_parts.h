@@ -310,8 +310,12 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
 /* True if the number of local SGD steps depends on the loss. Always false in a replay. */
 bool psd_worker_follows_loss(const struct psd_worker *worker);
 enum { PSD_WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, TCP windows */
-/* Returns the iterations that are measured: all after the warm-up. */
+/* Returns the iterations that are measured: all after the warm-up, if there are enough after those that a prediction
+ * leaves out, see psd_run_first_measured(). */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
+/* Late updates: returns the number of iterations after which the run may end so that only iterations count that wait
+ * for updates as all later ones do; 0: only these count. */
+uint32_t psd_worker_needed(const struct psd_worker *worker);
 /* Returns the number of iterations that are measured as one unit; a unit begins at a multiple of this number. */
 uint32_t psd_worker_unit(const struct psd_worker *worker);
 /* True if the bytes of a message to or from this peer are counted in the measurements: the peer is on another node, and

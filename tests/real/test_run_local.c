@@ -62,10 +62,11 @@ Test(run_local, the_mean_of_small_steps_is_that_of_gradients)
 /* Two iterations warm up: with 3 steps that is a period of 3. Then at least the requested number is measured. */
 Test(run_local, a_replay_measures_whole_periods)
 {
-	cr_expect_eq(psd_run_whole_periods(6, 1), 6);
-	cr_expect_eq(psd_run_whole_periods(6, 3), 9);	/* 4 are 6 */
-	cr_expect_eq(psd_run_whole_periods(14, 4), 16); /* 12 are 12 */
-	cr_expect_eq(psd_run_whole_periods(1, 16), 32);
+	cr_expect_eq(psd_run_whole_periods(6, 0, 1), 6);
+	cr_expect_eq(psd_run_whole_periods(6, 0, 3), 9);   /* 4 are 6 */
+	cr_expect_eq(psd_run_whole_periods(14, 0, 4), 16); /* 12 are 12 */
+	cr_expect_eq(psd_run_whole_periods(1, 0, 16), 32);
+	cr_expect_eq(psd_run_whole_periods(6, 8, 4), 12); /* late updates: 8 warm up */
 }
 
 /* ---- steps that follow the loss ---- */

@@ -19,6 +19,7 @@ TestSuite(run_periods, .timeout = 120);
 #define PACKED(by) "  - {name: PS, sync: ps}\n  - {name: Packed, sync: ps, compress: {by: " by "}}\n"
 #define NARROW	   "  - {name: Ring, sync: ring}\n  - {name: Narrow, sync: ring, low_rank: {rank: 2}}\n"
 
+#define LATE	   "  - {name: Ring, sync: ring}\n  - {name: Late, sync: ring, staleness: 1}\n"
 #define IN_PERIODS "  - {name: Ring, sync: ring}\n  - {name: Local, sync: ring, local_sgd: {steps: 9}}\n"
 
 /* Keys of `train`. */
@@ -216,4 +217,16 @@ Test(run_periods, a_note_says_that_no_period_was_whole)
 		   "'Ring'");
 	check_note(IN_PERIODS, "--set systems.1.local_sgd.steps=8 @/s.yaml",
 		   "averages their parameters every 8 iterations", "was measured over");
+}
+
+/* Twice two iterations are under way before a prediction measures two: the run has 8 iterations. */
+Test(run_periods, a_note_says_that_updates_were_not_waited_for)
+{
+	check_note(LATE, "@/s.yaml", "note: 'Late' applies gradients 1 iteration late", "was measured over");
+	check_note(LATE, "--iterations 6 @/s.yaml", "note: 'Late' applies gradients 1 iteration late",
+		   "was measured over");
+	check_note(LATE, "--iterations 5 @/s.yaml",
+		   "note: 'Late' was measured over its first iterations, before updates are waited for: with "
+		   "--iterations 6 or more they do not count\n",
+		   "note: 'Ring'");
 }
