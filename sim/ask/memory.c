@@ -140,7 +140,7 @@ static struct psd_system sharded_system(const struct psd_system *system)
 	sharded.finds_fuse = sharded.is_sparse = sharded.is_managed = sharded.is_compressed = sharded.is_low_rank =
 		sharded.is_local = false;
 	sharded.pipeline_bytes = 0;
-	sharded.servers = sharded.staleness = sharded.accumulate = 0;
+	sharded.servers = sharded.staleness = sharded.peers = sharded.accumulate = 0;
 	sharded.wire = 0;
 	sharded.prefetch = 1;
 	return sharded;

@@ -1028,6 +1028,29 @@ Test(ask, each_remedy_is_the_system_with_those_before_it)
 	}
 }
 
+/* FSDP has no buffers of factors. */
+Test(ask, a_sharded_remedy_has_no_peers)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {nodes: 4, stack: none, network: {bandwidth: 10Gbps, latency: 0us}}\n"
+			     "systems:\n"
+			     "  - {name: Factors, sync: sfb, peers: 1, local_sgd: {steps: 6}}\n"
+			     "  - {name: Sharded, sync: fsdp, fuse: 25MiB}\n"
+			     "job: {memory: 100MB}\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	cr_expect_eq(value_named(&answers.all[0], "sharded"), value_named(&answers.all[1], "memory"), "%s",
+		     answers.all[0].sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
 /* Originals are sharded already: half precision adds the copies alone. 16 bits are refused beside `wire`. */
 Test(ask, half_precision_of_other_systems_is_a_remedy_where_they_run)
 {
