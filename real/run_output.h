@@ -16,7 +16,8 @@ struct psd_run_row {
 	 * computing time lacks them, and no speedup may be based on it. */
 	bool has_rebuilds;
 	bool has_replay;
-	uint32_t period; /* number of iterations of a period or clock, see psd_plan_steps() */
+	uint32_t period;  /* number of iterations of a period or clock, see psd_plan_steps() */
+	uint32_t n_parts; /* number of parts that exchange in turn, see psd_plan_parts() */
 	/* Name of the executor in CSV and in traces, see psd_run_name_executor(). */
 	char executor[PSD_RUN_EXECUTOR_MAX];
 	/* If has_replay: settings of the replay, including the dilation that was used. */

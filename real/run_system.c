@@ -238,6 +238,7 @@ static enum psd_status execute(struct psd_run *run, struct psd_case *made, struc
 	psd_run_say_split(run, made);
 	row->samples = psd_case_batch(made, 0) * made->plan.micro_batches;
 	row->period = psd_plan_steps(&made->plan);
+	row->n_parts = psd_plan_parts(&made->plan);
 	row->has_rebuilds = psd_outcome_takes_factors(&made->program);
 	return launch_again(run, made, row, err);
 }

@@ -71,6 +71,7 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		.takes_factors = psd_outcome_takes_factors(estimate->program),
 		.early = psd_plan_early(estimate->program->plan),
 		.period = psd_plan_steps(estimate->program->plan),
+		.n_parts = psd_plan_parts(estimate->program->plan),
 	};
 	psd_outcome_lengthen(outcome, psd_interpreter_steady_sec(interpreter, length.first_measured));
 	psd_interpreter_find_bound(interpreter, length.first_measured, outcome);

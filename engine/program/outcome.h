@@ -44,6 +44,7 @@ struct psd_outcome {
 	double slowest_sec;	 /* asynchronous training: mean iteration of the slowest worker, which ends last */
 	uint64_t job_iterations; /* number of iterations of the training; 0: not known */
 	uint32_t period;	 /* number of iterations of a period or clock, see psd_plan_steps(); 0: not known */
+	uint32_t n_parts;	 /* number of parts that exchange in turn, see psd_plan_parts(); 0: not known */
 	uint32_t n_iterations;	 /* number of executed iterations, including those that are not measured */
 	/* is_estimate: an estimate replaces a simulation of a sweep, which would have too many events. is_refused:
 	 * there is no result, because an estimate would ignore some keys of the scenario or have too many events, too;

@@ -619,6 +619,16 @@ uint32_t psd_plan_fragments(const struct psd_plan *plan)
 	return plan->local && plan->local->fragments > 1 ? plan->local->fragments : 1;
 }
 
+/* Fragments follow the order of items. */
+uint32_t psd_plan_parts(const struct psd_plan *plan)
+{
+	uint32_t n = plan->n_items > 0;
+
+	for (unsigned i = 1; i < plan->n_items; i++)
+		n += plan->items[i].fragment != plan->items[i - 1].fragment;
+	return n;
+}
+
 bool psd_plan_sends_updates(const struct psd_plan *plan)
 {
 	return plan->managed && plan->reads_stale;

@@ -216,6 +216,8 @@ bool psd_plan_is_local(const struct psd_plan *plan, const struct psd_plan_item *
 uint32_t psd_plan_rotation(const struct psd_plan *plan);
 /* Returns the number of fragments that exchange in turn: 1 without local SGD. Pure. */
 uint32_t psd_plan_fragments(const struct psd_plan *plan);
+/* Returns the number of these fragments that have items (buckets): fewer, where tensors are few or large. Pure. */
+uint32_t psd_plan_parts(const struct psd_plan *plan);
 /* True if workers send updates by their own gradients in place of the gradients: managed communication with stale
  * reads. Pure. */
 bool psd_plan_sends_updates(const struct psd_plan *plan);

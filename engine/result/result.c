@@ -294,7 +294,7 @@ void psd_result_add_budget(struct psd_text *text, const struct psd_system *syste
 }
 
 /* One step without an outer optimiser is training without this. */
-static void add_local_note(struct psd_text *text, const struct psd_system *system)
+static void add_local_note(struct psd_text *text, const struct psd_system *system, uint32_t n_parts)
 {
 	const struct psd_local_sgd *local = &system->local_sgd;
 
@@ -306,8 +306,8 @@ static void add_local_note(struct psd_text *text, const struct psd_system *syste
 	add_every(text, local->steps);
 	if (local->window)
 		psd_text_add(text, " in the beginning");
-	if (local->fragments > 1)
-		psd_text_add(text, " in %u parts one after the other", local->fragments);
+	if (n_parts > 1)
+		psd_text_add(text, " in %" PRIu32 " parts one after the other", n_parts);
 	if (local->delay > 0)
 		psd_text_add(text, ", joined %u iteration%s late", local->delay, local->delay > 1 ? "s" : "");
 	psd_text_add(text, ", so that its training differs from training without this\n");
@@ -325,7 +325,7 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 		     collective->name, collective->predicted);
 }
 
-void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)
+void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system, uint32_t n_parts)
 {
 	if (psd_encodings[system->wire]->is_lossy) {
 		add_note(text, system);
@@ -359,7 +359,7 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     ", so that its training on more than %u workers differs from training without this\n",
 			     system->peers + 1);
 	} else if (system->is_local) {
-		add_local_note(text, system);
+		add_local_note(text, system, n_parts);
 	}
 	if (system->is_async) {
 		add_note(text, system);

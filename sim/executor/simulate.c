@@ -348,6 +348,7 @@ static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.takes_factors = psd_outcome_takes_factors(sim->program),
 		.early = psd_plan_early(sim->program->plan),
 		.period = psd_plan_steps(sim->program->plan),
+		.n_parts = psd_plan_parts(sim->program->plan),
 	};
 	psd_interpreter_find_bound(&sim->interpreter, length.first_measured, outcome);
 	for (int r = 0; r < PSD_RESOURCES; r++)

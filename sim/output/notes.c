@@ -142,7 +142,7 @@ static void add_variant(struct psd_text *text, struct psd_text *said, const stru
 	struct psd_text lossy = {.bytes = NULL}, swept = {.bytes = NULL};
 	size_t length;
 
-	psd_result_add_lossy(&lossy, result->system);
+	psd_result_add_lossy(&lossy, result->system, result->outcome.n_parts);
 	psd_result_add_swept(&swept, result->swept);
 	for (const char *line = lossy.bytes; line && *line; line += length + 1) {
 		length = strcspn(line, "\n");
@@ -167,9 +167,9 @@ static void add_lossy(struct psd_text *text, const struct psd_report *report, un
 
 	for (unsigned p = 0; p < report->n_points; p++)
 		if (p == 0 || p + 1 == report->n_points)
-			psd_result_add_lossy(&ends[p > 0], results[p].system);
+			psd_result_add_lossy(&ends[p > 0], results[p].system, results[p].outcome.n_parts);
 	for (unsigned p = 0; p < report->n_points; p++)
-		if (p == 0 || results[p].system != results[p - 1].system)
+		if (!results[p].outcome.is_refused && (p == 0 || results[p].system != results[p - 1].system))
 			add_variant(text, &said, &results[p], ends);
 	psd_text_release(&said);
 	psd_text_release(&ends[0]);

@@ -250,8 +250,8 @@ static enum psd_status weigh(struct weighed *weighed, const struct psd_plan *pla
 static void write_local_steps(FILE *out, const struct psd_plan *plan)
 {
 	fprintf(out, "local_sgd: an exchange every %u iterations", (unsigned)psd_plan_steps(plan));
-	if (psd_plan_fragments(plan) > 1)
-		fprintf(out, ", in %u parts one after the other", (unsigned)psd_plan_fragments(plan));
+	if (psd_plan_parts(plan) > 1)
+		fprintf(out, ", in %u parts one after the other", (unsigned)psd_plan_parts(plan));
 	if (plan->staleness > 0)
 		fprintf(out, ", joined %u iteration%s late", (unsigned)plan->staleness, plan->staleness > 1 ? "s" : "");
 	fputs("\n\n", out);

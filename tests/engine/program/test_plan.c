@@ -666,9 +666,34 @@ Test(plan, fragments_have_about_the_same_bytes)
 			all += item->subject.elements;
 			largest = item->subject.elements > largest ? item->subject.elements : largest;
 		}
+		cr_expect_eq(psd_plan_parts(&made.plan), n);
 		for (unsigned f = 0; f < n; f++)
 			cr_expect(elements[f] + largest >= all / n && elements[f] <= all / n + largest,
 				  "%u of %u: %lu of %lu", f, n, elements[f], all);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+/* From the last layer on, the six tensors have 2,560, 10, 65,536, 256, 786,432 and 256 of 855,050 values, and their
+ * middles lie at 0.15, 0.30, 4.13, 7.98, 53.98 and 99.99 %: in twelfths 0 (four of them), 6 and 11, and in hundredths
+ * 0 (two), 4, 7, 53 and 99. */
+Test(plan, fragments_without_tensors_are_no_parts)
+{
+	static const unsigned fragments[] = {12, 100}, parts[] = {3, 5};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_case made;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/small-mlp.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {stack: none, nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: s, sync: ring, local_sgd: {steps: 100, fragments: %u}}]\n",
+			     fragments[i]);
+		loaded_case(&made, &loaded, 0, 0);
+		cr_expect_eq(psd_plan_parts(&made.plan), parts[i], "%u: %u", fragments[i], psd_plan_parts(&made.plan));
 		psd_case_release(&made);
 		loaded_close(&loaded);
 	}

@@ -7,13 +7,18 @@
 #include "engine/result/result.h"
 #include "tests/test_with.h"
 
-static void expect_note(const struct psd_system *system, const char *expected)
+static void expect_note_of_parts(const struct psd_system *system, uint32_t n_parts, const char *expected)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_result_add_lossy(&text, system);
+	psd_result_add_lossy(&text, system, n_parts);
 	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
 	psd_text_release(&text);
+}
+
+static void expect_note(const struct psd_system *system, const char *expected)
+{
+	expect_note_of_parts(system, 1, expected);
 }
 
 TEST_ROW(result, a_method_without_compression_needs_no_note, expect_note(&(struct psd_system){.name = "A"}, ""))
@@ -162,12 +167,13 @@ Test(result, outer_steps_name_their_turns)
 					 .local_sgd = {.steps = 8, .fragments = 1, .has_outer = true}},
 		    "note: 'A' lets workers train by themselves and updates their parameters by their mean change "
 		    "every 8 iterations, so that its training differs from training without this\n");
-	expect_note(&(struct psd_system){.name = "A",
-					 .is_local = true,
-					 .local_sgd = {.steps = 8, .fragments = 4, .delay = 2}},
-		    "note: 'A' lets workers train by themselves and averages their parameters every 8 iterations in 4 "
-		    "parts one after the other, joined 2 iterations late, so that its training differs from training "
-		    "without this\n");
+	expect_note_of_parts(
+		&(struct psd_system){
+			.name = "A", .is_local = true, .local_sgd = {.steps = 8, .fragments = 10, .delay = 2}},
+		4,
+		"note: 'A' lets workers train by themselves and averages their parameters every 8 iterations in 4 "
+		"parts one after the other, joined 2 iterations late, so that its training differs from training "
+		"without this\n");
 }
 
 /* The mean of updates is the update by the mean, but for rounding; and fewer steps than one there are not. */
