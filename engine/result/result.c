@@ -179,7 +179,7 @@ static void add_withheld_note(struct psd_text *text, const struct psd_system *sy
 	psd_text_add(text,
 		     "' sends some chunks of %s in each iteration and all of them every %" PRIu64
 		     " iterations, so that %s is withheld for at most %" PRIu64
-		     " iteration%s and its training differs from training without this\n",
+		     " iteration%s; with more than one worker its training differs from training without this\n",
 		     sends_updates ? "updates" : "gradients", system->managed.clock,
 		     sends_updates ? "an update" : "a gradient", system->managed.clock - 1,
 		     plural_end(system->managed.clock - 1));
@@ -352,12 +352,11 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 	if (system->peers > 0) {
 		add_note(text, system);
 		psd_text_add(text,
-			     "' sends factors to %u other worker%s in an iteration and averages workers' parameters",
-			     system->peers, system->peers > 1 ? "s" : "");
+			     "' sends factors to %u other worker%s in an iteration; with more than %u workers it "
+			     "averages their parameters",
+			     system->peers, plural_end(system->peers), system->peers + 1);
 		add_every(text, system->local_sgd.steps);
-		psd_text_add(text,
-			     ", so that its training on more than %u workers differs from training without this\n",
-			     system->peers + 1);
+		psd_text_add(text, ", so that its training differs from training without this\n");
 	} else if (system->is_local) {
 		add_local_note(text, system, n_parts);
 	}

@@ -53,8 +53,8 @@ Test(result, a_period_of_one_iteration_is_each)
 		    "note: 'A' lets workers train by themselves and updates their parameters by their mean change in "
 		    "each iteration, so that its training differs from training without this\n");
 	expect_note(&(struct psd_system){.name = "A", .is_local = true, .peers = 2, .local_sgd = {.steps = 1}},
-		    "note: 'A' sends factors to 2 other workers in an iteration and averages workers' parameters in "
-		    "each iteration, so that its training on more than 3 workers differs from training without this\n");
+		    "note: 'A' sends factors to 2 other workers in an iteration; with more than 3 workers it averages "
+		    "their parameters in each iteration, so that its training differs from training without this\n");
 }
 
 static void expect_managed(const struct psd_system *system, struct psd_early_chunks early, const char *expected)
@@ -78,13 +78,14 @@ Test(result, managed_communication_with_stale_reads_is_late_by_both)
 		    "with more than one worker its training differs from synchronous training\n");
 	expect_managed(&system, (struct psd_early_chunks){.n = 0},
 		       "note: 'A' sends some chunks of updates in each iteration and all of them every 4 iterations, "
-		       "so that an update is withheld for at most 3 iterations and its training differs from training "
-		       "without this\n");
+		       "so that an update is withheld for at most 3 iterations; with more than one worker its training "
+		       "differs from training without this\n");
 }
 
 #define WITHHELD                                                                                                       \
 	"note: 'A' sends some chunks of gradients in each iteration and all of them every 2 iterations, so that a "    \
-	"gradient is withheld for at most 1 iteration and its training differs from training without this\n"
+	"gradient is withheld for at most 1 iteration; with more than one worker its training differs from training "  \
+	"without this\n"
 
 /* 15 of 146 are the least that are a tenth; 1 of 5 is twice as much. */
 Test(result, managed_communication_tells_the_share_that_is_sent)

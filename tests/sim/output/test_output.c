@@ -889,12 +889,13 @@ FIXTURE_TEST(chunks_are_noted_at_the_last_point_that_withholds_some)
 	fixture->results[1].outcome.early = (struct psd_early_chunks){8, 8, 0.75};
 	fixture->results[1].system = system;
 	fixture->results[1].point.nodes = fixture->results[1].point.workers = 2;
-	expect_notes(&fixture->report,
-		     "note: 'first' sends some chunks of gradients in each iteration and all of them every 4 "
-		     "iterations, so that a gradient is withheld for at most 3 iterations and its training differs "
-		     "from training without this\n"
-		     "note: 'first' at 4 nodes sent 2 of 8 chunks (25 %) in each iteration but the last of a clock, 25 "
-		     "% of all values that it sent\n");
+	expect_notes(
+		&fixture->report,
+		"note: 'first' sends some chunks of gradients in each iteration and all of them every 4 "
+		"iterations, so that a gradient is withheld for at most 3 iterations; with more than one worker its "
+		"training differs from training without this\n"
+		"note: 'first' at 4 nodes sent 2 of 8 chunks (25 %) in each iteration but the last of a clock, 25 "
+		"% of all values that it sent\n");
 	fixture->results[0].outcome.early.n_sent = 8;
 	expect_notes(&fixture->report,
 		     "note: 'first' at 2 nodes sent all 8 chunks in each iteration and withheld none\n");
