@@ -156,6 +156,9 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 		hash = psd_hash_number(hash, program->plan->block.elements);
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
+	if (program->plan->sparse) /* choices are of chunks of this size */
+		hash = psd_hash_number(psd_hash_bytes(hash, "chunks", strlen("chunks")),
+				       program->plan->sparse->chunk_elements);
 	if (program->plan->lag) /* this many sums are in a checkpoint */
 		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->lag);
 	if (psd_plan_sends_updates(program->plan)) /* choices for this many iterations are in a checkpoint */

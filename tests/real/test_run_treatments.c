@@ -9,6 +9,7 @@
 
 TestSuite(run_adaptive, .timeout = 120);
 TestSuite(run_packed, .timeout = 120);
+TestSuite(run_chunks, .timeout = 120);
 TestSuite(run_low_rank, .timeout = 120);
 TestSuite(run_periods, .timeout = 120);
 
@@ -19,6 +20,9 @@ TestSuite(run_periods, .timeout = 120);
 #define PACKED(by) "  - {name: PS, sync: ps}\n  - {name: Packed, sync: ps, compress: {by: " by "}}\n"
 #define NARROW	   "  - {name: Ring, sync: ring}\n  - {name: Narrow, sync: ring, low_rank: {rank: 2}}\n"
 
+#define CHUNKS                                                                                                         \
+	"  - {name: Managed, sync: ring, managed: {clock: 2, early: 50%, chunk: 16}}\n"                                \
+	"  - {name: Sparse, sync: ring, sparse: {sparsity: 0.5, chunk: 16}}\n"
 #define LATE	   "  - {name: Ring, sync: ring}\n  - {name: Late, sync: ring, staleness: 1}\n"
 #define IN_PERIODS "  - {name: Ring, sync: ring}\n  - {name: Local, sync: ring, local_sgd: {steps: 9}}\n"
 
@@ -139,6 +143,16 @@ Test(run_low_rank, another_rank_resumes)
 					      "--system Ring --save @/n --iterations 6 --resume @/s.yaml",
 					      "--system Narrow --save @/n --iterations 7 --resume @/s.yaml",
 					      "--system Narrow --save @/n --resume @/s.yaml", NULL});
+}
+
+/* Choices are of chunks of one size. */
+Test(run_chunks, other_chunks_resume)
+{
+	run_all(CHUNKS, (const char *const[]){
+				"--system Managed --save @/m --iterations 4 @/s.yaml",
+				"--system Managed --save @/m --resume --set systems.0.managed.chunk=8 @/s.yaml",
+				"--system Sparse --save @/s --iterations 4 @/s.yaml",
+				"--system Sparse --save @/s --resume --set systems.1.sparse.chunk=8 @/s.yaml", NULL});
 }
 
 /* At most 3 of 5 servers have one of 3 blocks. The others would be done before workers begin, and have no checkpoint
