@@ -82,6 +82,7 @@ static const struct special {
 	{"cluster.local.switches", FOUR_WORKERS("{bandwidth: 10GBps}"), {NULL, NULL}, "2"},
 	{"cluster.local.between", FOUR_WORKERS("{bandwidth: 10GBps, switches: 2}"), {NULL, NULL}, NULL},
 	{"systems.split", {"nodes: 2", "groups: [{nodes: 2}]"}, {NULL, NULL}, NULL},
+	{"systems.reads", {"sync: ps", "sync: ps, staleness: 1"}, {NULL, NULL}, NULL},
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
 	{"systems.reads", {"sync: ps", "sync: ps, staleness: 1"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
