@@ -148,7 +148,9 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 		if (!psd_system_has_workload(system) && n == 1)
 			continue;
 		psd_text_add(&sentence, "          %s: ", system->name);
-		if (n > 1)
+		if (n > 1 && scenario->n_groups > 0) /* their batches follow */
+			psd_text_add(&sentence, "%u micro-batches in an iteration", n);
+		else if (n > 1)
 			psd_text_add(&sentence, "%u micro-batches of %u in an iteration", n, workload.batch_per_worker);
 		if (psd_system_has_workload(system)) {
 			psd_text_add(&sentence, "%sbatch %u, %s, ", n > 1 ? "; " : "", workload.batch_per_worker,

@@ -851,3 +851,19 @@ Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
 	cr_expect_not_null(strstr(run.text, ",PS,estimate,4,4,"), "%s", run.text);
 	free(run.text);
 }
+
+/* Each group has batches of its own, which the next lines name. */
+Test(cli, micro_batches_of_groups_have_no_common_size)
+{
+	struct run run = run_program("psd-sim",
+				     "--estimate --system Even --set systems.Even.accumulate=4 "
+				     "scenarios/examples/groups.yaml",
+				     "");
+
+	cr_expect_not_null(strstr(run.text, "          Even: 4 micro-batches in an iteration\n"), "%s", run.text);
+	free(run.text);
+	run = run_program("psd-sim",
+			  "--estimate --system Ring --set systems.Ring.accumulate=4 scenarios/quickstart.yaml", "");
+	cr_expect_not_null(strstr(run.text, " micro-batches of "), "%s", run.text);
+	free(run.text);
+}
