@@ -51,13 +51,22 @@ static bool has_turn(const struct psd_payload *payload, unsigned workers, unsign
 	return (offset - 1 + others - first) % others < payload->peers;
 }
 
+/* Mean number of elements in an iteration. Rounded so that a worker's receivers together have exactly its elements. */
+static uint64_t mean_elements(const struct psd_payload *payload, unsigned workers, unsigned from, unsigned to)
+{
+	const uint64_t others = workers - 1, offset = (to + workers - from) % workers;
+	const uint64_t all = payload->elements * payload->peers, rest = all % others;
+
+	return all / others + rest * offset / others - rest * (offset - 1) / others;
+}
+
 static struct psd_range part_range(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				   unsigned to)
 {
 	if (from == to || !psd_layout_is_worker(layout, from) || !psd_layout_is_worker(layout, to))
 		return (struct psd_range){0, 0};
 	if (payload->round == 0)
-		return (struct psd_range){0, payload->elements * payload->peers / (layout->workers - 1)};
+		return (struct psd_range){0, mean_elements(payload, layout->workers, from, to)};
 	return (struct psd_range){0, has_turn(payload, layout->workers, from, to) ? payload->elements : 0};
 }
 

@@ -424,3 +424,17 @@ Test(layout, latencies_of_two_kinds_are_averaged)
 	cr_expect_eq(psd_layout_more_latency_sec(&layout, 1, 2), 4e-6);
 	cr_expect_eq(psd_layout_more_latency_sec(&layout, 1, 3), 2e-6, "a server's node");
 }
+
+/* 5 elements to 2 of 3 others are 10 elements, of which the others get 3, 3 and 4 in their order behind the sender. */
+Test(layout, means_of_a_partial_broadcast_add_up)
+{
+	const struct psd_payload payload = {
+		.collective = &psd_partial_broadcast, .elements = 5, .value_bytes = 4, .peers = 2};
+	const struct psd_layout one_node = psd_layout_make(4, 4, 0), two_nodes = psd_layout_make(4, 2, 0);
+
+	cr_expect_eq(psd_payload_node_traffic(&payload, &one_node, 0).sent_bytes, 0);
+	cr_expect_eq(psd_payload_node_traffic(&payload, &one_node, 0).received_bytes, 0);
+	/* 3 and 4 of the first worker, 3 and 3 of the second; 3 and 4 from the third one, 3 and 3 from the fourth */
+	cr_expect_eq(psd_payload_node_traffic(&payload, &two_nodes, 0).sent_bytes, 4 * 13);
+	cr_expect_eq(psd_payload_node_traffic(&payload, &two_nodes, 0).received_bytes, 4 * 13);
+}
