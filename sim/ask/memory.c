@@ -232,7 +232,7 @@ static bool all_gain_from(const struct need *need, enum psd_precision precision)
 	return all;
 }
 
-/* Remedies that are told, each beside those before it. */
+/* Remedies that are told, each beside those before it, until they are enough. */
 struct remedies {
 	const struct psd_ask *ask;
 	const struct need *need;
@@ -256,9 +256,11 @@ static void add_remedy(struct remedies *remedies, const char *words, const char 
 	remedies->n++;
 }
 
-/* Adds the remedy that is the system. False: it does not run, or needs no less. */
+/* Adds the remedy that is the system. False: it does not run, or needs no less, or those before it are enough. */
 static bool add_system(struct remedies *remedies, const struct psd_system *system, const char *words, const char *name)
 {
+	if (remedies->bytes <= remedies->need->memory_bytes)
+		return false;
 	const uint64_t bytes = bytes_with(remedies->ask, remedies->need, *system);
 
 	if (bytes == 0 || bytes >= remedies->bytes)
@@ -313,7 +315,7 @@ static void add_remedies(const struct psd_ask *ask, const struct need *need, str
 	const uint64_t scores = score_bytes(need, recomputes) / (is_half ? 2 : 1);
 
 	add_sharding(&remedies);
-	if (scores == 0)
+	if (scores == 0 || remedies.bytes <= need->memory_bytes)
 		return;
 	add_remedy(&remedies, "fused attention, which keeps no scores,", "with fused attention",
 		   remedies.bytes - scores);

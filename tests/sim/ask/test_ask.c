@@ -1028,6 +1028,34 @@ Test(ask, each_remedy_is_the_system_with_those_before_it)
 	}
 }
 
+/* The whole needs 5.701 GB, of which 4.207 GB are activations, their gradients, samples and workspace: with shards of
+ * the rest a worker fits 5.7 GB, and not 4. */
+Test(ask, remedies_end_with_the_one_that_fits)
+{
+	static const char *const memories[] = {"5.7GB", "4GB"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_answers answers;
+
+		loaded_print(&loaded,
+			     "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4, precision: bf16}\n"
+			     "compute: {device: a100}\n"
+			     "cluster: {nodes: 8, stack: none, network: {bandwidth: 100Gbps, latency: 20us}}\n"
+			     "systems: [{name: Whole, sync: ring}]\n"
+			     "job: {memory: %s}\n",
+			     memories[i]);
+		ask_with(
+			&(struct psd_ask_settings){
+				.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+			&answers);
+		cr_expect_eq(strstr(answers.all[0].sentence.bytes, " fused attention") != NULL, i > 0, "%s: %s",
+			     memories[i], answers.all[0].sentence.bytes);
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* FSDP has no buffers of factors. */
 Test(ask, a_sharded_remedy_has_no_peers)
 {
