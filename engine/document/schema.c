@@ -272,10 +272,11 @@ static enum psd_status refuse_set_list(const struct psd_key *key, const struct p
 	const char *one = key->section->tables[0][0].name;
 
 	if (list->kind == PSD_NODE_MAPPING)
-		return psd_error_set(err, PSD_EINVAL, list->at,
-				     "'%s' is missing in the file, which must begin this list of mappings: --set "
-				     "changes keys of its entries",
-				     key->name);
+		return psd_error_set(
+			err, PSD_EINVAL, list->at,
+			"'%s' is missing in the file: --set changes keys of a list's entries, and begins no list "
+			"of mappings",
+			key->name);
 	if (key->is_required)
 		return psd_error_set(
 			err, PSD_EINVAL, list->at,

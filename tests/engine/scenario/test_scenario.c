@@ -476,10 +476,9 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("cluster.slow=[]",
 			     "--set cluster.slow: 'slow' is a list of mappings, which a file must begin: --set changes "
 			     "one of their keys (cluster.slow.0.node=VALUE) or removes the list (cluster.slow=)");
-	expect_setting_error(
-		"cluster.groups.0.nodes=2",
-		"--set cluster.groups.0.nodes: 'groups' is missing in the file, which must begin this list of "
-		"mappings: --set changes keys of its entries");
+	expect_setting_error("cluster.groups.0.nodes=2", "--set cluster.groups.0.nodes: 'groups' is missing in the "
+							 "file: --set changes keys of a list's entries, and "
+							 "begins no list of mappings");
 	expect_setting_error("=4", "--set: empty key, must be key.path=value");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
