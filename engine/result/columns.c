@@ -99,7 +99,7 @@ static const struct column {
 	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "",
 		     "number of workers on all nodes"},
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
-		       "bandwidth of each node's link, each direction; of the slowest where all groups have their own; "
+		       "bandwidth of each node's link, each direction; if each group has its own, that of the slowest; "
 		       "empty if the run was not limited to the scenario's bandwidth"},
 	[ITERATION] =
 		{"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
@@ -179,8 +179,8 @@ static const struct column {
 	[EFFICIENCY] = {"efficiency", "", "efficiency", SHOW_SHARE, VALUE, AT(efficiency_ratio), RATIO_DIGITS, "",
 			"`images_per_sec` divided by that of as many workers that only compute; empty in a real run"},
 	[MEMORY] = {"memory_bytes", "memory", "worker", SHOW_SIZE, VALUE, AT(memory_bytes), RATE_DIGITS, "byte",
-		    "memory that a worker's device needs in psd-run for parameters, gradients, optimiser, activations "
-		    "and buffers of the method, without workspace of libraries; empty in a real run"},
+		    "memory that a worker's device needs in psd-run for parameters, gradients, optimiser, "
+		    "activations, buffers of the method, samples and workspace; empty in a real run"},
 	[HOURS] = {"hours", "job", "hours", SHOW_NUMBER, VALUE, AT(job_hours), SEC_DIGITS, "h",
 		   "duration of the whole `job` in hours, until the slowest worker ends; empty without "
 		   "`job.samples`"},

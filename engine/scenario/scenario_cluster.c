@@ -273,10 +273,10 @@ static const struct psd_key slow_keys[] = {
 	 .help = "factor on the speed of the node's link, in both directions: 0.5 or 50% is half as fast, 2 is twice "
 		 "as fast"},
 	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "time at which the node's speed changes, counted from the start of the run"},
+	 .help = "time at which the node's speed changes, counted from the start of the run, at most 1000000s"},
 	{SLOW("until", SECONDS, until_sec), .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "time at which the node has its normal speed again, counted from "
-		 "the start of the run. Default: never"},
+		 "the start of the run, at most 1000000s. Default: never"},
 	{.name = NULL},
 };
 

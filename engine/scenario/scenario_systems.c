@@ -227,8 +227,8 @@ static const struct psd_key local_keys[] = {
 	{LOCAL("delay", UNSIGNED, delay), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .help = "number of iterations that an exchange may take beside local steps. Its result is joined to the "
 		 "parameters this number of iterations later: a worker adds the steps that it has made since the "
-		 "exchange began. Less than `systems.local_sgd.steps`. Memory has this number of further gradients. "
-		 "Not with `systems.low_rank`, nor with all-reduces of a library"},
+		 "exchange began. Less than `systems.local_sgd.steps`. With a delay of d, memory has d + 1 further "
+		 "gradients. Not with `systems.low_rank`, nor with all-reduces of a library"},
 	{LOCAL("outer", SECTION, outer), .section = &outer, .has_offset = offsetof(struct psd_local_sgd, has_outer),
 	 .help = "outer optimiser (DiLoCo): an exchange updates the parameters of the last exchange by the mean change "
 		 "of all workers' parameters, which takes the position of a gradient. Default: parameters become the "
@@ -322,8 +322,8 @@ static const struct psd_key keys[] = {
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
 	 .help = "largest number of iterations by which updates lag. An iteration may compute while the gradients of "
-		 "this number of earlier iterations are still being summed. With `systems.managed` it counts from the "
-		 "iteration in which a chunk is sent"},
+		 "this number of earlier iterations are still being summed. With `systems.managed` a chunk's sum may "
+		 "arrive this number of iterations after the iteration that sends the chunk"},
 	{KEY("split", CHOICE, split), .names = psd_split_names, .fallback = "even",
 	 .help = "division of the samples of an iteration among `cluster.groups`. even: each worker has "
 		 "`model.batch_per_worker` samples, or its group's number; speed: the same sum of samples, divided so "
@@ -334,7 +334,8 @@ static const struct psd_key keys[] = {
 		 "all workers, always of "
 		 "this number of iterations ago; stale: a worker's own at once and others' as they arrive, never later "
 		 "(stale synchronous parallel), so that workers' parameters differ while they train. stale needs "
-		 "`sync` ps, two-level-ps or an all-reduce, and the optimiser sgd without `clip`. With "
+		 "`sync` ps, two-level-ps or an all-reduce, not sfb or hybrid, and the optimiser sgd without `clip`. "
+		 "With "
 		 "`systems.managed` it must be stale"},
 	{KEY("asynchronous", SECTION, async), .section = &async, .has_offset = offsetof(struct psd_system, is_async),
 	 .when = {"sync", BIT(PS), 0},
