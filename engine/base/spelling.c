@@ -73,6 +73,23 @@ static unsigned distance(const char *from, const char *to)
 	return row[to_length];
 }
 
+/* The only name that begins with the text, without case and separators; NULL: there is none, or several. */
+static const char *begun(const char *text, const char *const names[])
+{
+	char plain[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];
+	const char *found = NULL;
+	unsigned n_found = 0;
+
+	if (!make_plain(text, plain) || strlen(plain) < LEAST_CONTAINED)
+		return NULL;
+	for (; *names; names++)
+		if (make_plain(*names, other) && !strncmp(plain, other, strlen(plain))) {
+			found = *names;
+			n_found++;
+		}
+	return n_found == 1 ? found : NULL;
+}
+
 /* The longest name that is a part of the text, both without case and separators: v100 of "NVIDIA Tesla V100". */
 static const char *contained(const char *text, const char *const names[])
 {
@@ -115,7 +132,7 @@ static const char *called_otherwise(const char *text, const char *const names[])
 
 const char *psd_spelling_nearest(const char *text, const char *const names[])
 {
-	const char *best = called_otherwise(text, names);
+	const char *other = called_otherwise(text, names), *best = other ? other : begun(text, names);
 	unsigned best_distance = best ? 0 : ~0u;
 
 	if (strlen(text) > NAME_MAX_BYTES)

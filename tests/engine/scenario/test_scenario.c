@@ -447,6 +447,8 @@ Test(scenario, settings_near_a_key_are_told_its_path)
 	expect_setting_error("bandwith=1Gbps",
 			     "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or "
 			     "'cluster.local.bandwidth' or 'sweep.bandwidth' or 'calibration.bandwidth'?");
+	expect_setting_error("systems.0.async={}",
+			     "--set systems.0.async: unknown key 'async' in 'systems', did you mean 'asynchronous'?");
 	expect_setting_error("gpu=a100", "--set: no key 'gpu', did you mean 'compute.device'?");
 	expect_setting_error("fuze=1MiB", "--set: no key 'fuze', did you mean 'sweep.fuse'?");
 	expect_setting_error("--sweep sweep. batch=[32]",
