@@ -149,9 +149,15 @@ static void add_note(struct psd_text *text, const struct psd_system *system)
 	psd_text_add_plain(text, system->name);
 }
 
+static const char *plural_end(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
 			  const uint64_t reads[PSD_READ_AGES])
 {
+	const char *separator = "";
 	uint64_t n = 0;
 
 	for (unsigned age = 0; age < PSD_READ_AGES; age++)
@@ -160,15 +166,14 @@ void psd_result_add_reads(struct psd_text *text, const struct psd_system *system
 		return;
 	add_note(text, system);
 	psd_text_add(text, "%s read parameters that lacked the sums of", where);
-	for (unsigned age = 0; age <= system->staleness; age++)
-		psd_text_add(text, "%s %u iteration%s (%.3g %%)", age ? "," : "", age, age == 1 ? "" : "s",
+	for (unsigned age = 0; age < PSD_READ_AGES; age++) {
+		if (reads[age] == 0)
+			continue;
+		psd_text_add(text, "%s %u iteration%s (%.3g %%)", separator, age, plural_end(age),
 			     100.0 * (double)reads[age] / (double)n);
+		separator = ",";
+	}
 	psd_text_add(text, "\n");
-}
-
-static const char *plural_end(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 static void add_withheld_note(struct psd_text *text, const struct psd_system *system)

@@ -255,16 +255,16 @@ Test(reads, an_age_counts_the_sums_that_are_missing)
 	psd_reads_release(&reads);
 }
 
-Test(reads, a_note_has_the_share_of_each_age)
+Test(reads, a_note_has_the_share_of_each_age_that_was_read)
 {
-	const struct psd_system system = {.name = "A", .staleness = 2, .reads = PSD_READS_STALE};
-	const uint64_t reads[PSD_READ_AGES] = {1, 6, 1}, none[PSD_READ_AGES] = {0};
+	const struct psd_system system = {.name = "A", .staleness = 4, .reads = PSD_READS_STALE};
+	const uint64_t reads[PSD_READ_AGES] = {0, 6, 1, 0, 1}, none[PSD_READ_AGES] = {0};
 	struct psd_text text = {.bytes = NULL};
 
 	psd_result_add_reads(&text, &system, "'", none);
 	cr_expect_null(text.bytes);
 	psd_result_add_reads(&text, &system, "' at 4 nodes", reads);
-	cr_expect_str_eq(text.bytes, "note: 'A' at 4 nodes read parameters that lacked the sums of 0 iterations "
-				     "(12.5 %), 1 iteration (75 %), 2 iterations (12.5 %)\n");
+	cr_expect_str_eq(text.bytes, "note: 'A' at 4 nodes read parameters that lacked the sums of 1 iteration "
+				     "(75 %), 2 iterations (12.5 %), 4 iterations (12.5 %)\n");
 	psd_text_release(&text);
 }
