@@ -293,7 +293,9 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	else if (planned->plan.micro_batches > 1)
 		fprintf(out, "accumulate: each of %u micro-batches is exchanged, a worker adds its part of each\n\n",
 			(unsigned)planned->plan.micro_batches);
-	if (planned->system->finds_fuse)
+	if (planned->system->finds_fuse && planned->plan.fuse_bytes == 0)
+		fprintf(out, "fuse is auto: nothing is fused, %u exchanges in all\n\n", planned->plan.n_items);
+	else if (planned->system->finds_fuse)
 		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",
 			psd_units_write_bytes(planned->plan.fuse_bytes, rate), planned->plan.n_items);
 	enum psd_status status = weigh(&weighed, &planned->plan, err);

@@ -261,7 +261,8 @@ static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, 
 			psd_text_add(sentence, " (%s)",
 				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);
 		if (kind->speed_ratio != 1.0)
-			psd_text_add(sentence, " of speed %.4g %%", 100.0 * kind->speed_ratio);
+			psd_text_add(sentence, " of speed %s %%",
+				     psd_units_write_number(100.0 * kind->speed_ratio, rate));
 		if (groups[kinds->nodes[k].group].bandwidth_bps > 0.0)
 			psd_text_add(sentence, " at %s", psd_units_write_rate(kind->bandwidth_bps, rate));
 		if (groups[kinds->nodes[k].group].latency_sec > 0.0)

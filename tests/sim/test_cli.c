@@ -867,3 +867,22 @@ Test(cli, micro_batches_of_groups_have_no_common_size)
 	cr_expect_not_null(strstr(run.text, " micro-batches of "), "%s", run.text);
 	free(run.text);
 }
+
+static void expect_told(const char *arguments, const char *words)
+{
+	struct run run = run_program("psd-sim", arguments, "");
+
+	cr_expect_not_null(strstr(run.text, words), "%s: %s", arguments, run.text);
+	free(run.text);
+}
+
+Test(cli, numbers_have_the_words_and_digits_that_they_need)
+{
+	expect_told("ask --question efficiency --system Ring scenarios/quickstart.yaml",
+		    "Estimates searched, and 1 simulation (sim-flow) confirmed.");
+	expect_told("--estimate --set cluster.groups.1.speed=100 scenarios/examples/groups.yaml",
+		    " of speed 10000 %: ");
+	expect_told("plan --set systems.Ring.fuse=auto --set systems.Ring.stack=ideal --set "
+		    "cluster.network.latency=0us --system Ring scenarios/quickstart.yaml",
+		    "fuse is auto: nothing is fused, 6 exchanges in all\n");
+}
