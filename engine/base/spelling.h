@@ -10,9 +10,9 @@
 bool psd_spelling_find(const char *text, const char *const names[], unsigned *index);
 /* Returns the nearest name. If `text` is another program's word, it is the name of the same thing ("allreduce": ring).
  * Otherwise it is the only name that begins with `text`, of three characters or more ("async": asynchronous). Otherwise
- * it is the name that the fewest edits make of `text`: at most two edits or a third of the name's length, and never more
- * than half of it. If there is none, it is the longest name of three characters or more that `text` contains. NULL: no
- * name is near. */
+ * it is the name that the fewest edits make of `text`: at most two edits or a third of the name's length, and never
+ * more than half of it. If there is none, it is the longest name of three characters or more that `text` contains.
+ * NULL: no name is near. */
 const char *psd_spelling_nearest(const char *text, const char *const names[]);
 /* True if the list, NULL-terminated, has the text itself. */
 bool psd_spelling_is_one_of(const char *text, const char *const list[]);

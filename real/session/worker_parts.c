@@ -131,7 +131,8 @@ static bool has_end(const struct psd_worker *worker)
 }
 
 /* The measured iterations: whole units after those that a prediction leaves out, or else after the warm-up, since a
- * run's last exchange may be early. Otherwise all whole units with local steps, or all iterations; else the last one. */
+ * run's last exchange may be early. Otherwise all whole units with local steps, or all iterations; else the last
+ * one. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
 	const uint32_t begin = worker->host.options->first_iteration, end = worker->host.options->n_iterations;
