@@ -169,7 +169,7 @@ static void add_lossy(struct psd_text *text, const struct psd_report *report, un
 		if (p == 0 || p + 1 == report->n_points)
 			psd_result_add_lossy(&ends[p > 0], results[p].system, results[p].outcome.n_parts);
 	for (unsigned p = 0; p < report->n_points; p++)
-		if (!results[p].outcome.is_refused && (p == 0 || results[p].system != results[p - 1].system))
+		if (!results[p].is_refused)
 			add_variant(text, &said, &results[p], ends);
 	psd_text_release(&said);
 	psd_text_release(&ends[0]);
