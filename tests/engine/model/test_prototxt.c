@@ -407,9 +407,8 @@ Test(prototxt, unsupported_keys_are_refused)
 	refuses_layer(CONV("lr_mult: 0"), "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, "
 					  "bottom, top, include, exclude, phase, param, blobs_lr, weight_decay, "
 					  "engine, loss_weight, propagate_down, convolution_param");
-	refuses_layer(
-		CONV("param { lr_mult: 0 decay: 1 }"),
-		"n.prototxt:2:82: unknown key 'decay' in 'param', known are name, share_mode, lr_mult, decay_mult");
+	refuses_layer(CONV("param { lr_mult: 0 decay: 1 }"),
+		      "n.prototxt:2:82: unknown key 'decay' in 'param', did you mean 'decay_mult'?");
 	refuses_layer(CONV("param { lr_mult: -1 }"),
 		      "n.prototxt:2:80: 'lr_mult' is '-1', must be a number from 0 to 1000000");
 	refuses_layer(CONV("param { name: 'w' }") "\nlayer { name: 'd' type: 'PReLU' bottom: 'c' param { name: 'w' } }",
