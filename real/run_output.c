@@ -366,7 +366,8 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		if (row->cluster_kind == PSD_CLUSTER_SHAPED || row->cluster_kind == PSD_CLUSTER_EMULATED)
 			psd_result_add_budget(text, row->system,
 					      psd_scenario_fastest_link_bps(report->costed->scenario, row->system,
-									    row->point.bandwidth_bps));
+									    row->point.bandwidth_bps),
+					      report->costed->scenario->network.payload_ratio);
 	add_ages_note(text, report);
 	add_left_out_note(text, report);
 	add_untested_note(text, report);

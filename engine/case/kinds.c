@@ -231,7 +231,7 @@ static void divide(struct split *split, const struct psd_system *system)
 static double send_bps(const struct psd_scenario *scenario, const struct psd_system *system, double link_bps)
 {
 	return fmin(psd_rates_make(&system->host, &scenario->network, link_bps, 0, 1.0).send_bps,
-		    psd_cost_budget_bps(system, &scenario->network));
+		    psd_cost_budget_bps(system));
 }
 
 static enum psd_status add_kind(struct psd_kinds *kinds, const struct psd_scenario *scenario, const struct split *split,

@@ -69,9 +69,9 @@ unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, do
 	return topology != PSD_TOPOLOGY_FAT_TREE || uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
 }
 
-double psd_cost_budget_bps(const struct psd_system *system, const struct psd_network *network)
+double psd_cost_budget_bps(const struct psd_system *system)
 {
-	return system->budget_bps > 0.0 ? system->budget_bps * network->payload_ratio : INFINITY;
+	return system->budget_bps > 0.0 ? system->budget_bps * PSD_BUDGET_PAYLOAD_RATIO : INFINITY;
 }
 
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,

@@ -68,9 +68,13 @@ struct psd_rates {
  * which each uplink is about as fast as a node's link. */
 unsigned psd_cost_spines(enum psd_topology topology, unsigned nodes_per_rack, double oversubscription_ratio);
 
+/* Share of a budget that payload has: 1448 bytes of a packet of 1500, with which a link carries 1514, and half of an
+ * acknowledgement of 66 bytes, since one answers two packets. */
+#define PSD_BUDGET_PAYLOAD_RATIO (1448.0 / (1514.0 + 66.0 / 2))
+
 /* Returns the payload rate that a node may use by the system's budget, bits per second; INFINITY: the system has no
  * budget. */
-double psd_cost_budget_bps(const struct psd_system *system, const struct psd_network *network);
+double psd_cost_budget_bps(const struct psd_system *system);
 
 /* Computes the rates. link_bps: rate of a node's link; fan_in: number of nodes that send to one node at the same time,
  * from psd_payload_fan_in(); gemm_flops_per_sec: rate at which gradients are rebuilt from factors. */

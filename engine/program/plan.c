@@ -165,7 +165,7 @@ static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_meth
 static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)
 {
 	const struct psd_system *system = input->system;
-	const double budget_bps = psd_cost_budget_bps(system, input->network);
+	const double budget_bps = psd_cost_budget_bps(system);
 	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
 						input->costs->gemm_flops_per_sec);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "engine/base/units.h"
+#include "engine/cost/cost.h"
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 #include "engine/scenario/stack.h"
@@ -287,11 +288,12 @@ void psd_result_add_period(struct psd_text *text, const struct psd_result *resul
 		     where, psd_result_period_name(result->system), period, iterations);
 }
 
-void psd_result_add_budget(struct psd_text *text, const struct psd_system *system, double link_bps)
+void psd_result_add_budget(struct psd_text *text, const struct psd_system *system, double link_bps,
+			   double payload_ratio)
 {
 	char budget[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
-	if (system->budget_bps == 0.0 || link_bps == 0.0 || system->budget_bps < link_bps)
+	if (system->budget_bps == 0.0 || link_bps == 0.0 || psd_cost_budget_bps(system) < link_bps * payload_ratio)
 		return;
 	add_note(text, system);
 	psd_text_add(text, "' has a 'budget' of %s, which limits nothing: the fastest link has %s\n",

@@ -121,8 +121,10 @@ void psd_result_add_managed(struct psd_text *text, const struct psd_system *syst
 void psd_result_add_bound(struct psd_text *text, const struct psd_result *result, const char *where);
 /* Returns the word for the iterations from one exchange of all values to the next: "period", or "clock". */
 const char *psd_result_period_name(const struct psd_system *system);
-/* Appends a note if the system's budget limits no link. link_bps: rate of the fastest link, bits per second. */
-void psd_result_add_budget(struct psd_text *text, const struct psd_system *system, double link_bps);
+/* Appends a note if the system's budget limits no link. link_bps: rate of the fastest link, bits per second;
+ * payload_ratio: share of it that payload has. */
+void psd_result_add_budget(struct psd_text *text, const struct psd_system *system, double link_bps,
+			   double payload_ratio);
 /* Appends a note if the training is too short for the prediction, which has whole periods: its last iteration sends
  * all, although a period has not ended. where: as above. */
 void psd_result_add_period(struct psd_text *text, const struct psd_result *result, const char *where);

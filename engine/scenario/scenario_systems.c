@@ -393,11 +393,9 @@ static const struct psd_key keys[] = {
 	 .help = "encoding of gradients and parameters in messages. fp32: no conversion; fp16, bf16: rounded to 16 "
 		 "bits. Must be fp32 if `model.precision` is mixed or bf16, and with zero-1, zero-2 and zero-3"},
 	{KEY("budget", RATE, budget_bps),
-	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers "
-		 "included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or more, and 5Mbps for "
-		 "each of a node's "
-		 "workers. Default: the "
-		 "rate of the links"},
+	 .help = "largest rate at which each node sends to other nodes, and receives from them, packet headers and "
+		 "acknowledgements included. psd-run keeps to it in each 100 ms within 5 %; it must be 10Mbps or "
+		 "more, and 5Mbps for each of a node's workers. Default: the rate of the links"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: gradients are cut into chunks, and in each iteration only the chunks with the "

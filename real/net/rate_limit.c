@@ -18,9 +18,9 @@ enum {
 #define MOST_GRANT_SEC 1e-3   /* a 16 KiB grant would take longer at low rates */
 /* Time for which an idle node saves its rate. A thread that waits for a core is late by up to a scheduler's slice, 4
  * ms (real/cluster/emulation.c), and loses the rate that it cannot save; on a node of several hosts another one may
- * use it. Kernel's buffers and acknowledgements add to the excess over the rate, buffers more with several hosts.
- * Largest excess of any 100 ms, all packets counted, with a ring and a parameter server of 2 nodes at 60 Mbit/s, 1, 2
- * and 4 hosts a node: 6, 8, 10 % with 4 ms; 5, 7, 8 % with 3.5 ms; 5 and 6 % of 2 and 4 hosts with 2.5 ms. */
+ * use it. Kernel's buffers add to the excess over the rate, more with several hosts. Largest excess of any 100 ms, all
+ * packets and acknowledgements counted, with a ring and a parameter server of 2 nodes at 60 Mbit/s, 1, 2 and 4 hosts a
+ * node: 3.2, 2.8 and 3.8 %. With 3.5 ms also for several hosts it is 2 % more with 4. */
 #define SAVED_SEC	 3.5e-3
 #define SHARED_SAVED_SEC 2.5e-3
 

@@ -6,9 +6,6 @@
 #include "real/net/rate_limit.h"
 #include "real/net/transport.h"
 
-/* Share of a link's rate that TCP's payload has in packets of 1500 bytes on Ethernet. */
-#define PSD_SHAPED_PAYLOAD_RATIO (1448.0 / 1514.0)
-
 /* Limit of all carriers of one host. */
 struct psd_shaper {
 	struct psd_rate_limit *limit; /* the hosts of a node may share it */

@@ -139,11 +139,9 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
  * no budget. */
 static double budget_bps(const struct psd_worker *worker)
 {
-	const double all_bps = worker->host.options->made->system->budget_bps;
-
-	if (all_bps == 0.0 || worker->host.options->replay)
-		return INFINITY;
-	return all_bps * PSD_SHAPED_PAYLOAD_RATIO / psd_layout_hosts_beside(worker->host.layout, worker->host.self);
+	return worker->host.options->replay ? INFINITY
+					    : psd_cost_budget_bps(worker->host.options->made->system) /
+						      psd_layout_hosts_beside(worker->host.layout, worker->host.self);
 }
 
 /* Bytes that wait in buffers, because the other end was late, pass at the link's rate. Each connection may carry the

@@ -123,14 +123,14 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	const enum psd_topology topology = costed->scenario->network.topology;
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
 	const bool has_local = costed->scenario->network.local_bps > 0.0 || result->system->host.local_bps > 0.0;
-	const double budget_bps = result->system->budget_bps * costed->scenario->network.payload_ratio;
+	const double budget_bps = psd_cost_budget_bps(result->system);
 	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
 	struct psd_case made;
 	struct psd_error err;
 
 	narrow.has_cores = fill_cores(&costed->scenario->machine, result, link_bps > 0.0 ? link_bps : INFINITY);
 	if (link_bps == 0.0 ||
-	    (result->system->host.transport_bps == 0.0 && budget_bps == 0.0 && !has_racks && !has_local) ||
+	    (result->system->host.transport_bps == 0.0 && isinf(budget_bps) && !has_racks && !has_local) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return narrow;
 	narrow.is_local = has_slow_local_links(&made);

@@ -76,7 +76,7 @@ static void add_budget(struct psd_text *text, const struct psd_report *report, u
 									system, result->point.bandwidth_bps));
 	}
 	if (!has_changing_links(report))
-		psd_result_add_budget(text, system, fastest_bps);
+		psd_result_add_budget(text, system, fastest_bps, report->costed->scenario->network.payload_ratio);
 }
 
 /* Returns the system's result at the last point that has one, if possible at the last one that withholds chunks; NULL:
