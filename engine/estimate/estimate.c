@@ -40,7 +40,7 @@ static void run(struct psd_estimate *estimate)
 		uint64_t tag;
 		struct psd_pool *pool = psd_estimate_first_pool(estimate, &pool_sec);
 		const double event_sec = estimate->events.n > 0 ? estimate->events.entries[0].at : INFINITY;
-		const double flow_sec = estimate->n_flows > 0 ? estimate->flow_end_sec : INFINITY;
+		const double flow_sec = psd_estimate_flow_end_sec(estimate, fmin(event_sec, pool_sec));
 
 		if (pool && pool_sec <= event_sec && pool_sec <= flow_sec) {
 			estimate->now_sec = fmax(estimate->now_sec, pool_sec);

@@ -59,6 +59,7 @@ enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct
 void psd_estimate_begin_messages(struct psd_estimate *estimate)
 {
 	estimate->flow_end_sec = INFINITY;
+	estimate->have_flows_changed = false;
 	estimate->flows_at_sec = 0.0;
 	estimate->n_flows = 0;
 	memset(estimate->n_flows_left, 0, estimate->classes.n * sizeof(*estimate->n_flows_left));
@@ -79,19 +80,26 @@ void psd_estimate_close_messages(struct psd_estimate *estimate)
 	free(estimate->n_parts_left);
 }
 
-/* Subtracts from all flows the bits sent until now_sec, so that rates may be changed. */
+/* Subtracts from all flows the bits sent until now_sec, so that flows may begin and end. */
 static void advance_flows(struct psd_estimate *estimate)
 {
 	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
-	for (unsigned f = 0; f < estimate->n_flows; f++)
+
+	for (unsigned f = 0; f < estimate->n_flows && passed_sec > 0.0; f++)
 		estimate->flows[f].left_bits -= passed_sec * estimate->flows[f].rate_bps;
 	estimate->flows_at_sec = estimate->now_sec;
 }
 
-static void share_ports(struct psd_estimate *estimate)
+double psd_estimate_flow_end_sec(struct psd_estimate *estimate, double due_sec)
 {
+	if (!estimate->have_flows_changed)
+		return estimate->flow_end_sec;
+	if (due_sec <= estimate->now_sec)
+		return INFINITY;
 	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports);
 	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
+	estimate->have_flows_changed = false;
+	return estimate->flow_end_sec;
 }
 
 /* Begins the processor work of sender and receiver for the messages from one class to another. is_behind: they follow
@@ -167,6 +175,7 @@ static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to
 	}
 	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
 	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .tag = path};
+	estimate->have_flows_changed = true;
 	if (payload->collective->is_queued)
 		flow->tag += psd_classes_n_paths(&estimate->classes);
 	else
@@ -241,7 +250,6 @@ static void end_queued(struct psd_estimate *estimate, size_t path)
 		return;
 	advance_flows(estimate);
 	start_queued(estimate, path, true);
-	share_ports(estimate);
 }
 
 void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
@@ -269,6 +277,7 @@ void psd_estimate_end_flows(struct psd_estimate *estimate)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
 	advance_flows(estimate);
+	estimate->have_flows_changed = true;
 	for (unsigned f = 0; f < estimate->n_flows;) {
 		const struct psd_fluid_flow flow = estimate->flows[f];
 		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
@@ -278,7 +287,6 @@ void psd_estimate_end_flows(struct psd_estimate *estimate)
 		estimate->flows[f] = estimate->flows[--estimate->n_flows];
 		psd_estimate_end_message_part(estimate, flow.tag);
 	}
-	share_ports(estimate);
 }
 
 bool psd_estimate_send(void *context, unsigned from, struct psd_task task)
@@ -296,15 +304,13 @@ bool psd_estimate_send(void *context, unsigned from, struct psd_task task)
 
 			if (!psd_classes_send(&estimate->classes, payload, from, to, reach))
 				continue;
-			has_sent = true;
-			if (payload->collective->is_queued)
+			if (payload->collective->is_queued) {
 				add_to_queue(estimate, from, psd_classes_path(&estimate->classes, from, to, reach),
 					     task);
-			else
-				start_flow(estimate, from, to, reach, payload, is_behind);
+				return true; /* its only message */
+			}
+			has_sent = true;
+			start_flow(estimate, from, to, reach, payload, is_behind);
 		}
-	if (!has_sent)
-		return false;
-	share_ports(estimate);
-	return true;
+	return has_sent;
 }

@@ -69,6 +69,8 @@ struct psd_estimate {
 	/* ports of each class: for each kind of link one port out and one port in */
 	struct psd_fluid_port *ports;
 	double flows_at_sec; /* time up to which the flows' left_bits are computed, seconds */
+	/* flows have begun or ended at flows_at_sec, and do not share the ports yet */
+	bool have_flows_changed;
 	double flow_end_sec; /* time at which the next flow ends, seconds; infinity: there are no flows */
 	/* queue of each path; NULL: the program has no queued messages */
 	struct psd_estimate_queue *queues;
@@ -135,6 +137,9 @@ void psd_estimate_close_messages(struct psd_estimate *estimate);
 /* Starts the messages of a send operation on class `from`, and returns true if there are any; called as
  * psd_seam.send. */
 bool psd_estimate_send(void *context, unsigned from, struct psd_task task);
+/* Returns the time at which the next flow ends, seconds. Flows that begin and end at one moment share the ports once:
+ * infinity while other work, due at due_sec, is to be done at this moment and may begin more of them. */
+double psd_estimate_flow_end_sec(struct psd_estimate *estimate, double due_sec);
 /* Ends the flows that have no bits left at now_sec. */
 void psd_estimate_end_flows(struct psd_estimate *estimate);
 void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path);
