@@ -283,9 +283,12 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 		return psd_ring_alone_sec(payload, members, transfer_sec, links);
 	const bool are_hops_alike =
 		links->per_switch == 0 && links->near_latency_sec == 0.0 && are_nodes_alike(members);
+	struct psd_links in_rack = *links;
+
+	in_rack.per_rack = 0; /* uplinks carry nothing */
 	const double sec = is_between_racks(members, links) ? racks_sec(payload, members, links)
-			   : are_hops_alike		    ? alike_sec(payload, members, links)
-							    : mixed_sec(payload, members, links);
+			   : are_hops_alike		    ? alike_sec(payload, members, &in_rack)
+							    : mixed_sec(payload, members, &in_rack);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }

@@ -207,3 +207,23 @@ Test(torus, takes_the_seconds_of_its_steps_between_racks)
 				  cases[i].nodes_per_rack, ratio, sec, expected, 100.0 * (sec / expected - 1.0));
 		}
 }
+
+/* A rack that holds all nodes, or has room for more: no message crosses an uplink. */
+Test(torus, takes_as_long_in_one_rack_as_without_racks)
+{
+	for (unsigned per_node = 1; per_node <= 8; per_node *= 2)
+		for (unsigned n_racks = 1; n_racks <= 2; n_racks++) {
+			const struct psd_members members = {.n = 32, .per_node = per_node};
+			const struct psd_payload payload = {
+				.collective = &psd_torus, .elements = 32000, .value_bytes = 4};
+			struct psd_links links = {
+				.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5, .near_latency_sec = 5e-6};
+			const double expected = psd_torus.alone_sec(&payload, members, 0.0, &links);
+
+			links.spines = 1;
+			links.uplink_bps = 2e8;
+			links.per_rack = n_racks * members.n;
+			cr_expect_eq(psd_torus.alone_sec(&payload, members, 0.0, &links), expected, "%u a node",
+				     per_node);
+		}
+}
