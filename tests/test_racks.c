@@ -17,7 +17,7 @@ static const char form[] = "title: t\n"
 			   "model: {graph: scenarios/models/alexnet.yaml, batch_per_worker: 32}\n"
 			   "compute: {device: p100}\n"
 			   "cluster:\n  network: {bandwidth: 10Gbps, latency: 30us, topology: %s, nodes_per_rack: 4, "
-			   "oversubscription: %u}\n  nodes: %u\n"
+			   "oversubscription: %u}\n  %s\n"
 			   "systems:\n"
 			   "  - {name: ring, sync: ring}\n"
 			   "  - {name: two-level, sync: two-level}\n"
@@ -32,7 +32,7 @@ static const char form[] = "title: t\n"
 			   "  - {name: hybrid, sync: hybrid}\n"
 			   "fidelity: %s\n";
 
-static unsigned open_point(struct loaded *loaded, const char *topology, unsigned ratio, unsigned nodes,
+static unsigned open_point(struct loaded *loaded, const char *topology, unsigned ratio, const char *nodes,
 			   const char *fidelity)
 {
 	char text[TEXT_MAX];
@@ -57,7 +57,7 @@ static void expect_order(const struct psd_scenario *scenario, const double sec[]
 				  sec[a], scenario->systems[b].name, sec[b]);
 }
 
-static void expect_agreement(const char *topology, unsigned ratio, unsigned nodes)
+static void expect_agreement(const char *topology, unsigned ratio, const char *nodes)
 {
 	double flow_sec[SYSTEMS_MAX], message_sec[SYSTEMS_MAX], estimate_sec[SYSTEMS_MAX];
 	struct loaded flow, message;
@@ -86,18 +86,24 @@ static void expect_agreement(const char *topology, unsigned ratio, unsigned node
 
 Test(racks, executors_agree_on_two_racks)
 {
-	expect_agreement("racks", 4, 8);
+	expect_agreement("racks", 4, "nodes: 8");
 }
 
 /* The last rack holds two nodes, and neither racks nor rows of the torus begin together. */
 Test(racks, executors_agree_where_the_last_rack_is_not_full)
 {
-	expect_agreement("racks", 16, 10);
+	expect_agreement("racks", 16, "nodes: 10");
 }
 
 Test(racks, executors_agree_on_a_fat_tree)
 {
-	expect_agreement("fat-tree", 2, 8);
+	expect_agreement("fat-tree", 2, "nodes: 8");
+}
+
+/* Racks of one group, and one that both share. */
+Test(racks, executors_agree_on_groups_of_nodes)
+{
+	expect_agreement("racks", 4, "groups: [{nodes: 5}, {nodes: 7, speed: 50%}]");
 }
 
 /* Flow fidelity has 16 flows for a sender's 63 messages. The first peers of runs that are counted over all hosts would

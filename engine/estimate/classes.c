@@ -231,7 +231,24 @@ static struct psd_class_rack *rack_of(const struct psd_classes *classes, unsigne
 
 static bool are_kinds_equal(const struct psd_class_rack *a, const struct psd_class_rack *b)
 {
-	return a->n_workers == b->n_workers && a->n_servers == b->n_servers && !a->has_root && !b->has_root;
+	return a->n_workers == b->n_workers && a->n_servers == b->n_servers && a->first_kind == b->first_kind &&
+	       a->last_kind == b->last_kind && !a->has_root && !b->has_root;
+}
+
+/* Hosts come in ascending order. */
+static void add_to_rack(const struct psd_classes *classes, struct psd_class_rack *rack, unsigned host)
+{
+	const struct psd_layout *layout = layout_of(classes);
+	const unsigned node_kind = psd_layout_kind(layout, psd_layout_node(layout, host));
+
+	rack->has_root = rack->has_root || classes->is_root[host];
+	if (!psd_layout_is_worker(layout, host)) {
+		rack->n_servers++;
+		return;
+	}
+	if (rack->n_workers++ == 0)
+		rack->first_kind = node_kind;
+	rack->last_kind = node_kind;
 }
 
 /* Numbers the kinds of racks that have hosts. */
@@ -243,11 +260,7 @@ static bool find_racks(struct psd_classes *classes)
 
 	classes->racks = calloc(n_racks + 1, sizeof(*classes->racks));
 	for (unsigned h = 0; h < psd_layout_hosts(layout) && n_racks > 0 && classes->racks; h++) {
-		struct psd_class_rack *rack = rack_of(classes, h);
-
-		rack->n_workers += psd_layout_is_worker(layout, h);
-		rack->n_servers += !psd_layout_is_worker(layout, h);
-		rack->has_root = rack->has_root || classes->is_root[h];
+		add_to_rack(classes, rack_of(classes, h), h);
 	}
 	for (unsigned r = 0; r < n_racks && classes->racks; r++) {
 		struct psd_class_rack *rack = &classes->racks[r];

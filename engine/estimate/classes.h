@@ -40,10 +40,11 @@ struct psd_class_peers {
 	unsigned n;
 };
 
-/* Contents of a rack: numbers of its workers and servers, and whether one of its hosts is the root of some item
- * (bucket). */
+/* Contents of a rack: numbers of its workers and servers, kinds of its nodes, and whether one of its hosts is the root
+ * of some item (bucket). */
 struct psd_class_rack {
 	unsigned n_workers, n_servers;
+	unsigned first_kind, last_kind; /* kinds of the first and the last worker node; each kind is a range of nodes */
 	bool has_root;
 	/* kind of the rack: the same number for racks with equal hosts; a rack with a root has its own kind */
 	unsigned kind;
