@@ -36,6 +36,7 @@ static const struct psd_stack_row stacks[] = {
 		   "several sockets of faster links, an assumption. share: headers of TCP/IP. collective: half of what "
 		   "NCCL's calls and steps take in arXiv 1902.06855 Fig 8, and 10 us a step for sockets",
 	 .is_on_device = true,
+	 .assumes_streams = true,
 	 .host = {.transport_bps = 13 * GBPS,
 		  .streams_ratio = 0.45,
 		  .share_ratio = 0.94,

@@ -17,8 +17,9 @@ struct psd_stack_row {
 	 * published values. */
 	const char *runs;
 	struct psd_host_costs host; /* costs of the stack; a rate of 0 means that the work takes no time */
-	bool is_on_device; /* devices sum gradients, so the rate of sums is computed from the device's memory */
-	bool frees_device; /* devices convert, update and launch kernels in no time */
+	bool is_on_device;    /* devices sum gradients, so the rate of sums is computed from the device's memory */
+	bool assumes_streams; /* host.streams_ratio was neither fitted nor measured */
+	bool frees_device;    /* devices convert, update and launch kernels in no time */
 };
 
 extern const char *const psd_stack_names[]; /* names of all stacks, NULL-terminated */

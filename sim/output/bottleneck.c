@@ -50,12 +50,14 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 /* Part of the path between workers that is slower than a node's link: the links inside a node, the cores of a machine,
  * the software stack, the system's budget or the uplinks of racks. */
 struct narrow {
-	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's */
+	double stack_bps; /* rate of the stack, bits per second; 0: not below the link's, or a share of the link's */
 	double link_bps;
-	bool is_incast;	 /* the stack's rate holds for many senders only */
-	bool is_budget;	 /* the budget's rate is no higher than the stack's, and counts in its place */
-	bool is_local;	 /* links inside nodes take longer than all between nodes */
-	bool is_of_host; /* the host's costs bound the links inside nodes, not the network's */
+	double reached_ratio;	 /* share of the link's rate that the stack reaches; 0: all, or a rate of its own */
+	const char *reached_key; /* key that has this share */
+	bool is_incast;		 /* the stack's rate holds for many senders only */
+	bool is_budget;		 /* the budget's rate is no higher than the stack's, and counts in its place */
+	bool is_local;		 /* links inside nodes take longer than all between nodes */
+	bool is_of_host;	 /* the host's costs bound the links inside nodes, not the network's */
 	bool has_uplinks;
 	bool has_cores;
 };
@@ -117,8 +119,20 @@ static bool fill_cores(const struct psd_machine *machine, const struct psd_resul
 						   fmax(sent_bytes, received_bytes) / way_bps;
 }
 
+/* Sets the share of the link's rate that the stack reaches, if that is its rate: a faster link helps in proportion. */
+static void set_reached(struct narrow *narrow, const struct psd_host_costs *host, double link_bps, double rate_bps)
+{
+	const bool is_share = rate_bps == link_bps * host->share_ratio;
+
+	if (rate_bps >= link_bps || (!is_share && rate_bps != link_bps * host->streams_ratio))
+		return;
+	narrow->reached_ratio = is_share ? host->share_ratio : host->streams_ratio;
+	narrow->reached_key = is_share ? "host.share" : "host.streams";
+}
+
 static struct narrow narrow_of(const struct psd_costed_model *costed, const struct psd_result *result)
 {
+	const struct psd_host_costs *host = &result->system->host;
 	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
 	const enum psd_topology topology = costed->scenario->network.topology;
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
@@ -130,17 +144,19 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 
 	narrow.has_cores = fill_cores(&costed->scenario->machine, result, link_bps > 0.0 ? link_bps : INFINITY);
 	if (link_bps == 0.0 ||
-	    (result->system->host.transport_bps == 0.0 && isinf(budget_bps) && !has_racks && !has_local) ||
+	    (host->transport_bps == 0.0 && (host->share_ratio == 0.0 || host->share_ratio == 1.0) &&
+	     isinf(budget_bps) && !has_racks && !has_local) ||
 	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return narrow;
 	narrow.is_local = has_slow_local_links(&made);
-	narrow.is_of_host = made.plan.rates.local_bps == result->system->host.local_bps;
+	narrow.is_of_host = made.plan.rates.local_bps == host->local_bps;
 	narrow.has_uplinks = has_slow_uplinks(&made);
 	narrow.is_incast = made.plan.rates.receive_bps < made.plan.rates.send_bps;
+	set_reached(&narrow, host, link_bps, made.plan.rates.receive_bps);
 	if (made.plan.rates.receive_bps < link_bps)
+		narrow.has_cores = fill_cores(&costed->scenario->machine, result, made.plan.rates.receive_bps);
+	if (made.plan.rates.receive_bps < link_bps && narrow.reached_ratio == 0.0)
 		narrow.stack_bps = made.plan.rates.receive_bps;
-	if (narrow.stack_bps > 0.0)
-		narrow.has_cores = fill_cores(&costed->scenario->machine, result, narrow.stack_bps);
 	narrow.is_budget = narrow.stack_bps > 0.0 && narrow.stack_bps == budget_bps;
 	psd_case_release(&made);
 	return narrow;
@@ -267,6 +283,10 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 			     narrow.is_incast ? " from many senders at once" : "",
 			     psd_units_write_rate(narrow.link_bps, link),
 			     narrow.is_incast ? "host.incast" : "host.transport");
+	else if (narrow.reached_ratio > 0.0)
+		psd_text_add(sentence, "the network, of whose %s the software stack reaches %.3g %% (%s)",
+			     psd_units_write_rate(narrow.link_bps, link), 100.0 * narrow.reached_ratio,
+			     narrow.reached_key);
 	else
 		psd_text_add(sentence, "the network%s",
 			     machine->bytes_bps > 0.0 || machine->message_sec > 0.0 ? " with the cores that serve it"

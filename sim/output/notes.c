@@ -234,42 +234,96 @@ static void write_recompute_note(FILE *out, const struct psd_report *report)
 	}
 }
 
-/* Explains why a faster link would not help where the software stack is the limit. */
-static void write_transport_note(FILE *out, const struct psd_report *report)
+/* Rate of the fastest link that the sweep has between nodes, without headers. */
+static double most_link_bps(const struct psd_scenario *scenario)
 {
-	const struct psd_scenario *scenario = report->costed->scenario;
-	struct psd_text sentence = {.bytes = NULL};
-	double most_link_bps = 0.0, least_bps = INFINITY, most_bps = 0.0;
-	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX];
-	unsigned n_held = 0;
+	double most_bps = 0.0;
 
 	for (unsigned p = 0; p < psd_scenario_points(scenario); p++) {
 		const struct psd_point point = psd_scenario_point(scenario, p);
 
 		if (point.nodes > 1)
-			most_link_bps = fmax(most_link_bps, point.bandwidth_bps * scenario->network.payload_ratio);
+			most_bps = fmax(most_bps, point.bandwidth_bps * scenario->network.payload_ratio);
 	}
+	return most_bps;
+}
+
+static const char *of_systems(const struct psd_report *report, unsigned n)
+{
+	return n < report->n_systems ? " of some systems" : "";
+}
+
+/* Explains why a faster link would not help where the software stack is the limit. */
+static void write_transport_note(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->costed->scenario;
+	const double link_bps = most_link_bps(scenario);
+	struct psd_text sentence = {.bytes = NULL};
+	double least_bps = INFINITY, most_bps = 0.0, again_bps = INFINITY;
+	char rate[PSD_UNITS_TEXT_MAX];
+	unsigned n_held = 0;
+
 	for (unsigned s = 0; s < report->n_systems; s++) {
 		const struct psd_host_costs *host = &report->systems[s].host;
-		const double bps = host->transport_bps > 0.0
-					   ? fmax(host->transport_bps, host->streams_ratio * most_link_bps)
-					   : 0.0;
+		const double bps = host->transport_bps;
 
-		if (bps == 0.0 || bps >= most_link_bps)
+		if (bps == 0.0 || bps >= link_bps * host->share_ratio || bps < link_bps * host->streams_ratio)
 			continue;
 		n_held++;
 		least_bps = fmin(least_bps, bps);
 		most_bps = fmax(most_bps, bps);
+		if (host->streams_ratio > 0.0)
+			again_bps = fmin(again_bps, bps / host->streams_ratio / scenario->network.payload_ratio);
 	}
 	if (!n_held)
 		return;
-	psd_text_add(&sentence, "note: the software stack%s moves at most %s",
-		     n_held < report->n_systems ? " of some systems" : "", psd_units_write_rate(least_bps, least));
+	psd_text_add(&sentence, "note: the software stack%s moves at most %s", of_systems(report, n_held),
+		     psd_units_write_rate(least_bps, rate));
 	if (most_bps > least_bps)
-		psd_text_add(&sentence, " to %s", psd_units_write_rate(most_bps, most));
+		psd_text_add(&sentence, " to %s", psd_units_write_rate(most_bps, rate));
 	psd_text_add(&sentence, " in or out of a node (host.transport): %s",
 		     scenario->network.oversubscription_ratio > 1.0 ? "faster links help only between racks"
 								    : "links faster than that change nothing");
+	if (isfinite(again_bps))
+		psd_text_add(&sentence, " up to %s, where several connections reach more (host.streams)",
+			     psd_units_write_rate(again_bps, rate));
+	psd_sentence_write(out, &sentence, 6);
+}
+
+/* Tells which share of a link parallel connections reach, and that it is a stack's assumption. */
+static void write_streams_note(FILE *out, const struct psd_report *report)
+{
+	const double link_bps = most_link_bps(report->costed->scenario);
+	struct psd_text sentence = {.bytes = NULL};
+	const struct psd_system *assuming = NULL;
+	double least_ratio = 1.0, most_ratio = 0.0;
+	unsigned n_held = 0;
+
+	for (unsigned s = 0; s < report->n_systems; s++) {
+		const struct psd_system *system = &report->systems[s];
+		const struct psd_host_costs *host = &system->host;
+
+		if (host->transport_bps == 0.0 || link_bps * host->streams_ratio <= host->transport_bps ||
+		    host->streams_ratio >= host->share_ratio)
+			continue;
+		n_held++;
+		least_ratio = fmin(least_ratio, host->streams_ratio);
+		most_ratio = fmax(most_ratio, host->streams_ratio);
+		if (system->stack && system->stack->assumes_streams &&
+		    system->stack->host.streams_ratio == host->streams_ratio)
+			assuming = system;
+	}
+	if (!n_held)
+		return;
+	psd_text_add(&sentence, "note: the software stack%s reaches %.3g %%", of_systems(report, n_held),
+		     100.0 * least_ratio);
+	if (most_ratio > least_ratio)
+		psd_text_add(&sentence, " to %.3g %%", 100.0 * most_ratio);
+	psd_text_add(&sentence, " of a link's rate by several connections (host.streams)");
+	if (assuming)
+		psd_text_add(&sentence,
+			     ", which stack %s assumes: no published value checks it; measure yours, and set it",
+			     assuming->stack->name);
 	psd_sentence_write(out, &sentence, 6);
 }
 
@@ -511,6 +565,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_links_note(out, scenario);
 	write_recompute_note(out, report);
 	write_transport_note(out, report);
+	write_streams_note(out, report);
 	write_host_note(out, report);
 	write_machine_note(out, scenario);
 	write_stacks_note(out, report);

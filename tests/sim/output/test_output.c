@@ -758,6 +758,26 @@ FIXTURE_TEST(a_stack_that_moves_less_than_the_link_is_named)
 			  "once where the link has 1\n  Gb/s (host.incast), busy for 95 % of");
 }
 
+/* A faster link would help: 90 % of it in all, 70 % by several connections, or else 60 % by one. */
+FIXTURE_TEST(a_share_of_the_link_is_the_link)
+{
+	struct psd_host_costs *host;
+
+	host = &fixture->scenario.systems[0].host;
+	host->share_ratio = 0.9;
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the network, of whose 1 Gb/s the software "
+					    "stack reaches 90 % (host.share), busy for 95 % of");
+	host->transport_bps = 600e6;
+	host->streams_ratio = 0.7;
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the network, of whose 1 Gb/s the software "
+					    "stack reaches 70 % (host.streams), busy for 95 % of");
+	psd_output_find_limits(&fixture->report);
+	cr_expect_str_eq(fixture->results[0].limit, "link");
+	host->streams_ratio = 0.5;
+	psd_output_find_limits(&fixture->report);
+	cr_expect_str_eq(fixture->results[0].limit, "stack");
+}
+
 /* Links of the first group have 1 Gbit/s. The stack hides a link that is quicker than it. */
 FIXTURE_TEST(a_group_with_a_slower_link_is_named)
 {
@@ -994,6 +1014,21 @@ Test(output, links_that_the_stack_cannot_use_are_reported)
 		    "{name: c, sync: ps, host: {transport: 5Gbps}}",
 		    "note: the software stack of some systems moves at most 5 Gb/s to 10 Gb/s in or out of a node "
 		    "(host.transport): links\n      faster than that change nothing\n");
+}
+
+/* 10 Gbit/s are 40 % of 25; of 50, several connections reach 20. */
+Test(output, links_of_which_connections_reach_a_share_are_reported)
+{
+	expect_note(
+		"20Gbps", "{name: a, sync: ps, host: {transport: 10Gbps, streams: 40%}}",
+		"note: the software stack moves at most 10 Gb/s in or out of a node (host.transport): links faster "
+		"than that change\n      nothing up to 25 Gb/s, where several connections reach more (host.streams)\n");
+	expect_note("50Gbps", "{name: a, sync: ps, host: {transport: 10Gbps, streams: 40%}}, {name: b, sync: ps}",
+		    "note: the software stack of some systems reaches 40 % of a link's rate by several connections "
+		    "(host.streams)\n");
+	expect_note("50Gbps", "{name: a, sync: ps, stack: nccl-tcp}",
+		    "note: the software stack reaches 45 % of a link's rate by several connections (host.streams), "
+		    "which stack nccl-tcp\n      assumes: no published value checks it; measure yours, and set it\n");
 }
 
 Test(output, a_noisy_calibration_is_reported)
