@@ -633,10 +633,18 @@ bool psd_interpreter_has_paused(const struct psd_interpreter *in, unsigned host)
 
 double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resource resource)
 {
-	double busiest_sec = 0.0;
-	for (unsigned h = 0; h < in->n_hosts; h++)
-		busiest_sec = fmax(busiest_sec, in->hosts[h].busy_sec[resource]);
-	return busiest_sec / (in->iterations.end + in->n_skipped - in->iterations.first);
+	const struct psd_plan *plan = in->program->plan;
+	const bool is_in_turn = resource == PSD_RESOURCE_NIC && plan->staleness == 0 &&
+				plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+	double worker_sec = 0.0, server_sec = 0.0;
+
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		double *busiest_sec = in->hosts[h].is_worker ? &worker_sec : &server_sec;
+
+		*busiest_sec = fmax(*busiest_sec, in->hosts[h].busy_sec[resource]);
+	}
+	return (is_in_turn ? worker_sec + server_sec : fmax(worker_sec, server_sec)) /
+	       (in->iterations.end + in->n_skipped - in->iterations.first);
 }
 
 double psd_interpreter_steady_sec(const struct psd_interpreter *in, uint32_t first)

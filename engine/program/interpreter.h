@@ -168,7 +168,7 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter
 /* True if the host's NIC was idle immediately before the send that it executes now. */
 bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);
 /* Returns the mean time per iteration in which operations occupied the resource, seconds, on the host where it is
- * longest. */
+ * longest. In a sequential schedule pulls from separate servers follow all pushes to them, so both count. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 
 /* Returns psd_interpreter_iteration_sec() of an endless run. Late updates let workers compute ahead of exchanges, until

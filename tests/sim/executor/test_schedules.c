@@ -299,3 +299,33 @@ Test(schedules, gathered_tensors_agree_with_messages)
 	}
 	loaded_close(&loaded);
 }
+
+/* One tensor of S = 268,435,456 bytes, four workers, two servers. The link of a server takes in the halves of four
+ * workers, 2 S, and sends as many bytes out. In sequence one follows the other. */
+static void expect_busy(const char *schedule, double expected_sec)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_print(&loaded,
+		     "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: 1}\n"
+		     "compute: {device: v100}\n"
+		     "cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 0s}}\n"
+		     "systems: [{name: s, sync: ps, servers: 2, schedule: %s}]\n",
+		     schedule);
+	loaded_case(&made, &loaded, 0, 0);
+	const double sec[] = {estimated(&made).busy_sec[PSD_RESOURCE_NIC], simulated(&made).busy_sec[PSD_RESOURCE_NIC]};
+
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_float_eq(sec[i], expected_sec, 1e-3 * expected_sec, "%s: %g s", schedule, sec[i]);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(schedules, pushes_and_pulls_of_separate_servers_both_count_in_sequence)
+{
+	const double one_way_sec = 8.0 * 2 * 268435456 / 1e9;
+
+	expect_busy("wait-free", one_way_sec);
+	expect_busy("sequential", 2 * one_way_sec);
+}
