@@ -146,9 +146,9 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 		.collective = psd_estimate_collective,
 		.context = estimate,
 	};
-	enum psd_status status =
-		psd_interpreter_init(&estimate->interpreter, program, estimate->classes.n, duties,
-				     (struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam, err);
+	enum psd_status status = psd_interpreter_init(
+		&estimate->interpreter, program, estimate->classes.n, duties,
+		(struct psd_iterations){.end = length.n_iterations, .n_behind = length.n_behind}, &seam, err);
 
 	if (status != PSD_OK)
 		return status;

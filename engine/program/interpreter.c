@@ -591,13 +591,21 @@ void psd_interpreter_find_bound(const struct psd_interpreter *in, uint32_t first
 			(uint64_t)ceil((double)in->program->plan->async->bound * slow_sec / (slow_sec - quick_sec));
 }
 
+/* Returns the end of the measured iterations. */
+static uint32_t measured_end(const struct psd_interpreter *in)
+{
+	return in->iterations.end - in->iterations.n_behind;
+}
+
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)
 {
-	assert(first >= in->iterations.first && first < in->iterations.end);
+	const uint32_t end = measured_end(in);
+
+	assert(first >= in->iterations.first && first < end);
 	if (in->own_next_sec)
 		return psd_mean_iteration_sec(mean_of(in, first));
 	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0; /* 0 where nothing was carried out */
-	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end + in->n_skipped - first);
+	return (in->next_sec[end - 1] - start_sec) / (end + in->n_skipped - first);
 }
 
 static int compare_sec(const void *left, const void *right)
@@ -610,7 +618,7 @@ static int compare_sec(const void *left, const void *right)
 bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first, double sec[PSD_PERCENTILES])
 {
 	static const unsigned percents[PSD_PERCENTILES] = {[PSD_P50] = 50, [PSD_P95] = 95, [PSD_P99] = 99};
-	const uint32_t n = in->iterations.end - first;
+	const uint32_t n = measured_end(in) - first;
 	double *each_sec = malloc(n * sizeof(*each_sec));
 
 	if (!each_sec)
@@ -670,7 +678,7 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 	if (in->own_next_sec)
 		return psd_mean_iteration_parts(mean_of(in, first));
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->iterations.end);
+		const struct psd_parts parts = psd_account_parts(&in->account, h, first, measured_end(in));
 
 		if (!in->hosts[h].is_worker || (has_worker && device_sec(&parts) <= device_sec(&least_waiting)))
 			continue;

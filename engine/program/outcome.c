@@ -7,6 +7,10 @@
  * with pulls of others. */
 enum { ASYNC_FIRST = 10, ASYNC_ITERATIONS = 10 };
 
+/* Workers that keep a tensor for all have more to send than others, and fall behind them in the first iterations. With
+ * Adam's broadcasts, those of one iteration meet the next one's pushes; none follow the last iteration. */
+enum { ROOTS_FIRST = 2 };
+
 bool psd_outcome_takes_factors(const struct psd_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
@@ -43,9 +47,11 @@ static uint32_t whole(const struct psd_system *system, uint32_t iterations)
 /* With late updates, workers begin ahead of them and then wait for data still on their way. */
 uint32_t psd_run_first_measured(const struct psd_system *system)
 {
-	const uint32_t full = system->barrier == PSD_BARRIER_LAYER	? 3
-			      : system->is_sparse || system->is_managed ? 1
-									: 0;
+	const bool has_roots = system->sync == PSD_SYNC_ADAM || system->sync == PSD_SYNC_SACP;
+	const uint32_t of_roots = has_roots ? ROOTS_FIRST : 0;
+	const uint32_t full = of_roots + (system->barrier == PSD_BARRIER_LAYER	    ? 3u
+					  : system->is_sparse || system->is_managed ? 1u
+										    : 0u);
 
 	if (system->is_local && system->local_sgd.delay > 0)
 		return full + system->local_sgd.delay + 1;
@@ -65,7 +71,12 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 									 : 1;
 	const uint32_t first = whole(system, psd_run_first_measured(system));
 
-	return (struct psd_run_length){first + whole(system, measured), first, UINT64_MAX};
+	const uint32_t n_behind = system->sync == PSD_SYNC_ADAM ? whole(system, 1) : 0;
+
+	return (struct psd_run_length){.n_iterations = first + whole(system, measured) + n_behind,
+				       .first_measured = first,
+				       .n_behind = n_behind,
+				       .most_events = UINT64_MAX};
 }
 
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,

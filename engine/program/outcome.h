@@ -72,14 +72,14 @@ bool psd_outcome_takes_factors(const struct psd_program *program);
  * time that is added. */
 void psd_outcome_lengthen(struct psd_outcome *outcome, double iteration_sec);
 
-/* Length of a run: number of iterations, and number of first iterations that are not measured. With a barrier per
+/* Length of a run: number of iterations, and numbers of first and of last iterations that are not measured. With a barrier per
  * iteration and without jitter all iterations are equal, so one is enough. The first iterations of some systems
  * differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait for
- * norms. With late updates they wait for no gradients. n_iterations and first_measured are multiples of
- * psd_run_unit(). */
+ * norms. With late updates they wait for no gradients. All numbers are multiples of psd_run_unit(). */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
+	uint32_t n_behind;
 	uint64_t most_events; /* largest number of events of the run; UINT64_MAX: no limit */
 };
 /* Returns the length of a run that measures `requested` iterations. If requested is 0, it measures 20 iterations with

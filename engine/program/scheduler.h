@@ -42,6 +42,7 @@ void psd_duties_release(struct psd_duties *duties);
  * count as completed. */
 struct psd_iterations {
 	uint32_t first, end;
+	uint32_t n_behind; /* number of last iterations that are not measured */
 	/* Local SGD whose number of steps changes with the loss: number of steps in the last even-numbered window
 	 * [0] and in the last odd-numbered window [1], see struct psd_period. 0: the plan's number of steps. */
 	uint32_t steps[2];

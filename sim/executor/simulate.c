@@ -450,9 +450,9 @@ enum psd_status psd_simulate(const struct psd_case *simulated, enum psd_detail d
 	if (status == PSD_OK)
 		status = open_network(&sim, &platform, err);
 	if (status == PSD_OK)
-		status = psd_interpreter_init(&sim.interpreter, sim.program, sim.n_hosts, sim.duties_of_host,
-					      (struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam,
-					      err);
+		status = psd_interpreter_init(
+			&sim.interpreter, sim.program, sim.n_hosts, sim.duties_of_host,
+			(struct psd_iterations){.end = length.n_iterations, .n_behind = length.n_behind}, &seam, err);
 	if (status == PSD_OK)
 		status = psd_sim_repeat_prepare(&sim, length, err);
 	if (status == PSD_OK) {

@@ -66,6 +66,22 @@ Test(outcome, steps_count_where_there_are_any)
 	expect_length(&system, 5, 0.0, 0, 5);
 }
 
+/* Iterations before and behind the measured ones. */
+Test(outcome, methods_with_roots_are_measured_when_these_have_fallen_behind)
+{
+	const struct psd_system adam = {.sync = PSD_SYNC_ADAM}, sacp = {.sync = PSD_SYNC_SACP},
+				layer = {.sync = PSD_SYNC_ADAM, .barrier = PSD_BARRIER_LAYER},
+				local = {.sync = PSD_SYNC_ADAM, .is_local = true, .local_sgd = {.steps = 4}};
+
+	expect_length(&sacp, 7, 0.0, 2, 7);
+	expect_length(&adam, 0, 0.0, 2, 1 + 1);
+	expect_length(&layer, 0, 0.0, 3 + 2, 2 + 1);
+	expect_length(&local, 0, 0.0, 4, 4 + 4);
+	cr_expect_eq(psd_run_length_make(&sacp, 7, 0.0).n_behind, 0);
+	cr_expect_eq(psd_run_length_make(&adam, 0, 0.0).n_behind, 1);
+	cr_expect_eq(psd_run_length_make(&local, 0, 0.0).n_behind, 4);
+}
+
 /* One iteration in flight more than staleness says; as many again, twice, before any is measured. */
 Test(outcome, late_updates_are_measured_by_what_is_under_way)
 {
