@@ -72,10 +72,11 @@ bool psd_outcome_takes_factors(const struct psd_program *program);
  * time that is added. */
 void psd_outcome_lengthen(struct psd_outcome *outcome, double iteration_sec);
 
-/* Length of a run: number of iterations, and numbers of first and of last iterations that are not measured. With a barrier per
- * iteration and without jitter all iterations are equal, so one is enough. The first iterations of some systems
- * differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait for
- * norms. With late updates they wait for no gradients. All numbers are multiples of psd_run_unit(). */
+/* Length of a run: number of iterations, and numbers of first and of last iterations that are not measured. With a
+ * barrier per iteration and without jitter all iterations are equal, so one is enough. The first iterations of some
+ * systems differ. With a barrier per layer they fill the pipeline. With sparse all-reduce the first one does not wait
+ * for norms. With late updates they wait for no gradients. With `adam` the last one does not wait for the next one's
+ * pushes. All numbers are multiples of psd_run_unit(). */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;

@@ -607,7 +607,7 @@ enum psd_precision psd_workload_precision(const struct psd_workload *workload);
 bool psd_workload_is_half(const struct psd_workload *workload);
 /* True if backward computes the activations of repeated blocks again. */
 bool psd_workload_recomputes(const struct psd_workload *workload);
-/* Returns the place of a key of the system if an option gave its value, otherwise that of the system. */
+/* Returns the option's place if an option set the system's key, otherwise the system's. */
 struct psd_place psd_system_key_at(const struct psd_system *system, const char *key);
 /* True if the system has its own value of at least one key of struct psd_workload, in place of the scenario's. */
 bool psd_system_has_workload(const struct psd_system *system);

@@ -364,7 +364,8 @@ static const struct psd_key keys[] = {
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES | OF_SHARDED, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: consecutive tensors are fused until they have this many bytes, and "
-		 "exchanged as one. auto: the fastest size on this cluster. Default: tensors are not fused"},
+		 "exchanged as one. With `systems.sparse` and `systems.managed` the bytes sent count, a share of the "
+		 "gradient's. auto: the fastest size on this cluster. Default: tensors are not fused"},
 	{KEY("shard_over", CHOICE, shard_over), .names = shard_over_names, .fallback = "cluster",
 	 .when = {"sync", OF_SHARDED, 0},
 	 .help = "workers among which updates are divided. cluster: all workers; node: those of each node, with an "

@@ -61,7 +61,7 @@ struct psd_checkpoints_found {
 	bool has_any;	     /* the folder has at least one file of a checkpoint */
 	bool has_folders;    /* the folder has a folder iteration-N, with or without files */
 	bool has_parameters; /* the folder has parameters.safetensors */
-	/* No checkpoint here is complete although all hosts have written later ones, so files were removed. */
+	/* No checkpoint is complete, yet every host wrote later ones: files have been removed. */
 	bool has_lost;
 };
 
