@@ -254,6 +254,6 @@ enum psd_status psd_steps_read(struct psd_results *results, const char *const pa
 	if (!status && !has_several)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = paths[0]},
 				       "traces of %g worker%s alone, must be of several numbers of workers",
-				       traced[0].workers, traced[0].workers == 1 ? "" : "s");
+				       traced[0].workers, psd_text_plural((uint64_t)traced[0].workers));
 	return status ? status : psd_results_keep(results, where, err);
 }

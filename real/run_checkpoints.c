@@ -147,7 +147,7 @@ static void say_other(const struct psd_run *run, const struct psd_case *made,
 
 	if (from > 0)
 		psd_console_say("psd-run: the run of %u host%s by '%s' goes on with %u by %s'%s'", from,
-				from == 1 ? "" : "s", about->system, n_hosts, is_alike ? "another " : "",
+				psd_text_plural(from), about->system, n_hosts, is_alike ? "another " : "",
 				made->system->name);
 }
 

@@ -75,9 +75,9 @@ enum psd_status psd_run_check_groups(const struct psd_run *run, struct psd_error
 		return psd_error_set(
 			err, PSD_EINVAL, groups ? groups->at : PSD_NOWHERE,
 			"'groups' have %u node%s with %u worker%s, the run has %u node%s with %u worker%s%s",
-			scenario->nodes, scenario->nodes == 1 ? "" : "s", n_workers, n_workers == 1 ? "" : "s",
-			run->point.nodes, run->point.nodes == 1 ? "" : "s", run->point.workers,
-			run->point.workers == 1 ? "" : "s",
+			scenario->nodes, psd_text_plural(scenario->nodes), n_workers, psd_text_plural(n_workers),
+			run->point.nodes, psd_text_plural(run->point.nodes), run->point.workers,
+			psd_text_plural(run->point.workers),
 			run->hosts.n_hosts > 0 ? ": '--hosts' needs a line for each worker" : "");
 	if (run->hosts.n_hosts > 0)
 		say_real_speeds(run);
@@ -101,7 +101,7 @@ enum psd_status psd_run_check_slow(const struct psd_run *run, struct psd_error *
 			return psd_error_set(err, PSD_EINVAL, node ? node->at : PSD_NOWHERE,
 					     "'node' is %u, must be from 0 to %u: the run has %u node%s",
 					     scenario->slowdowns[i].node, run->point.nodes - 1, run->point.nodes,
-					     run->point.nodes == 1 ? "" : "s");
+					     psd_text_plural(run->point.nodes));
 	}
 	return PSD_OK;
 }
@@ -157,10 +157,10 @@ void psd_run_add_split(struct psd_text *text, const struct psd_run *run, const s
 		const struct psd_plan_kind *kind = &kinds->plan[k];
 		const unsigned n = kinds->nodes[k].end_node - first;
 
-		psd_text_add(text, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		psd_text_add(text, "%s%u node%s", k > 0 ? "; " : "", n, psd_text_plural(n));
 		if (made->plan.layout.is_uneven)
 			psd_text_add(text, " of %u worker%s", kinds->nodes[k].workers,
-				     kinds->nodes[k].workers == 1 ? "" : "s");
+				     psd_text_plural(kinds->nodes[k].workers));
 		if (has_speeds && kind->speed_ratio != 1.0)
 			psd_text_add(text, " of speed %.4g %%", 100.0 * kind->speed_ratio);
 		if (has_links && run->scenario->groups[kinds->nodes[k].group].bandwidth_bps > 0.0)

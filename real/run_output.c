@@ -163,7 +163,7 @@ static void add_replay_head(struct psd_text *text, const struct psd_replay *repl
 {
 	if (replay->real_workers > 0)
 		psd_text_add(text, "replay    beside %u worker%s that compute%s on zeros from the others: ",
-			     replay->real_workers, replay->real_workers == 1 ? "" : "s",
+			     replay->real_workers, psd_text_plural(replay->real_workers),
 			     replay->real_workers == 1 ? "s" : "");
 	else
 		psd_text_add(text, "replay    ");
@@ -211,21 +211,21 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "\n\nmodel     ");
 	psd_text_add_plain(text, graph->name);
 	psd_text_add(text, ": %s parameters in %u tensor%s", psd_units_write_count(graph->parameters, count),
-		     graph->n_tensors, graph->n_tensors == 1 ? "" : "s");
+		     graph->n_tensors, psd_text_plural(graph->n_tensors));
 	if (scenario->n_groups == 0) /* else their batches follow */
 		psd_text_add(text, "; batch %u per worker", scenario->batch_per_worker);
 	psd_text_add(text, "\n");
-	psd_text_add(text, "cluster   %u node%s", point->nodes, point->nodes == 1 ? "" : "s");
+	psd_text_add(text, "cluster   %u node%s", point->nodes, psd_text_plural(point->nodes));
 	if (point->workers != point->nodes)
 		psd_text_add(text, ", %u workers", point->workers);
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
 	if (scenario->n_slowdowns)
-		psd_text_add(text, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
+		psd_text_add(text, ", %u slowdown%s", scenario->n_slowdowns, psd_text_plural(scenario->n_slowdowns));
 	psd_text_add(text, "; %s\n", cluster_words[report->rows[0].cluster_kind]);
 	add_splits(text, report);
 	psd_text_add(text, "executor  %s, %u iteration%s, %s counts%s\n", report->rows[0].executor,
-		     report->n_iterations, report->n_iterations == 1 ? "" : "s",
+		     report->n_iterations, psd_text_plural(report->n_iterations),
 		     n_async == report->n_rows ? "each worker's median" : "the median",
 		     n_async > 0 && n_async < report->n_rows ? ", each worker's where training is asynchronous" : "");
 	add_speedup_head(text, report);
@@ -285,7 +285,7 @@ static void add_untested_note(struct psd_text *text, const struct psd_run_report
 		psd_text_add(text,
 			     "' has no test accuracy: the test set has %" PRIu64
 			     " sample%s, a test needs a batch of worker 0, %u samples\n",
-			     samples, samples == 1 ? "" : "s", row->samples / psd_system_micro_batches(row->system));
+			     samples, psd_text_plural(samples), row->samples / psd_system_micro_batches(row->system));
 	}
 }
 
@@ -316,7 +316,7 @@ static void add_period_note(struct psd_text *text, const struct psd_run_report *
 			     "' was measured over %" PRIu32
 			     " iteration%s, of which the last exchanges all values; over "
 			     "whole %ss of %" PRIu32 " it sends less\n",
-			     row->result.n_measured, row->result.n_measured == 1 ? "" : "s",
+			     row->result.n_measured, psd_text_plural(row->result.n_measured),
 			     psd_result_period_name(row->system), row->period);
 	}
 }
@@ -337,7 +337,7 @@ static void add_ages_note(struct psd_text *text, const struct psd_run_report *re
 			"%" PRIu32 " at most; a worker was %" PRIu32
 			" iteration%s ahead of the slowest one at most, %s\n",
 			(double)ages->sum / (double)ages->n_updates, ages->most, ages->most_ahead,
-			ages->most_ahead == 1 ? "" : "s", ages->most_ahead < bound ? "below its bound" : "its bound");
+			psd_text_plural(ages->most_ahead), ages->most_ahead < bound ? "below its bound" : "its bound");
 	}
 }
 

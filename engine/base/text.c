@@ -216,3 +216,8 @@ int psd_text_places(const char *string)
 		n_places += ((unsigned char)*string & 0xc0) != 0x80;
 	return n_places;
 }
+
+const char *psd_text_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

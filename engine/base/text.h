@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A text of `length` bytes, with memory for `room` bytes. A text of all zeros is empty. */
 struct psd_text {
@@ -49,5 +50,7 @@ unsigned psd_text_plain_bytes(const char *string);
 void psd_text_make_plain(char *string);
 /* Returns the number of characters of a string, counted as bytes that begin a UTF-8 sequence. */
 int psd_text_places(const char *string);
+/* Returns the ending of a noun behind the number n: "" for 1, else "s". */
+const char *psd_text_plural(uint64_t n);
 
 #endif

@@ -135,7 +135,7 @@ const char *psd_result_beyond(const struct psd_calibrated *calibration, const st
 
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room)
 {
-	const char *plural = point->nodes == 1 ? "" : "s";
+	const char *plural = psd_text_plural(point->nodes);
 
 	if (point->workers == point->nodes)
 		snprintf(text, room, "%u node%s", point->nodes, plural);
@@ -148,11 +148,6 @@ static void add_note(struct psd_text *text, const struct psd_system *system)
 {
 	psd_text_add(text, "note: '");
 	psd_text_add_plain(text, system->name);
-}
-
-static const char *plural_end(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,
@@ -170,7 +165,7 @@ void psd_result_add_reads(struct psd_text *text, const struct psd_system *system
 	for (unsigned age = 0; age < PSD_READ_AGES; age++) {
 		if (reads[age] == 0)
 			continue;
-		psd_text_add(text, "%s %u iteration%s (%.3g %%)", separator, age, plural_end(age),
+		psd_text_add(text, "%s %u iteration%s (%.3g %%)", separator, age, psd_text_plural(age),
 			     100.0 * (double)reads[age] / (double)n);
 		separator = ",";
 	}
@@ -188,7 +183,7 @@ static void add_withheld_note(struct psd_text *text, const struct psd_system *sy
 		     " iteration%s; with more than one worker its training differs from training without this\n",
 		     sends_updates ? "updates" : "gradients", system->managed.clock,
 		     sends_updates ? "an update" : "a gradient", system->managed.clock - 1,
-		     plural_end(system->managed.clock - 1));
+		     psd_text_plural(system->managed.clock - 1));
 }
 
 void psd_result_add_managed(struct psd_text *text, const struct psd_system *system, const char *where,
@@ -255,14 +250,14 @@ void psd_result_add_bound(struct psd_text *text, const struct psd_result *result
 		psd_text_add(text,
 			     "%s: no worker reaches the bound of %" PRIu64 " in the %" PRIu64
 			     " iteration%s of the training\n",
-			     where, bound, outcome->job_iterations, plural_end(outcome->job_iterations));
+			     where, bound, outcome->job_iterations, psd_text_plural(outcome->job_iterations));
 		return;
 	}
 	psd_text_add(text, "%s: a quick worker is %" PRIu64 " iteration%s ahead after about %" PRIu64, where, bound,
-		     plural_end(bound), outcome->bound_from);
+		     psd_text_plural(bound), outcome->bound_from);
 	if (outcome->job_iterations > 0)
 		psd_text_add(text, " of the %" PRIu64 " iteration%s of the training", outcome->job_iterations,
-			     plural_end(outcome->job_iterations));
+			     psd_text_plural(outcome->job_iterations));
 	psd_text_add(text, outcome->is_at_bound
 				   ? " and then waits, which is predicted\n"
 				   : " and then waits, which is not predicted: 'train.iterations' and 'job' "
@@ -316,7 +311,7 @@ static void add_local_note(struct psd_text *text, const struct psd_system *syste
 	if (n_parts > 1)
 		psd_text_add(text, " in %" PRIu32 " parts one after the other", n_parts);
 	if (local->delay > 0)
-		psd_text_add(text, ", joined %u iteration%s late", local->delay, local->delay > 1 ? "s" : "");
+		psd_text_add(text, ", joined %u iteration%s late", local->delay, psd_text_plural(local->delay));
 	psd_text_add(text, ", so that its training differs from training without this\n");
 }
 
@@ -361,7 +356,7 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		psd_text_add(text,
 			     "' sends factors to %u other worker%s in an iteration; with more than %u workers it "
 			     "averages their parameters",
-			     system->peers, plural_end(system->peers), system->peers + 1);
+			     system->peers, psd_text_plural(system->peers), system->peers + 1);
 		add_every(text, system->local_sgd.steps);
 		psd_text_add(text, ", so that its training differs from training without this\n");
 	} else if (system->is_local) {
@@ -388,13 +383,13 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			"' reads its own gradients at once and those of other workers at most %" PRIu64 " iteration%s "
 			"late: workers' parameters differ while they train, and are equal in tests, checkpoints "
 			"and at the end; with more than one worker its training differs from synchronous training\n",
-			late, late > 1 ? "s" : "");
+			late, psd_text_plural(late));
 	} else if (system->staleness > 0) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' applies gradients %u iteration%s late, so that with more than one worker its training "
 			     "differs from synchronous training\n",
-			     system->staleness, system->staleness > 1 ? "s" : "");
+			     system->staleness, psd_text_plural(system->staleness));
 	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);

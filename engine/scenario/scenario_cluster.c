@@ -479,7 +479,7 @@ static enum psd_status check_plain_network(const struct psd_schema_reader *reade
 				reader->err, PSD_EINVAL, entry->at,
 				"entry %u of 'groups' has %u worker%s on a node, must have %u like entry 0: "
 				"%s need as many on each node",
-				g, own, own == 1 ? "" : "s", first, instead);
+				g, own, psd_text_plural(own), first, instead);
 		if (latency && !is_star)
 			return psd_error_set(reader->err, PSD_EINVAL, latency->at,
 					     "'latency' of a group cannot be used with racks, set 'topology: star'");
@@ -686,7 +686,7 @@ static enum psd_status check_node(const struct psd_schema_reader *reader, const 
 	return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, key)->at,
 			     "'%s' is %u, must be from 0 to %u: %s has %u node%s", key, node, fewest - 1,
 			     has_sweep ? "the smallest point of the sweep" : "the cluster", fewest,
-			     fewest == 1 ? "" : "s");
+			     psd_text_plural(fewest));
 }
 
 /* Racks of workers, and one that may have servers alone. */
@@ -703,7 +703,8 @@ static enum psd_status check_servers_in(const struct psd_schema_reader *reader, 
 		if (links->servers_in[i] > n_racks)
 			return psd_error_set(reader->err, PSD_EINVAL, entry ? entry->at : cluster->at,
 					     "'servers_in' has rack %u, must be from 0 to %u: workers have %u rack%s",
-					     (unsigned)links->servers_in[i], n_racks, n_racks, n_racks == 1 ? "" : "s");
+					     (unsigned)links->servers_in[i], n_racks, n_racks,
+					     psd_text_plural(n_racks));
 	}
 	return PSD_OK;
 }

@@ -174,7 +174,7 @@ static void add_record(struct psd_text *text, const struct psd_stack_row *stack)
 		psd_text_add(text, "no published value to compare with%s", record.n_fitted ? " but fitted ones" : "");
 	else
 		psd_text_add(text, "%u published value%s not fitted: median error %.1f %%, worst %.1f %%",
-			     record.n_checked, record.n_checked == 1 ? "" : "s", 100.0 * record.median_ratio,
+			     record.n_checked, psd_text_plural(record.n_checked), 100.0 * record.median_ratio,
 			     100.0 * record.worst_ratio);
 }
 

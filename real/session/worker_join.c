@@ -55,7 +55,7 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE,
 		      "%u connection%s between two hosts: all hosts together received %.3g Gbps over 1, %.3g over 2, "
 		      "%.3g over 4",
-		      worker->n_connections, worker->n_connections > 1 ? "s" : "", tried->bps[0] / 1e9,
+		      worker->n_connections, psd_text_plural(worker->n_connections), tried->bps[0] / 1e9,
 		      tried->bps[1] / 1e9, tried->bps[2] / 1e9);
 	if (worker->host.self == 0 && worker->host.options->remark)
 		worker->host.options->remark(worker->host.options->context, line.text);

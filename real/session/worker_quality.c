@@ -87,7 +87,7 @@ static void remark_steps(const struct psd_worker *worker, uint32_t steps, double
 	if (!rate_falls(worker))
 		snprintf(why, sizeof(why), "the loss is %.4g after %.4g at first", loss, worker->quality.first_loss);
 	snprintf(line, sizeof(line), "after %" PRIu64 " iterations %" PRIu32 " local step%s instead of %" PRIu32 ": %s",
-		 first, steps, steps == 1 ? "" : "s", steps_of_last(&worker->quality), why);
+		 first, steps, psd_text_plural(steps), steps_of_last(&worker->quality), why);
 	worker->host.options->remark(worker->host.options->context, line);
 }
 

@@ -73,7 +73,7 @@ void psd_answer_add_rate(struct psd_text *text, double bits_per_sec)
 
 void psd_answer_add_nodes(struct psd_text *text, unsigned nodes)
 {
-	psd_text_add(text, "%u node%s", nodes, nodes == 1 ? "" : "s");
+	psd_text_add(text, "%u node%s", nodes, psd_text_plural(nodes));
 }
 
 void psd_answer_add_number(struct psd_text *text, double number)

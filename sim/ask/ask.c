@@ -75,7 +75,8 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, co
 					      "them.");
 	else
 		psd_text_add(&made->sentence, "Estimates searched, and %u simulation%s (%s) confirmed.%s%s",
-			     ask->n_simulated, ask->n_simulated == 1 ? "" : "s", psd_sim_executor(ask->scenario, false),
+			     ask->n_simulated, psd_text_plural(ask->n_simulated),
+			     psd_sim_executor(ask->scenario, false),
 			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "",
 			     has_searched_turns ? " Break-evens closer than 40 % may be missed." : "");
 	psd_answer_add_value(

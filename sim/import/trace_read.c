@@ -639,7 +639,7 @@ static enum psd_status check_kept(const struct reader *reader)
 			reader->err, PSD_EINVAL, at,
 			"has %llu event%s but no operator ('cat' is 'cpu_op'), must be a trace of PyTorch's "
 			"profiler with ProfilerActivity.CPU",
-			(unsigned long long)reader->trace->n_events, reader->trace->n_events == 1 ? "" : "s");
+			(unsigned long long)reader->trace->n_events, psd_text_plural(reader->trace->n_events));
 	return PSD_OK;
 }
 

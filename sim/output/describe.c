@@ -162,7 +162,7 @@ static void write_totals(FILE *out, const struct psd_graph *graph)
 		parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
 
 	fprintf(out, "%u layers, %u tensor%s, %s parameters (%s as fp32)\n", graph->n_layers, graph->n_tensors,
-		graph->n_tensors == 1 ? "" : "s", psd_units_write_count(graph->parameters, parameters),
+		psd_text_plural(graph->n_tensors), psd_units_write_count(graph->parameters, parameters),
 		psd_units_write_bytes(4 * graph->parameters, bytes));
 	fprintf(out, "per sample: forward %s, backward %s, activations %s\n",
 		psd_units_write_flops((double)graph->forward_flops, forward),

@@ -253,7 +253,8 @@ static void write_local_steps(FILE *out, const struct psd_plan *plan)
 	if (psd_plan_parts(plan) > 1)
 		fprintf(out, ", in %u parts one after the other", (unsigned)psd_plan_parts(plan));
 	if (plan->staleness > 0)
-		fprintf(out, ", joined %u iteration%s late", (unsigned)plan->staleness, plan->staleness > 1 ? "s" : "");
+		fprintf(out, ", joined %u iteration%s late", (unsigned)plan->staleness,
+			psd_text_plural(plan->staleness));
 	fputs("\n\n", out);
 	if (plan->peers > 0)
 		fprintf(out,

@@ -60,7 +60,7 @@ static void write_model(FILE *out, const struct psd_report *report)
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
 	fprintf(out, ": %s parameters in %u tensor%s, gradients of %s (%s); batch %.0f",
-		psd_units_write_count(graph->parameters, count), graph->n_tensors, graph->n_tensors == 1 ? "" : "s",
+		psd_units_write_count(graph->parameters, count), graph->n_tensors, psd_text_plural(graph->n_tensors),
 		psd_units_write_bytes(wire_bytes, bytes),
 		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
 		: psd_precision_is_half(scenario->precision) ? "fp16"
@@ -173,7 +173,7 @@ static void add_extent(struct psd_text *sentence, const struct psd_report *repor
 		most = nodes > most ? nodes : most;
 	}
 	if (fewest == most)
-		psd_text_add(sentence, "%u node%s", most, most == 1 ? "" : "s");
+		psd_text_add(sentence, "%u node%s", most, psd_text_plural(most));
 	else
 		psd_text_add(sentence, "%u to %u nodes", fewest, most);
 	if (scenario->n_groups > 0 && report->results[0].point.workers != most * scenario->workers_per_node)
@@ -235,7 +235,7 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	add_network(&sentence, scenario);
 	if (scenario->n_slowdowns)
 		psd_text_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns,
-			     scenario->n_slowdowns == 1 ? "" : "s");
+			     psd_text_plural(scenario->n_slowdowns));
 	if (scenario->n_backgrounds)
 		psd_text_add(&sentence, ", background traffic");
 	psd_sentence_write(out, &sentence, 10);
@@ -253,10 +253,10 @@ static void add_kinds(struct psd_text *sentence, const struct psd_kinds *kinds, 
 		const struct psd_workload *own = &kind->system.own;
 		const unsigned n = kinds->nodes[k].end_node - first;
 
-		psd_text_add(sentence, "%s%u node%s", k > 0 ? "; " : "", n, n == 1 ? "" : "s");
+		psd_text_add(sentence, "%s%u node%s", k > 0 ? "; " : "", n, psd_text_plural(n));
 		if (are_uneven)
 			psd_text_add(sentence, " of %u worker%s", kinds->nodes[k].workers,
-				     kinds->nodes[k].workers == 1 ? "" : "s");
+				     psd_text_plural(kinds->nodes[k].workers));
 		if (own->profile_path || own->device_name)
 			psd_text_add(sentence, " (%s)",
 				     own->profile_path ? psd_file_name(own->profile_path) : own->device_name);
@@ -402,7 +402,7 @@ static void write_calibration(FILE *out, const struct psd_calibrated *calibratio
 
 	if (calibration->workers)
 		fprintf(out, "calibrated on up to %u worker%s at %s; what is beyond is extrapolated\n",
-			calibration->workers, calibration->workers == 1 ? "" : "s",
+			calibration->workers, psd_text_plural(calibration->workers),
 			psd_units_write_rate(calibration->bandwidth_bps, rate));
 }
 

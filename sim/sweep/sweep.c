@@ -289,7 +289,7 @@ enum psd_status psd_sweep_check(const struct psd_scenario *scenario, const char 
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, sweep ? sweep->key_at : PSD_NOWHERE,
 			     "'sweep' has %" PRIu64 " points of %u system%s, must have %u points or fewer", n_points,
-			     n_systems, n_systems == 1 ? "" : "s", PSD_SWEEP_MOST_CASES / n_systems);
+			     n_systems, psd_text_plural(n_systems), PSD_SWEEP_MOST_CASES / n_systems);
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
