@@ -9,7 +9,7 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-enum { MOST_DECIMALS = 3 };
+enum { MOST_DECIMALS = 3, FEW_TENSORS = 2 };
 
 static bool has_factors(const struct psd_plan_item *item)
 {
@@ -18,7 +18,7 @@ static bool has_factors(const struct psd_plan_item *item)
 
 /* ---- the table ---- */
 
-/* Writes "weight, bias": tensor names without the layer's name. */
+/* Writes "weight, bias": tensor names without the layer's name. A number comes first where the end may be cut off. */
 static void write_tensor_names(const struct psd_plan *plan, const struct psd_plan_item *item, char *text, size_t room)
 {
 	const struct psd_graph *graph = plan->graph;
@@ -28,7 +28,10 @@ static void write_tensor_names(const struct psd_plan *plan, const struct psd_pla
 
 	text[0] = '\0';
 	if (item->n_tensors == 0)
-		snprintf(text, room, "norms of %" PRIu32 " chunks", plan->n_chunks);
+		snprintf(text, room, "%" PRIu64 " %s", item->subject.elements,
+			 plan->sums_per_tensor > 0 ? "squares of norms" : "norms of chunks");
+	else if (item->n_tensors > FEW_TENSORS)
+		length = (size_t)snprintf(text, room, "%u tensors: ", item->n_tensors);
 	for (unsigned t = 0; t < item->n_tensors && length < room; t++) {
 		const char *name = graph->tensors[psd_plan_tensor(plan, item, t)].name;
 		const bool is_prefixed = !strncmp(name, layer_name, prefix_length) && name[prefix_length] == '.';

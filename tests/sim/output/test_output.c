@@ -1158,6 +1158,29 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 	}
 }
 
+/* A label may be cut at its end, so its number is first. 145,578 parameters are 5 chunks of 32 Ki at most; LARS adds two
+ * squares of each of 6 tensors. */
+Test(output, plan_of_several_tensors_begins_with_their_number)
+{
+	static const char sparse[] =
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
+		"cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [4]}\n"
+		"systems: [{name: A, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.5}}]\n";
+	static const char by_norms[] =
+		"model: {graph: tests/data/maskless.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+		"cluster: {stack: none, nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems: [{name: A, sync: zero-1}]\n"
+		"train: {iterations: 1, learning_rate: {policy: fixed, base: 0.1}, optimiser: {kind: lars}}\n";
+	char *plan = plan_at(sparse, 0);
+
+	cr_expect_not_null(strstr(plan, "\nconv1  10 tensors: ip2.weig"), "%s", plan);
+	cr_expect_not_null(strstr(plan, "\nconv1  5 norms of chunks "), "%s", plan);
+	free(plan);
+	plan = plan_at(by_norms, 0);
+	cr_expect_not_null(strstr(plan, "\nconv   12 squares "), "%s", plan);
+	free(plan);
+}
+
 /* For a layer of 64 x 1024 and 64 biases in rank 9, a node of four sends 2 (4-1)/4, and receives as much: 64 * 9 + 64
  * left values and 1024 * 9 right ones. The layer of 10 x 64 has no factors: 74 * 9 are more than 640. A worker alone
  * has none. */
