@@ -22,11 +22,20 @@ static void widen(struct span *span, double value)
 	span->most = fmax(span->most, value);
 }
 
-/* Spans over all variants: batch, seconds of a batch, and samples per second of a worker that only computes. */
+/* Spans over all variants: batch (of all workers, if groups divide it), seconds of a batch, and samples per second of a
+ * worker that only computes. */
 struct workloads {
 	struct span batch, compute_sec, samples_per_sec;
 	bool has_devices; /* devices or profiles differ */
 };
+
+static double find_batch(const struct psd_scenario *scenario, const struct psd_point *point)
+{
+	const struct psd_system none = {.name = NULL};
+
+	return scenario->n_groups > 0 ? (double)psd_scenario_all_samples(scenario, &none, point->nodes, point->workers)
+				      : psd_scenario_workload(scenario, &none).batch_per_worker;
+}
 
 static struct workloads find_workloads(const struct psd_report *report)
 {
@@ -42,7 +51,7 @@ static struct workloads find_workloads(const struct psd_report *report)
 
 		first = first ? first : device;
 		found.has_devices = found.has_devices || strcmp(device, first) != 0;
-		widen(&found.batch, workload.batch_per_worker);
+		widen(&found.batch, find_batch(costed->scenario, &report->results[p].point));
 		widen(&found.compute_sec, costed->costs.compute_sec);
 		widen(&found.samples_per_sec, workload.batch_per_worker / costed->costs.compute_sec);
 	}
@@ -68,7 +77,7 @@ static void write_model(FILE *out, const struct psd_report *report)
 		workloads.batch.least);
 	if (workloads.batch.most > workloads.batch.least)
 		fprintf(out, " to %.0f", workloads.batch.most);
-	fputs(" per worker\n", out);
+	fputs(scenario->n_groups > 0 ? " of all groups\n" : " per worker\n", out);
 }
 
 static void add_compute(struct psd_text *sentence, const struct psd_workload *workload, const struct psd_costs *costs)

@@ -179,6 +179,23 @@ Test(sweep, the_head_has_the_range_of_the_batch)
 	free(table.text);
 }
 
+/* Three groups of 2 nodes with 2 workers each, which have 48, 32 and 32 samples. */
+Test(sweep, the_head_has_the_batch_of_all_groups)
+{
+	const struct run table = run("--estimate scenarios/examples/groups.yaml"),
+			 swept = run("--estimate scenarios/examples/groups.yaml "
+				     "--sweep cluster.groups.0.batch_per_worker=16,48");
+	char words[64];
+
+	snprintf(words, sizeof(words), "; batch %d of all groups\n", 2 * 2 * (48 + 32 + 32));
+	cr_expect(strstr(table.text, words), "%s", table.text);
+	snprintf(words, sizeof(words), "; batch %d to %d of all groups\n", 2 * 2 * (16 + 32 + 32),
+		 2 * 2 * (48 + 32 + 32));
+	cr_expect(strstr(swept.text, words), "%s", swept.text);
+	free(table.text);
+	free(swept.text);
+}
+
 /* ---- parts ---- */
 
 static void write_part(const struct scratch_folder *folder, unsigned i)
