@@ -353,7 +353,8 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	add_head(text, report);
 	psd_columns_add_table(text, results, report->n_rows, 1);
 	for (unsigned i = 0; i < report->n_rows; i++)
-		psd_result_add_lossy(text, report->rows[i].system, report->rows[i].n_parts);
+		psd_result_add_lossy(text, report->rows[i].system, report->rows[i].point.workers,
+				     report->rows[i].n_parts);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_assumed(text, report->rows[i].system);
 	for (unsigned i = 0; i < report->n_rows; i++)

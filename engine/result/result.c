@@ -327,14 +327,16 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 		     collective->name, collective->predicted);
 }
 
-void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system, uint32_t n_parts)
+void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system, unsigned workers, uint32_t n_parts)
 {
-	if (psd_encodings[system->wire]->is_lossy) {
+	if (psd_encodings[system->wire]->is_lossy && (workers > 1 || system->servers > 0)) {
 		add_note(text, system);
 		psd_text_add(text,
 			     "' rounds what it sends to %s, so that its training differs from training without this\n",
 			     psd_encodings[system->wire]->name);
 	}
+	if (workers == 1)
+		return;
 	if (system->is_compressed && system->compress.kept_ratio < 1.0) {
 		add_note(text, system);
 		psd_text_add(text,

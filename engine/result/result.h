@@ -106,8 +106,9 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point);
 
 /* Appends a note for each setting of the system by which it trains with other values than the exact mean of gradients.
- * n_parts: number of parts that exchange in turn, see psd_plan_parts(). */
-void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system, uint32_t n_parts);
+ * A single worker sends nothing, except to separate servers. n_parts: number of parts that exchange in turn, see
+ * psd_plan_parts(). */
+void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system, unsigned workers, uint32_t n_parts);
 /* Appends a note about the ages of a system's stale reads (psd_read_counts), if there are any. where: text behind the
  * system's name, with a quote in front. */
 void psd_result_add_reads(struct psd_text *text, const struct psd_system *system, const char *where,

@@ -136,13 +136,13 @@ static bool has_line(const struct psd_text *text, const char *line, size_t lengt
 
 /* Adds the notes of one variant of a system that `said` lacks. Those which one of two other variants lacks tell the
  * swept values. */
-static void add_variant(struct psd_text *text, struct psd_text *said, const struct psd_result *result,
+static void add_variant(struct psd_text *text, struct psd_text *said, const struct psd_result *result, unsigned workers,
 			const struct psd_text *others)
 {
 	struct psd_text lossy = {.bytes = NULL}, swept = {.bytes = NULL};
 	size_t length;
 
-	psd_result_add_lossy(&lossy, result->system, result->outcome.n_parts);
+	psd_result_add_lossy(&lossy, result->system, workers, result->outcome.n_parts);
 	psd_result_add_swept(&swept, result->swept);
 	for (const char *line = lossy.bytes; line && *line; line += length + 1) {
 		length = strcspn(line, "\n");
@@ -158,19 +158,23 @@ static void add_variant(struct psd_text *text, struct psd_text *said, const stru
 	psd_text_release(&swept);
 }
 
-/* Adds notes on how a system trains, in all variants of a sweep. A note that the first and the last one share counts as
- * that of all. */
+/* Adds notes on how a system trains with the most workers of its points, in all variants of a sweep. A note that the
+ * first and the last one share counts as that of all. */
 static void add_lossy(struct psd_text *text, const struct psd_report *report, unsigned s)
 {
 	const struct psd_result *results = &report->results[s * report->n_points];
 	struct psd_text ends[2] = {{.bytes = NULL}, {.bytes = NULL}}, said = {.bytes = NULL};
+	unsigned workers = 1;
 
 	for (unsigned p = 0; p < report->n_points; p++)
+		if (!results[p].is_refused && results[p].point.workers > workers)
+			workers = results[p].point.workers;
+	for (unsigned p = 0; p < report->n_points; p++)
 		if (p == 0 || p + 1 == report->n_points)
-			psd_result_add_lossy(&ends[p > 0], results[p].system, results[p].outcome.n_parts);
+			psd_result_add_lossy(&ends[p > 0], results[p].system, workers, results[p].outcome.n_parts);
 	for (unsigned p = 0; p < report->n_points; p++)
 		if (!results[p].is_refused)
-			add_variant(text, &said, &results[p], ends);
+			add_variant(text, &said, &results[p], workers, ends);
 	psd_text_release(&said);
 	psd_text_release(&ends[0]);
 	psd_text_release(&ends[1]);

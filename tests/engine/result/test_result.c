@@ -11,7 +11,7 @@ static void expect_note_of_parts(const struct psd_system *system, uint32_t n_par
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_result_add_lossy(&text, system, n_parts);
+	psd_result_add_lossy(&text, system, 4, n_parts);
 	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
 	psd_text_release(&text);
 }
@@ -22,6 +22,35 @@ static void expect_note(const struct psd_system *system, const char *expected)
 }
 
 TEST_ROW(result, a_method_without_compression_needs_no_note, expect_note(&(struct psd_system){.name = "A"}, ""))
+
+static void expect_note_alone(const struct psd_system *system, const char *expected)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_add_lossy(&text, system, 1, 1);
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+}
+
+/* A worker alone sends nothing, except to separate servers, for which values are only rounded. Wire 1 is fp16. */
+Test(result, one_worker_trains_with_its_own_values)
+{
+	struct psd_system all = {.name = "A",
+				 .wire = 1,
+				 .is_compressed = true,
+				 .is_low_rank = true,
+				 .is_sparse = true,
+				 .sparse = {.sparsity = 0.5},
+				 .is_local = true,
+				 .local_sgd = {.steps = 4},
+				 .is_async = true,
+				 .staleness = 1};
+
+	expect_note_alone(&all, "");
+	all.servers = 1;
+	expect_note_alone(&all, "note: 'A' rounds what it sends to fp16, so that its training differs from training "
+				"without this\n");
+}
 
 Test(result, local_steps_train_with_other_values)
 {

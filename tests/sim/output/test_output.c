@@ -1489,5 +1489,9 @@ Test(output, notes_on_training_are_those_of_all_variants)
 	fixture.results[0].swept = &swept;
 	snprintf(expected, sizeof(expected), "%s\n", note);
 	expect_notes(&fixture.report, expected);
+	fixture.results[0].point.workers = 1; /* the note is that of the point with more */
+	expect_notes(&fixture.report, expected);
+	fixture.results[1].point.workers = 1;
+	expect_notes(&fixture.report, "");
 	release_fixture(&fixture);
 }
