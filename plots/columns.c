@@ -15,7 +15,7 @@ static const char *const last_columns[] = {"workers",	"nodes",  "model", "batch_
 					   "precision", "device", "stack", NULL};
 /* The column behind which swept keys follow, and those that follow them. */
 static const char before_swept[] = "stack";
-static const char *const behind_swept[] = {"shard", "row", "rows", NULL};
+static const char *const behind_swept[] = {"settings", "shard", "row", "rows", NULL};
 
 /* ---- counting ---- */
 

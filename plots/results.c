@@ -253,7 +253,7 @@ static enum psd_status read_table(struct psd_results *results, struct psd_table 
 
 struct sweep {
 	struct sweep *next;
-	const char *title;
+	const char *title, *settings;
 	unsigned n_rows, n_shards;
 	const struct psd_table *table;
 	bool *is_there; /* n_rows entries */
@@ -272,13 +272,14 @@ static bool read_place(const struct psd_row *row, uint64_t *number, uint64_t *n_
 static enum psd_status note_part(struct psd_results *results, struct sweep **sweeps, const struct psd_row *row,
 				 struct psd_error *err)
 {
-	const char *title = psd_row_text(row, "scenario");
+	const char *title = psd_row_text(row, "scenario"), *settings = psd_row_text(row, "settings");
 	struct sweep *sweep = *sweeps;
 	uint64_t number, n_rows, n_shards;
 
 	if (!read_place(row, &number, &n_rows, &n_shards))
 		return psd_row_refuse(row, err, "'shard', 'row' and 'rows' must be such as 2/8,10,40");
-	while (sweep && (strcmp(sweep->title, title) != 0 || sweep->n_rows != n_rows))
+	while (sweep &&
+	       (strcmp(sweep->title, title) != 0 || strcmp(sweep->settings, settings) != 0 || sweep->n_rows != n_rows))
 		sweep = sweep->next;
 	if (!sweep) {
 		sweep = psd_arena_take(&results->arena, sizeof(*sweep));
@@ -286,7 +287,8 @@ static enum psd_status note_part(struct psd_results *results, struct sweep **swe
 
 		if (!sweep || !is_there)
 			return psd_out_of_memory(err);
-		*sweep = (struct sweep){*sweeps, title, (unsigned)n_rows, (unsigned)n_shards, row->table, is_there};
+		*sweep = (struct sweep){*sweeps,    title,   settings, (unsigned)n_rows, (unsigned)n_shards,
+					row->table, is_there};
 		*sweeps = sweep;
 	}
 	sweep->is_there[number - 1] = true;

@@ -211,6 +211,7 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		.published = loaded->has_published ? &loaded->published : NULL,
 		.system_name = options->system_name,
 		.shard = options->shard,
+		.settings = options->settings.bytes,
 		.shard_number = (unsigned)options->shard_number,
 		.n_shards = (unsigned)options->n_shards,
 		.is_estimate = options->is_estimate,

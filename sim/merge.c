@@ -10,7 +10,7 @@
 enum { MOST_ROWS = 1 << 24 };
 
 struct line {
-	const char *bytes; /* line without the three columns; NULL: the row was not seen */
+	const char *bytes; /* line without the four columns; NULL: the row was not seen */
 	size_t length;
 };
 
@@ -18,19 +18,22 @@ struct merge {
 	const char *path; /* path of the first part, for messages about all */
 	const char *head;
 	size_t head_length;
-	struct line *lines; /* one for each row of the whole sweep */
-	unsigned n_rows;    /* rows of the whole sweep; 0: no row was seen */
+	struct line settings; /* field of the first row, with its quotes */
+	struct line *lines;   /* one for each row of the whole sweep */
+	unsigned n_rows;      /* rows of the whole sweep; 0: no row was seen */
 	unsigned n_shards;
 	struct psd_error *err;
 };
 
-/* Cuts the last field off a line of *length bytes, and returns it; NULL: the line has one field. */
+/* Cuts the last field off a line of *length bytes, and returns it; NULL: the line has one field. A field in quotes has
+ * its own quotes doubled. */
 static const char *cut_field(const char *line, size_t *length)
 {
 	size_t end = *length;
+	bool is_quoted = false;
 
-	while (end > 0 && line[end - 1] != ',')
-		end--;
+	for (; end > 0 && (is_quoted || line[end - 1] != ','); end--)
+		is_quoted = is_quoted != (line[end - 1] == '"');
 	if (end == 0)
 		return NULL;
 	*length = end - 1;
@@ -62,12 +65,13 @@ static bool read_shards(const char *field, size_t length, unsigned *n_shards)
 
 static enum psd_status take_head(struct merge *merge, const char *line, size_t length, struct psd_place at)
 {
-	static const char ending[] = ",shard,row,rows";
+	static const char ending[] = ",settings,shard,row,rows";
 	const size_t n = sizeof(ending) - 1;
 
 	if (length < n || memcmp(line + length - n, ending, n) != 0)
-		return psd_error_set(merge->err, PSD_EINVAL, at,
-				     "the last columns must be shard,row,rows, as psd-sim --csv --shard writes them");
+		return psd_error_set(
+			merge->err, PSD_EINVAL, at,
+			"the last columns must be settings,shard,row,rows, as psd-sim --csv --shard writes them");
 	if (merge->head && (merge->head_length != length - n || memcmp(merge->head, line, length - n) != 0))
 		return psd_error_set(merge->err, PSD_EINVAL, at, "the columns must be those of the first part");
 	merge->head = line;
@@ -75,18 +79,63 @@ static enum psd_status take_head(struct merge *merge, const char *line, size_t l
 	return PSD_OK;
 }
 
+/* Returns the option that begins at byte `from` of the settings, as in " --set seed=2". */
+static struct line option_at(const struct line *settings, size_t from)
+{
+	static const char end[] = " nothing more";
+	size_t to = from + 1;
+
+	if (from >= settings->length)
+		return (struct line){end, sizeof(end) - 1};
+	while (to < settings->length && strncmp(settings->bytes + to, " --", 3) != 0)
+		to++;
+	return (struct line){settings->bytes + from, to - from};
+}
+
+static bool are_equal(const struct line *one, const struct line *other)
+{
+	return one->length == other->length && !memcmp(one->bytes, other->bytes, one->length);
+}
+
+/* Names the first option in which the settings differ from those of the first part. */
+static enum psd_status refuse_settings(const struct merge *merge, const struct line *settings, struct psd_place at)
+{
+	struct line own = option_at(settings, 0), first = option_at(&merge->settings, 0);
+
+	for (size_t from = 0; are_equal(&own, &first);) {
+		from += own.length;
+		own = option_at(settings, from);
+		first = option_at(&merge->settings, from);
+	}
+	return psd_error_set(merge->err, PSD_EINVAL, at, "the settings have%.*s, those of the first part%.*s",
+			     (int)own.length, own.bytes, (int)first.length, first.bytes);
+}
+
+static enum psd_status take_settings(struct merge *merge, const char *field, size_t length, struct psd_place at)
+{
+	const bool is_quoted = length > 1 && field[0] == '"';
+	const struct line settings = {field + is_quoted, length - (is_quoted ? 2 : 0)};
+
+	if (!merge->settings.bytes)
+		merge->settings = settings;
+	return are_equal(&settings, &merge->settings) ? PSD_OK : refuse_settings(merge, &settings, at);
+}
+
 static enum psd_status take_row(struct merge *merge, const char *line, size_t length, struct psd_place at)
 {
 	const size_t whole = length;
 	const char *rows = cut_field(line, &length), *row = rows ? cut_field(line, &length) : NULL;
 	const char *shard = row ? cut_field(line, &length) : NULL;
+	const char *settings = shard ? cut_field(line, &length) : NULL;
 	unsigned number, n_rows, n_shards;
 
-	if (!shard || !read_number(rows, (size_t)(line + whole - rows), &n_rows) ||
+	if (!settings || !read_number(rows, (size_t)(line + whole - rows), &n_rows) ||
 	    !read_number(row, (size_t)(rows - 1 - row), &number) ||
 	    !read_shards(shard, (size_t)(row - 1 - shard), &n_shards) || number > n_rows)
 		return psd_error_set(merge->err, PSD_EINVAL, at,
-				     "the last fields must be a part, a row and the number of rows, such as 2/8,10,40");
+				     "the last fields must be settings, a part, a row and the number of rows, such as "
+				     "psd-sim,2/8,10,40");
+	PSD_TRY(take_settings(merge, settings, (size_t)(shard - 1 - settings), at));
 	if (!merge->lines) {
 		merge->lines = calloc(n_rows, sizeof(*merge->lines));
 		if (!merge->lines)

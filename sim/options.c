@@ -172,6 +172,28 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	return PSD_OK;
 }
 
+/* Appends " --set seed=2", from "seed=2", or " --sweep nodes=[2]", from "--sweep sweep. nodes=[2]". */
+static void add_setting(struct psd_text *text, const char *setting)
+{
+	const int length = strncmp(setting, "--", 2) ? 0 : (int)strcspn(setting, " ");
+
+	if (length)
+		psd_text_add(text, " %.*s %s", length, setting, strchr(setting + length + 1, ' ') + 1);
+	else
+		psd_text_add(text, " --set %s", setting);
+}
+
+/* Appends the options that change rows or values. */
+static void add_settings(struct psd_text *text, const struct psd_options *options)
+{
+	psd_text_add(text, "psd-sim%s%s", options->is_estimate ? " --estimate" : "",
+		     options->is_every_node ? " --every-node" : "");
+	if (options->system_name)
+		psd_text_add(text, " --system %s", options->system_name);
+	for (unsigned i = 0; i < options->arguments.n_settings; i++)
+		add_setting(text, options->arguments.settings[i]);
+}
+
 /* Reads "2/8". */
 static enum psd_status check_shard(struct psd_options *options, struct psd_error *err)
 {
@@ -192,7 +214,8 @@ static enum psd_status check_shard(struct psd_options *options, struct psd_error
 	if (options->arguments.n_operands > 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--shard' takes one scenario, %u are given",
 				     options->arguments.n_operands);
-	return PSD_OK;
+	add_settings(&options->settings, options);
+	return options->settings.is_out_of_memory ? psd_out_of_memory(err) : PSD_OK;
 }
 
 /* Refuses a file that nobody named and no import wrote. */
@@ -308,6 +331,7 @@ void psd_options_release(struct psd_options *options)
 	free(options->installed_path);
 	psd_arguments_release(&options->arguments);
 	free(options->beside);
+	psd_text_release(&options->settings);
 	*options = (struct psd_options){.about = PSD_ABOUT_NOTHING};
 }
 

@@ -54,6 +54,7 @@ struct psd_options {
 	const char *trace_path;		 /* path of the trace to write, from --trace; NULL: no trace is written */
 	const char *shard;		 /* part of the sweep to predict, such as "2/8"; NULL: the whole sweep */
 	uint64_t shard_number, n_shards; /* the same part as numbers; 0: the whole sweep */
+	struct psd_text settings;	 /* options that all parts must have in common; owned */
 	const char *question;		 /* name of the only question to answer; NULL: all questions */
 	const char *system_name;	 /* name of the only system to predict; NULL: all systems */
 	const char *output_path;	 /* path of the profile that an import writes */

@@ -230,13 +230,16 @@ static const char *text_of(const struct psd_result *result, const struct column 
 /* Columns of a sweep in parts, behind all others. */
 static bool shard_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
-	if (!result->shard || c > 2)
+	const struct psd_field fields[] = {
+		{.name = "settings", .text = result->settings},
+		{.name = "shard", .text = result->shard},
+		{.name = "row", .number = {true, result->row}},
+		{.name = "rows", .number = {true, result->n_rows}},
+	};
+
+	if (!result->shard || c >= sizeof(fields) / sizeof(fields[0]))
 		return false;
-	*field = (struct psd_field){.name = c == 0   ? "shard"
-					    : c == 1 ? "row"
-						     : "rows",
-				    .text = c == 0 ? result->shard : NULL,
-				    .number = {true, c == 1 ? result->row : result->n_rows}};
+	*field = fields[c];
 	return true;
 }
 

@@ -48,6 +48,7 @@ struct psd_result {
 	struct psd_result_value error_ratio;
 	struct psd_result_value is_fitted; /* 1: a constant was fitted to the published value; 0: none was */
 	/* place of the row in a sweep that is predicted in parts; shard NULL: it is not */
+	const char *settings; /* options that all parts must have in common, as in psd-sim --set seed=2 */
 	const char *shard;    /* part of the sweep, as in 2/8 */
 	unsigned row, n_rows; /* number of the row, from 1, and number of rows of the whole sweep */
 	bool is_elsewhere;    /* the case belongs to another part, so it has no row; is_refused is set, too */

@@ -501,6 +501,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 
 		*result = make_result(list, i);
 		result->shard = sweep->shard;
+		result->settings = sweep->settings;
 		result->row = list->jobs[i].row + 1;
 		result->n_rows = list->n_rows;
 		n_refused += outcome->is_refused;

@@ -20,6 +20,7 @@ struct psd_sweep {
 	const struct psd_published *published; /* published results to compare with; NULL: none */
 	const char *system_name;	       /* name of the only system to predict; NULL: all systems */
 	const char *shard;		       /* part of the sweep to predict, as in 2/8; NULL: the whole sweep */
+	const char *settings;		       /* options that all parts must have in common; NULL: the whole sweep */
 	unsigned shard_number, n_shards;       /* the same as numbers */
 	enum psd_detail detail;		       /* detail of simulations */
 	/* cases are estimated in this process; false: they are simulated in child processes */

@@ -248,7 +248,52 @@ FOLDER_TEST(sweep, parts_join_to_the_bytes_of_the_whole, scratch_folder_make())
 	expect_refused(&folder, "1.csv 2.csv 3.csv", "1.csv: row 8 of 30 is missing, it belongs to part 2/3");
 	snprintf(arguments, sizeof(arguments), "sed -i 1s/,rows// %s/3.csv", folder.path);
 	cr_assert_eq(system(arguments), 0);
-	expect_refused(&folder, "1.csv 2.csv 3.csv", "3.csv:1: the last columns must be shard,row,rows");
+	expect_refused(&folder, "1.csv 2.csv 3.csv", "3.csv:1: the last columns must be settings,shard,row,rows");
+}
+
+/* One of two parts of six rows: two numbers of nodes, three systems. */
+static void write_part_of_settings(const struct scratch_folder *folder, unsigned i, const char *name,
+				   const char *settings)
+{
+	char arguments[512];
+	struct run part;
+
+	snprintf(arguments, sizeof(arguments),
+		 "--estimate --csv --shard %u/2 scenarios/examples/first.yaml %s >%s/%s.csv", i, settings, folder->path,
+		 name);
+	part = run(arguments);
+	cr_assert_eq(part.exit_status, 0, "%s", part.text);
+	free(part.text);
+}
+
+/* The first part is quoted, for its list. */
+FOLDER_TEST(sweep, parts_of_other_settings_are_refused, scratch_folder_make())
+{
+	static const struct {
+		const char *settings, *words;
+	} others[] = {
+		{"--sweep nodes=2,4 --set seed=3",
+		 "o.csv:2: the settings have --set seed=3, those of the first part --set seed=2\n"},
+		{"--sweep nodes=2,4", "the settings have nothing more, those of the first part --set seed=2\n"},
+		{"--sweep nodes=2,4 --set seed=2 --set model.batch_per_worker=8",
+		 "the settings have --set model.batch_per_worker=8, those of the first part nothing more\n"},
+		{"--sweep nodes=2,8 --set seed=2",
+		 "the settings have --sweep nodes=[2,8], those of the first part --sweep nodes=[2,4]\n"},
+	};
+	char arguments[512];
+	struct run merged;
+
+	write_part_of_settings(&folder, 1, "1", "--sweep nodes=2,4 --set seed=2");
+	write_part_of_settings(&folder, 2, "2", "--sweep nodes=2,4 --set seed=2");
+	snprintf(arguments, sizeof(arguments), "merge %s/1.csv %s/2.csv", folder.path, folder.path);
+	merged = run(arguments);
+	cr_expect_eq(merged.exit_status, 0, "%s", merged.text);
+	cr_expect_null(strstr(merged.text, "seed"), "%s", merged.text);
+	free(merged.text);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		write_part_of_settings(&folder, 2, "o", others[i].settings);
+		expect_refused(&folder, "1.csv o.csv", others[i].words);
+	}
 }
 
 /* psd-plot reads the parts themselves, and draws nothing without one of them. */
