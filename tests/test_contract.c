@@ -562,6 +562,30 @@ TEST_ROW(contract, fidelities_agree_with_jitter,
 				 "compute: {device: titan-x, samples_per_sec: 35, jitter: 30%}\n"
 				 "cluster: {stack: none, " NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS))
 
+#define UNEQUAL_LINKS                                                                                                  \
+	"cluster: {stack: none, groups: [{nodes: 3, network: {bandwidth: 25Gbps}}, {nodes: 4, network: {bandwidth: "   \
+	"2Gbps}}, {nodes: 2, network: {bandwidth: 1Gbps}}], network: {bandwidth: 10Gbps, latency: 300us}}\n"
+#define EVERY_ALL_REDUCE                                                                                               \
+	"systems:\n  - {name: ring, sync: ring}\n  - {name: halving, sync: halving-doubling}\n"                        \
+	"  - {name: recursive, sync: recursive-doubling}\n  - {name: tree, sync: double-tree}\n"                       \
+	"  - {name: torus, sync: torus}\n  - {name: zero-3, sync: zero-3}\n"
+TEST_ROW(contract, fidelities_agree_on_unequal_links,
+	 expect_fidelities_agree(CIFAR10_QUICK UNEQUAL_LINKS EVERY_ALL_REDUCE))
+TEST_ROW(contract, unequal_links_agree, expect_agreement(CIFAR10_QUICK UNEQUAL_LINKS EVERY_ALL_REDUCE))
+#define IN_ONE "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: v100}\n"
+TEST_ROW(contract, fidelities_agree_on_unequal_links_of_racks,
+	 expect_fidelities_agree(IN_ONE
+				 "cluster: {stack: none, groups: [{nodes: 1, network: {bandwidth: 1Gbps}}, {nodes: 5, "
+				 "network: {bandwidth: 2Gbps}}], network: {bandwidth: 10Gbps, latency: 100us, "
+				 "topology: racks, nodes_per_rack: 2, oversubscription: 1}}\n"
+				 "systems: [{name: torus, sync: torus, fuse: 100MiB}]\n"))
+/* Flows that begin together wait for each other on unequal links. */
+TEST_ROW(contract, flows_that_share_unequal_links_agree,
+	 expect_fidelities_agree(IN_ONE
+				 "cluster: {stack: none, groups: [{nodes: 5, network: {bandwidth: 2Gbps}}, {nodes: 1, "
+				 "network: {bandwidth: 1Gbps}}], network: {bandwidth: 10Gbps, latency: 100us}}\n"
+				 "systems: [{name: A, sync: halving-doubling, fuse: 100MiB}]\n"))
+
 Test(contract, waiting_for_nothing_is_never_slower)
 {
 	struct loaded loaded;
@@ -1031,19 +1055,31 @@ static double groups_exchange_sec(const char *sync, const char *groups)
 	return beside_compute_sec;
 }
 
-/* A slow link of one node, and of a group of one node, are the same. */
+/* A slow link of one node, whose messages are simulated, and of a group of one node are the same. */
 Test(contract, a_group_of_slow_links_is_as_slow_as_its_nodes)
 {
 	static const char *const syncs[] = {"ps", "ring", "halving-doubling"};
 
 	for (size_t s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
-		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
+		const double slowed_sec =
+			exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\nfidelity: message\n");
 		const double group_sec = groups_exchange_sec(
 			syncs[s], "[{nodes: 3}, {nodes: 1, network: {bandwidth: 5Gbps}}, {nodes: 4}]");
 
 		cr_expect_float_eq(group_sec, slowed_sec, CLOSED_FORM_RATIO * slowed_sec, "%s: %.9f s and %.9f s",
 				   syncs[s], group_sec, slowed_sec);
 	}
+}
+
+/* A chunk takes b over a slow link, and a latency L. The ring has a quick hop before three slow ones. Six messages in a
+ * row over slow hops alone change the hop twice, and the last one arrives after L: 6b + 3L. Over the quick hop, too,
+ * they would change it each time, 5b + b/10 + 6L, which is less here. */
+Test(contract, slow_hops_of_a_ring_hide_latencies)
+{
+	const double b = 64 * 1048576.0 / 4.0 * 8.0 / 1e9, L = 50e-6;
+
+	cr_expect_float_eq(groups_exchange_sec("ring", "[{nodes: 2}, {nodes: 2, network: {bandwidth: 1Gbps}}]"),
+			   6.0 * b + 3.0 * L, CLOSED_FORM_RATIO * 6.0 * b);
 }
 
 /* Bytes of all that a node's link carries. Legend: S bytes of the tensor, P workers, N nodes, w workers on the

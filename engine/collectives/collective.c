@@ -24,10 +24,13 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	if (payload->group.n == 0)
+	if (payload->group.n == 0) {
+		const bool has_kinds = layout->is_uneven || layout->has_own_latencies || layout->has_own_rates;
+
 		return (struct psd_members){.n = layout->workers,
 					    .per_node = layout->workers_per_node,
-					    .layout = layout->is_uneven || layout->has_own_latencies ? layout : NULL};
+					    .layout = has_kinds ? layout : NULL};
+	}
 	const unsigned per_node = layout->workers_per_node / payload->group.stride;
 
 	return (struct psd_members){.n = payload->group.n, .per_node = per_node > 1 ? per_node : 1};

@@ -156,10 +156,9 @@ struct psd_collective {
 	/* Sets *flow to flow i of member `rank`, counted from 0. Returns false if the member has no flow i. NULL: each
 	 * step is a flow of its own. */
 	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
-	/* Returns the seconds from the begin of the first message to the end of the last, if no other data move,
-	 * all members begin together and all nodes have equal links. NaN: out of memory. transfer_sec: result of
-	 * psd_cost_loads_sec(), the time of the bytes on the busiest link. NULL: psd_step_times_sec()
-	 * computes it. */
+	/* Returns the seconds from the begin of the first message to the end of the last, if no other data move and
+	 * all members begin together. NaN: out of memory. transfer_sec: result of psd_cost_loads_sec(), the time of
+	 * the bytes on the busiest link. NULL: psd_step_times_sec() computes it. */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_links *links);
 	/* Returns a number of consecutive members after which the pattern of messages repeats. It is a multiple of

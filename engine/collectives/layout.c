@@ -23,6 +23,7 @@ void psd_layout_set_kinds(struct psd_layout *layout, const struct psd_kind_of_no
 	for (unsigned k = 0; k < n_kinds; k++) {
 		layout->is_uneven = layout->is_uneven || kinds[k].workers != kinds[0].workers;
 		layout->has_own_latencies = layout->has_own_latencies || kinds[k].more_latency_sec != 0.0;
+		layout->has_own_rates = layout->has_own_rates || kinds[k].link_ratio != kinds[0].link_ratio;
 	}
 	if (!layout->is_uneven)
 		return;

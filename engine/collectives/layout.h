@@ -41,6 +41,7 @@ struct psd_layout {
 	/* the kinds differ in the number of workers on a node, which is psd_kind_of_nodes.workers */
 	bool is_uneven;
 	bool has_own_latencies; /* psd_kind_of_nodes.more_latency_sec of some kind is not 0 */
+	bool has_own_rates;	/* the kinds differ in psd_kind_of_nodes.link_ratio */
 };
 
 /* Distance from one host to another. */

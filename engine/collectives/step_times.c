@@ -15,7 +15,7 @@ static const double together_ratio = 1e-9;
 static const double most_bps = 1e18; /* rate of a free link */
 
 enum {
-	MOST_SHARED = 1024, /* members on racks that are timed as flows that share ports */
+	MOST_SHARED = 1024, /* members on racks, or with links of their own, that are timed as flows that share ports */
 	MOST_KEPT = 65536,  /* steps of all members that are kept rather than found again, 3 MB */
 };
 
@@ -457,7 +457,8 @@ double psd_step_times_flows_sec(const struct psd_payload *payload, struct psd_me
 		.n_timed = n_timed_of(payload, members, links),
 		.element_bits = 8.0 * payload->value_bytes,
 	};
-	const bool are_shared = links->per_rack == 0 || timing.n_timed <= MOST_SHARED;
+	const bool are_alike = links->per_rack == 0 && !members.layout;
+	const bool are_shared = are_alike || timing.n_timed <= MOST_SHARED;
 	const bool has_begun = open_ports(&timing) && (!are_shared || add_flows(&timing));
 
 	if (has_begun && are_shared)

@@ -264,7 +264,7 @@ static double racks_sec(const struct psd_payload *payload, struct psd_members me
 	const unsigned period = period_of(members, links->per_rack);
 	const double element_bits = 8.0 * payload->value_bytes;
 
-	if (members.n % period == 0 && period <= MOST_TIMED / n_steps)
+	if (!members.layout && members.n % period == 0 && period <= MOST_TIMED / n_steps)
 		return psd_step_times_first_sec(payload, members, period, element_bits, links);
 	if (members.n <= TIMED_MEMBERS)
 		return psd_step_times_sec(payload, members, element_bits, links);

@@ -399,7 +399,8 @@ double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct 
 	const double transfer_sec = psd_cost_loads_sec(&loads, layout, rates);
 	const double delay_sec = delay_sec_of(payload, &loads, layout, rates, transfer_sec, false);
 
-	if ((layout->workers_per_switch == 0 && layout->nodes_per_rack == 0) || members.n == 1)
+	if ((layout->workers_per_switch == 0 && layout->nodes_per_rack == 0 && !layout->has_own_rates) ||
+	    members.n == 1)
 		return delay_sec;
 	const struct psd_links links = links_of(payload, layout, rates);
 	const double more_sec = psd_step_times_flows_sec(payload, members, &links) - transfer_sec;
