@@ -185,6 +185,11 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 	};
 }
 
+double psd_parts_work_sec(const struct psd_parts *parts)
+{
+	return parts->compute_sec + parts->other_work_sec;
+}
+
 void psd_parts_add(struct psd_parts *sum, const struct psd_parts *parts, double weight)
 {
 	sum->compute_sec += weight * parts->compute_sec;
@@ -201,11 +206,6 @@ struct psd_parts psd_parts_scaled(struct psd_parts parts, double sec)
 				  parts.exposed_comm_sec * ratio, parts.other_waiting_sec * ratio};
 }
 
-static double work(const struct psd_parts *parts)
-{
-	return parts->compute_sec + parts->other_work_sec;
-}
-
 void psd_mean_iteration_add(struct psd_mean_iteration *mean, const struct psd_parts *parts, double batch)
 {
 	const double rate = batch / psd_parts_sec(parts);
@@ -214,7 +214,7 @@ void psd_mean_iteration_add(struct psd_mean_iteration *mean, const struct psd_pa
 	mean->samples_per_sec += rate;
 	mean->slowest_sec = fmax(mean->slowest_sec, psd_parts_sec(parts));
 	psd_parts_add(&mean->weighted, parts, rate);
-	if (work(parts) > work(&mean->most_work))
+	if (psd_parts_work_sec(parts) > psd_parts_work_sec(&mean->most_work))
 		mean->most_work = *parts;
 }
 

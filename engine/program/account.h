@@ -69,6 +69,8 @@ struct psd_parts psd_account_parts(const struct psd_account *account, unsigned h
 
 /* Returns the duration that the parts make together, seconds. Pure. */
 double psd_parts_sec(const struct psd_parts *parts);
+/* Returns the seconds for which the device works: compute and other work. Pure. */
+double psd_parts_work_sec(const struct psd_parts *parts);
 /* Adds weight times each part to *sum. */
 void psd_parts_add(struct psd_parts *sum, const struct psd_parts *parts, double weight);
 /* Returns parts in the same proportion whose sum is `sec`; zeros if their sum is 0. Pure. */

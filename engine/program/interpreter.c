@@ -665,14 +665,9 @@ double psd_interpreter_steady_sec(const struct psd_interpreter *in, uint32_t fir
 	return sec;
 }
 
-static double device_sec(const struct psd_parts *parts)
-{
-	return parts->compute_sec + parts->other_work_sec;
-}
-
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_t first)
 {
-	struct psd_parts least_waiting = {0};
+	struct psd_parts most_work = {0};
 	bool has_worker = false;
 
 	if (in->own_next_sec)
@@ -680,10 +675,11 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_parts parts = psd_account_parts(&in->account, h, first, measured_end(in));
 
-		if (!in->hosts[h].is_worker || (has_worker && device_sec(&parts) <= device_sec(&least_waiting)))
+		if (!in->hosts[h].is_worker ||
+		    (has_worker && psd_parts_work_sec(&parts) <= psd_parts_work_sec(&most_work)))
 			continue;
-		least_waiting = parts;
+		most_work = parts;
 		has_worker = true;
 	}
-	return least_waiting;
+	return most_work;
 }

@@ -63,15 +63,13 @@ static struct iteration middle(struct iteration *iterations, uint32_t n)
 {
 	const struct iteration *low = &iterations[(n - 1) / 2], *high = &iterations[n / 2];
 
+	struct iteration middle = {0};
+
 	qsort(iterations, n, sizeof(*iterations), psd_compare_doubles);
-	return (struct iteration){
-		.sec = (low->sec + high->sec) / 2,
-		.parts = {
-			.compute_sec = (low->parts.compute_sec + high->parts.compute_sec) / 2,
-			.other_work_sec = (low->parts.other_work_sec + high->parts.other_work_sec) / 2,
-			.exposed_comm_sec = (low->parts.exposed_comm_sec + high->parts.exposed_comm_sec) / 2,
-			.other_waiting_sec = (low->parts.other_waiting_sec + high->parts.other_waiting_sec) / 2,
-		}};
+	middle.sec = (low->sec + high->sec) / 2;
+	psd_parts_add(&middle.parts, &low->parts, 0.5);
+	psd_parts_add(&middle.parts, &high->parts, 0.5);
+	return middle;
 }
 
 /* Iterations delayed by a pause are left out, or taken without the delay if there are no others. */
@@ -153,13 +151,12 @@ static void gather_parts(const struct psd_worker *worker, struct psd_worker_resu
 	struct psd_parts most = result->parts;
 
 	for (unsigned w = 0; w < worker->host.layout->workers; w++) {
-		const struct psd_wire_bye *bye = &worker->peers[w].bye;
+		const struct psd_parts *parts = &worker->peers[w].bye.parts;
 
-		if (w != worker->host.self &&
-		    bye->parts.compute_sec + bye->parts.other_work_sec > most.compute_sec + most.other_work_sec)
-			most = bye->parts;
+		if (w != worker->host.self && psd_parts_work_sec(parts) > psd_parts_work_sec(&most))
+			most = *parts;
 	}
-	const double idle_sec = result->iteration_sec - most.compute_sec - most.other_work_sec;
+	const double idle_sec = result->iteration_sec - psd_parts_work_sec(&most);
 
 	if (idle_sec < 0.0) {
 		result->parts = psd_parts_scaled(most, result->iteration_sec);
