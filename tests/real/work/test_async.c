@@ -6,6 +6,7 @@
 #include "real/keep/state.h"
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/real/lone_worker.h"
 #include "tests/test_with.h"
 
 enum { WORKERS = 3, UPDATES = 7, BATCH = 4 };
@@ -77,18 +78,7 @@ static void check(const char *rate, bool is_by_staleness, unsigned cut)
 	loaded_print(&loaded, scenario, rate);
 	loaded_case(&made, &loaded, 0, 0);
 	options.train = &loaded.scenario.train;
-	*worker = (struct psd_worker){.host = {.options = &options,
-					       .program = &made.program,
-					       .plan = &made.plan,
-					       .layout = &made.plan.layout,
-					       .graph = &loaded.costed.graph,
-					       .kind = &psd_device_cpu,
-					       .on_device = &worker->host.memory,
-					       .global_batch = WORKERS * BATCH},
-				      .work.host = &worker->host};
-	cr_assert_eq(psd_memory_init(&worker->host.memory, worker->host.program, &(struct psd_memory_options){0}, &err),
-		     PSD_OK, "%s", err.text);
-	psd_memory_fill_parameters(&worker->host.memory, 1);
+	lone_worker_make(worker, &options, &made, (struct psd_memory_options){0}, WORKERS * BATCH);
 	psd_memory_fill_own(&worker->host.memory);
 	cr_assert_eq(psd_family_async.open(&worker->work, &err), PSD_OK);
 

@@ -8,6 +8,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/real/lone_worker.h"
 #include "tests/test_with.h"
 
 enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
@@ -55,26 +56,14 @@ static void open_worker(struct group *group, unsigned w)
 	const struct psd_duties *const duties[] = {&worker->duties};
 	struct psd_error err = {.text = ""};
 
-	*worker = (struct psd_worker){.host = {.options = &group->options,
-					       .program = &group->made.program,
-					       .plan = &group->made.plan,
-					       .layout = &group->made.plan.layout,
-					       .graph = &group->loaded.costed.graph,
-					       .self = w,
-					       .kind = &psd_device_cpu,
-					       .on_device = &worker->host.memory,
-					       .global_batch = WORKERS * BATCH},
-				      .work.host = &worker->host};
-	cr_assert_eq(psd_memory_init(&worker->host.memory, worker->host.program,
-				     &(struct psd_memory_options){.host = w}, &err),
-		     PSD_OK, "%s", err.text);
+	lone_worker_make(worker, &group->options, &group->made, (struct psd_memory_options){.host = w},
+			 WORKERS * BATCH);
 	cr_assert_eq(psd_duties_make(&worker->duties, worker->host.program, w, psd_worker_arrivals, worker, &err),
 		     PSD_OK);
 	cr_assert_eq(psd_interpreter_init(&worker->interpreter, worker->host.program, 1, duties, iterations,
 					  &(struct psd_seam){.now = NULL}, &err),
 		     PSD_OK);
 	worker->work.period = psd_interpreter_period(&worker->interpreter, 0);
-	psd_memory_fill_parameters(&worker->host.memory, 1);
 	psd_memory_fill_own(&worker->host.memory);
 }
 

@@ -7,6 +7,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/real/lone_worker.h"
 #include "tests/test_with.h"
 
 enum { WORKERS = 3, STALENESS = 2, CLOCK = 4, ITERATIONS = 8, BATCH = 4, CHUNK = 700 };
@@ -77,20 +78,8 @@ static void open_worker(struct group *group, unsigned w)
 	struct psd_worker *worker = &group->workers[w];
 	struct psd_error err = {.text = ""};
 
-	*worker = (struct psd_worker){.host = {.options = &group->options,
-					       .program = &group->made.program,
-					       .plan = &group->made.plan,
-					       .layout = &group->made.plan.layout,
-					       .graph = &group->loaded.costed.graph,
-					       .self = w,
-					       .kind = &psd_device_cpu,
-					       .on_device = &worker->host.memory,
-					       .global_batch = WORKERS * BATCH},
-				      .work.host = &worker->host};
-	cr_assert_eq(psd_memory_init(&worker->host.memory, worker->host.program,
-				     &(struct psd_memory_options){.host = w}, &err),
-		     PSD_OK, "%s", err.text);
-	psd_memory_fill_parameters(&worker->host.memory, 1);
+	lone_worker_make(worker, &group->options, &group->made, (struct psd_memory_options){.host = w},
+			 WORKERS * BATCH);
 	cr_assert_eq(psd_family_scales.open(&worker->work, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_family_own_updates.open(&worker->work, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_family_sparse.open(&worker->work, &err), PSD_OK, "%s", err.text);

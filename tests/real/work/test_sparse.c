@@ -7,6 +7,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/real/lone_worker.h"
 #include "tests/test_with.h"
 
 enum { WORKERS = 3, ITERATIONS = 12, CHUNK = 700 };
@@ -50,22 +51,10 @@ static void open_crew(struct group *group, const char *treatment, const char *wi
 	for (unsigned w = 0; w < WORKERS; w++) {
 		struct psd_worker *worker = &group->workers[w];
 
-		*worker = (struct psd_worker){.host = {.options = &group->options,
-						       .program = &group->made.program,
-						       .plan = &group->made.plan,
-						       .layout = &group->made.plan.layout,
-						       .graph = &group->loaded.costed.graph,
-						       .self = w,
-						       .kind = &psd_device_cpu,
-						       .on_device = &worker->host.memory,
-						       .global_batch = WORKERS * 4},
-					      .work.host = &worker->host};
-		cr_assert_eq(psd_memory_init(&worker->host.memory, worker->host.program,
-					     &(struct psd_memory_options){.host = w, .adds_arrivals = true}, &err),
-			     PSD_OK, "%s", err.text);
+		lone_worker_make(worker, &group->options, &group->made,
+				 (struct psd_memory_options){.host = w, .adds_arrivals = true}, WORKERS * 4);
 		cr_assert_eq(psd_family_scales.open(&worker->work, &err), PSD_OK);
 		cr_assert_eq(psd_family_sparse.open(&worker->work, &err), PSD_OK);
-		psd_memory_fill_parameters(&worker->host.memory, 1);
 		psd_memory_fill_own(&worker->host.memory);
 	}
 }
