@@ -78,7 +78,9 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, co
 			     ask->n_simulated, psd_text_plural(ask->n_simulated),
 			     psd_sim_executor(ask->scenario, false),
 			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "",
-			     has_searched_turns ? " Break-evens closer than 40 % may be missed." : "");
+			     !has_searched_turns     ? ""
+			     : ask->has_coarse_turns ? " Break-evens closer than 40 % may be missed."
+						     : " Break-evens closer than 10 % may be missed.");
 	psd_answer_add_value(
 		answers, made,
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});

@@ -57,6 +57,7 @@ struct psd_ask {
 	double most_bps;
 	unsigned n_rates;
 	bool has_searched_rates;
+	bool has_coarse_turns; /* simulations of many events searched break-evens at bandwidths 37 % apart */
 	/* bandwidth of the fastest group of nodes, bits per second; 0: not all groups have their own bandwidth, so
 	 * bandwidths are searched */
 	double fastest_bps;

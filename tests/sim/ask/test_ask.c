@@ -523,6 +523,36 @@ Test(ask, break_evens_heed_slow_nodes)
 	loaded_close(&loaded);
 }
 
+static void expect_steps(unsigned iterations, const char *words)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+	bool is_said = false;
+
+	loaded_print(&loaded,
+		     "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+		     "compute: {device: k20}\n"
+		     "iterations: %u\n"
+		     "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, stack: none, "
+		     "slow: [{node: 1, compute: 50%%}]}\n"
+		     "systems: [{name: A, sync: ps}, {name: B, sync: ps, asynchronous: {bound: 50}}]\n"
+		     "sweep: {nodes: [4]}\n",
+		     iterations);
+	ask(&loaded, false, &answers);
+	for (uint32_t i = 0; i < answers.n; i++)
+		is_said = is_said || strstr(answers.all[i].sentence.bytes, words);
+	cr_expect(is_said, "%u iterations: %s", iterations, words);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+/* Each asynchronous iteration is simulated: 5 have fewer than 50,000 events, 200 have more. */
+Test(ask, break_evens_are_searched_more_finely_by_simulations_of_few_events)
+{
+	expect_steps(5, " closer than 10 % may be missed");
+	expect_steps(200, " closer than 40 % may be missed");
+}
+
 /* At a bound all wait for the slow node, and both systems are as fast where links are. Where links are slow, messages
  * of asynchronous workers meet by chance, and their order turns often by less than 1 %. */
 Test(ask, systems_that_differ_by_chance_are_equal)
