@@ -1158,8 +1158,8 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 	}
 }
 
-/* A label may be cut at its end, so its number is first. 145,578 parameters are 5 chunks of 32 Ki at most; LARS adds two
- * squares of each of 6 tensors. */
+/* A label may be cut at its end, so its number is first. 145,578 parameters are 5 chunks of 32 Ki at most; LARS adds
+ * two squares of each of 6 tensors. */
 Test(output, plan_of_several_tensors_begins_with_their_number)
 {
 	static const char sparse[] =
