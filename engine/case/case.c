@@ -6,6 +6,7 @@
 
 #include "engine/document/document.h"
 #include "engine/estimate/estimate.h"
+#include "engine/program/footprint.h"
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
@@ -382,6 +383,14 @@ unsigned psd_case_largest(const struct psd_case *made)
 		largest = psd_case_batch(made, first) > psd_case_batch(made, largest) ? first : largest;
 	}
 	return largest;
+}
+
+uint64_t psd_case_memory_bytes(const struct psd_case *made)
+{
+	const struct psd_footprint footprint =
+		psd_footprint_make(&made->program, psd_case_batch(made, psd_case_largest(made)));
+
+	return psd_footprint_bytes(&footprint);
 }
 
 uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker)

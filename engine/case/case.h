@@ -76,6 +76,8 @@ uint32_t psd_case_batch(const struct psd_case *made, unsigned worker);
 uint64_t psd_case_samples(const struct psd_case *made);
 /* Returns the first of the workers with the largest batch. Pure, any thread. */
 unsigned psd_case_largest(const struct psd_case *made);
+/* Returns the memory that this worker's device needs, see footprint.h, bytes. Pure, any thread. */
+uint64_t psd_case_memory_bytes(const struct psd_case *made);
 /* Returns the sum of psd_case_batch() over all workers with smaller numbers. Pure, any thread. */
 uint64_t psd_case_batches_before(const struct psd_case *made, unsigned worker);
 /* Moves the case to a point that it reaches. The program stays as it is, and so do estimators of it. */

@@ -60,7 +60,7 @@ struct psd_outcome {
 	 * ones. */
 	uint64_t n_skipped_messages;
 	uint32_t n_skipped_iterations;
-	/* memory that a worker's device needs, see footprint.h, bytes. Set by sweeps; 0: not known */
+	/* memory that a worker's device needs, see footprint.h, bytes. Set by sweeps and questions; 0: not known */
 	uint64_t memory_bytes;
 	uint64_t n_events; /* number of events: operations of all hosts, messages and timers */
 };

@@ -3,22 +3,26 @@
 
 #include "engine/base/spelling.h"
 
+/* Sizes of clusters of which one must fit a system that the question is about. */
+enum fitting { FITS_LARGEST, FITS_ANY, NEED_NOT_FIT };
+
 static const struct question {
 	const char *name;
 	psd_question_fn answer;
 	bool is_short; /* the answer also stands below a table of results */
+	enum fitting fitting;
 } questions[] = {
-	{"efficiency", psd_ask_efficiency, true},
-	{"knee", psd_ask_knee, false},
-	{"bandwidth", psd_ask_bandwidth, false},
-	{"bucket", psd_ask_bucket, true},
-	{"best", psd_ask_best, true},
-	{"break-even", psd_ask_break_even, false},
-	{"hours", psd_ask_hours, false},
-	{"clusters", psd_ask_cluster, true},
-	{"memory", psd_ask_memory, true},
-	{"failures", psd_ask_failures, true},
-	{"runs", psd_ask_runs, true},
+	{"efficiency", psd_ask_efficiency, true, FITS_ANY},
+	{"knee", psd_ask_knee, false, FITS_ANY},
+	{"bandwidth", psd_ask_bandwidth, false, FITS_LARGEST},
+	{"bucket", psd_ask_bucket, true, FITS_LARGEST},
+	{"best", psd_ask_best, true, FITS_LARGEST},
+	{"break-even", psd_ask_break_even, false, FITS_LARGEST},
+	{"hours", psd_ask_hours, false, FITS_ANY},
+	{"clusters", psd_ask_cluster, true, FITS_ANY},
+	{"memory", psd_ask_memory, true, NEED_NOT_FIT},
+	{"failures", psd_ask_failures, true, FITS_LARGEST},
+	{"runs", psd_ask_runs, true, FITS_ANY},
 };
 
 enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
@@ -86,14 +90,45 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, co
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});
 }
 
+static bool is_candidate(struct psd_ask *ask, unsigned system, enum fitting fitting)
+{
+	unsigned i = ask->n_sizes;
+
+	if (fitting == NEED_NOT_FIT)
+		return true;
+	while (i > 0 && !psd_ask_fits(ask, system, ask->sizes[i - 1]))
+		i = fitting == FITS_ANY ? i - 1 : 0;
+	return i > 0;
+}
+
+static void find_candidates(struct psd_ask *ask, enum fitting fitting)
+{
+	ask->n_candidates = 0;
+	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++)
+		if (is_candidate(ask, s, fitting))
+			ask->candidates[ask->n_candidates++] = s;
+}
+
+/* Texts about questions without an answer, for the notes. */
+struct unanswered {
+	struct psd_text left_out; /* questions with the reason */
+	struct psd_text misfits;  /* questions for which no system fits */
+};
+
 /* Answers the question of the row ask->n_answered. Refuses a scenario that lacks what the only question needs. Others
- * are left out, and *left_out names them with the reason. */
-static void answer_next(struct psd_ask *ask, struct psd_answers *answers, struct psd_text *left_out)
+ * are left out, and *unanswered names them. */
+static void answer_next(struct psd_ask *ask, struct psd_answers *answers, struct unanswered *unanswered)
 {
 	const struct question *question = &questions[ask->n_answered];
+	struct psd_text *left_out = &unanswered->left_out;
 	const uint32_t n_before = answers->n;
 
 	ask->question = question->name;
+	find_candidates(ask, question->fitting);
+	if (ask->n_candidates == 0) {
+		psd_text_add(&unanswered->misfits, "%s%s", unanswered->misfits.length > 0 ? ", " : "", question->name);
+		return;
+	}
 	const char *lacked = question->answer(ask, answers);
 
 	if (lacked && !ask->status && ask->settings.question)
@@ -109,7 +144,7 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 			    struct psd_error *err)
 {
 	struct psd_ask ask;
-	struct psd_text left_out = {.bytes = NULL};
+	struct unanswered unanswered = {.left_out = {.bytes = NULL}};
 	unsigned only = N_QUESTIONS;
 
 	*answers = (struct psd_answers){.all = NULL};
@@ -121,15 +156,18 @@ enum psd_status psd_ask_all(const struct psd_ask_settings *settings, struct psd_
 		const struct question *question = &questions[ask.n_answered];
 
 		if ((question->is_short || !settings->is_short) && (only == N_QUESTIONS || only == ask.n_answered))
-			answer_next(&ask, answers, &left_out);
+			answer_next(&ask, answers, &unanswered);
 	}
 	psd_progress_end(&ask.progress);
+	psd_ask_add_misfits(&ask, answers, &unanswered.misfits);
 	if (settings->is_short)
 		add_short_notes(answers);
 	else
-		add_notes(&ask, answers, &left_out);
-	answers->is_out_of_memory = answers->is_out_of_memory || left_out.is_out_of_memory;
-	psd_text_release(&left_out);
+		add_notes(&ask, answers, &unanswered.left_out);
+	answers->is_out_of_memory = answers->is_out_of_memory || unanswered.left_out.is_out_of_memory ||
+				    unanswered.misfits.is_out_of_memory;
+	psd_text_release(&unanswered.left_out);
+	psd_text_release(&unanswered.misfits);
 	*signal_number = ask.signal_number;
 	psd_ask_close(&ask);
 	if (ask.status)

@@ -39,6 +39,7 @@ struct psd_ask_entry {
  * case. */
 struct psd_ask_ready {
 	struct psd_case made;
+	uint64_t memory_bytes;		 /* memory of its workers */
 	struct psd_estimator *estimator; /* NULL: there is no case */
 };
 
@@ -50,7 +51,9 @@ struct psd_ask {
 	 * are then searched by simulations. */
 	bool has_disturbances;
 	unsigned first_system, n_systems; /* systems that are asked about: numbers in the scenario */
-	const double *bandwidths_bps;	  /* bandwidths of the sweep, or the cluster's */
+	/* those of them that the question compares: a worker fits `job.memory` */
+	unsigned candidates[PSD_MAX_SYSTEMS], n_candidates;
+	const double *bandwidths_bps; /* bandwidths of the sweep, or the cluster's */
 	unsigned n_bandwidths;
 	/* most_bps: largest bandwidth of a node's link that searches try, bits per second. n_rates: number of
 	 * bandwidths that they try. has_searched_rates: a search has tried some. */
@@ -110,8 +113,13 @@ enum psd_status psd_ask_open(struct psd_ask *ask, const struct psd_ask_settings 
 			     struct psd_error *err) PSD_MUST_CHECK;
 void psd_ask_close(struct psd_ask *ask);
 
+/* Tells whether a worker of the system fits `job.memory`, if the scenario has it, on this number of nodes. */
+bool psd_ask_fits(struct psd_ask *ask, unsigned system, unsigned nodes);
+/* Adds an answer that names systems, with their numbers of nodes, that psd_ask_fits() has refused so far, if any.
+ * unanswered: names of the questions without candidates. */
+void psd_ask_add_misfits(struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *unanswered);
 /* Returns the prediction, borrowed until the next one. Its iteration_sec is 0 if there is none: the system does not
- * run on this number of nodes, or a prediction failed (ask->status). */
+ * run or fit on this number of nodes, or a prediction failed (ask->status). */
 const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 					  enum psd_ask_how how);
 /* Simulates the cases wanted[0] to wanted[n - 1] in parallel, so that later calls of psd_ask_predict() find their

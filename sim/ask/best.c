@@ -28,11 +28,11 @@ static const char *const several_systems = "several systems";
 /* Simulates all systems on the largest cluster with all bandwidths at a time. */
 static void predict_largest(struct psd_ask *ask)
 {
-	const unsigned n = ask->n_systems * ask->n_bandwidths;
+	const unsigned n = ask->n_candidates * ask->n_bandwidths;
 	struct psd_ask_entry *wanted = calloc(n, sizeof(*wanted));
 
 	for (unsigned i = 0; wanted && i < n; i++)
-		wanted[i] = (struct psd_ask_entry){.system = ask->first_system + i / ask->n_bandwidths,
+		wanted[i] = (struct psd_ask_entry){.system = ask->candidates[i / ask->n_bandwidths],
 						   .nodes = ask->most_nodes,
 						   .bandwidth_bps = ask->bandwidths_bps[i % ask->n_bandwidths],
 						   .how = PSD_ASK_CONFIRM};
@@ -47,8 +47,9 @@ static bool find_best(struct psd_ask *ask, double bandwidth_bps, unsigned *best,
 {
 	double best_rate = 0.0, second_rate = 0.0;
 
-	*best = *second = ask->first_system;
-	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
+	*best = *second = ask->candidates[0];
+	for (unsigned c = 0; c < ask->n_candidates; c++) {
+		const unsigned s = ask->candidates[c];
 		const double rate = psd_ask_samples_per_sec(ask, s, ask->most_nodes, bandwidth_bps, PSD_ASK_CONFIRM);
 
 		if (rate > best_rate) {
@@ -419,7 +420,9 @@ static void add_duels(struct psd_ask *ask, struct psd_answers *answers, unsigned
 	/* a single node has no exchange between nodes: systems are compared from the second on */
 	n = 0;
 	for (unsigned i = 1; i < ask->n_sizes; i++)
-		if (!ask->has_disturbances || n == 0 || i + 1 == ask->n_sizes || ask->sizes[i] >= 2 * numbers[n - 1])
+		if ((!ask->has_disturbances || n == 0 || i + 1 == ask->n_sizes ||
+		     ask->sizes[i] >= 2 * numbers[n - 1]) &&
+		    psd_ask_fits(ask, a, ask->sizes[i]) && psd_ask_fits(ask, b, ask->sizes[i]))
 			numbers[n++] = ask->sizes[i];
 	for (unsigned i = 0; i < ask->n_bandwidths && n > 1 && !ask->status; i++) {
 		duel.bandwidth_bps = ask->bandwidths_bps[i];
@@ -435,19 +438,21 @@ const char *psd_ask_break_even(struct psd_ask *ask, struct psd_answers *answers)
 
 	if (ask->n_systems < 2)
 		return several_systems;
+	if (ask->n_candidates < 2)
+		return "several systems that fit `job.memory`";
 	if (ask->fastest_bps > 0.0)
 		return psd_ask_shared_bandwidth; /* groups fix nodes, too */
 	if (ask->most_nodes < 2)
 		return psd_ask_several_nodes;
 	ask->has_searched_rates = true;
-	for (unsigned s = 1; s < ask->n_systems && !ask->status; s++)
-		add_duels(ask, answers, ask->first_system, ask->first_system + s);
-	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_systems > 2 && !ask->status; b++) {
+	for (unsigned c = 1; c < ask->n_candidates && !ask->status; c++)
+		add_duels(ask, answers, ask->candidates[0], ask->candidates[c]);
+	for (unsigned b = 0; b < ask->n_bandwidths && ask->n_candidates > 2 && !ask->status; b++) {
 		unsigned best, second;
 
 		if (!find_best(ask, ask->bandwidths_bps[b], &best, &second) || best == second)
 			continue;
-		if (best == ask->first_system || second == ask->first_system || is_told[best][second])
+		if (best == ask->candidates[0] || second == ask->candidates[0] || is_told[best][second])
 			continue;
 		is_told[best][second] = is_told[second][best] = true;
 		add_duels(ask, answers, best, second);

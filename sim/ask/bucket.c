@@ -13,8 +13,8 @@ static bool any_takes_size(const struct psd_ask *ask)
 {
 	bool any = false;
 
-	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++)
-		any = any || takes_size(&ask->scenario->systems[s]);
+	for (unsigned c = 0; c < ask->n_candidates; c++)
+		any = any || takes_size(&ask->scenario->systems[ask->candidates[c]]);
 	return any;
 }
 
@@ -88,8 +88,8 @@ const char *psd_ask_bucket(struct psd_ask *ask, struct psd_answers *answers)
 	if (!any_takes_size(ask))
 		return "a system with a size in `fuse`";
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
-		for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems && !ask->status; s++)
-			if (takes_size(&ask->scenario->systems[s]))
-				add_bucket(ask, answers, s, ask->bandwidths_bps[b]);
+		for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++)
+			if (takes_size(&ask->scenario->systems[ask->candidates[c]]))
+				add_bucket(ask, answers, ask->candidates[c], ask->bandwidths_bps[b]);
 	return NULL;
 }

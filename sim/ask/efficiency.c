@@ -90,8 +90,8 @@ const char *psd_ask_efficiency(struct psd_ask *ask, struct psd_answers *answers)
 {
 	if (ask->scenario->n_groups > 0)
 		return no_groups;
-	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++) {
-		const unsigned system = ask->first_system + s;
+	for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++) {
+		const unsigned system = ask->candidates[c];
 		struct psd_answer *answer = psd_answers_add(answers, "efficiency", psd_ask_system_name(ask, system));
 
 		psd_text_add(&answer->sentence, "%s keeps %.4g %% efficiency", answer->system,
@@ -137,8 +137,8 @@ const char *psd_ask_knee(struct psd_ask *ask, struct psd_answers *answers)
 		return no_groups;
 	if (ask->most_nodes < 2)
 		return psd_ask_several_nodes;
-	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++) {
-		const unsigned system = ask->first_system + s;
+	for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++) {
+		const unsigned system = ask->candidates[c];
 		struct psd_answer *answer = psd_answers_add(answers, "knee", psd_ask_system_name(ask, system));
 
 		psd_text_add(&answer->sentence, "The doubling of nodes that gains %s least:", answer->system);
@@ -224,7 +224,7 @@ const char *psd_ask_bandwidth(struct psd_ask *ask, struct psd_answers *answers)
 	if (ask->most_nodes < 2)
 		return psd_ask_several_nodes;
 	ask->has_searched_rates = true;
-	for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
-		add_needed(ask, answers, ask->first_system + s);
+	for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++)
+		add_needed(ask, answers, ask->candidates[c]);
 	return NULL;
 }

@@ -129,6 +129,8 @@ static void add_hours(struct psd_ask *ask, struct psd_answers *answers, unsigned
 		add_cost_values(ask, answers, answer, &cost);
 	}
 	psd_text_add(text, ".");
+	if (answer->n_values == 0)
+		psd_answers_drop(answers);
 }
 
 const char *psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
@@ -136,8 +138,8 @@ const char *psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
 	if (!has_hours(ask))
 		return "`job.samples`";
 	for (unsigned b = 0; b < ask->n_bandwidths; b++)
-		for (unsigned s = 0; s < ask->n_systems && !ask->status; s++)
-			add_hours(ask, answers, ask->first_system + s, ask->bandwidths_bps[b]);
+		for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++)
+			add_hours(ask, answers, ask->candidates[c], ask->bandwidths_bps[b]);
 	struct psd_answer *answer = psd_answers_add(answers, "hours", NULL);
 	psd_text_add(&answer->sentence, "Hours are those of %.15g samples in %.6g epoch%s. ",
 		     (double)ask->scenario->job.samples, ask->scenario->job.epochs,
@@ -175,12 +177,12 @@ static bool pick(struct psd_ask *ask, enum wanted wanted, double bandwidth_bps, 
 
 	*cost = (struct cost){.sec = INFINITY, .money = INFINITY};
 	*index = 0;
-	for (unsigned i = 0; i < ask->n_sizes * ask->n_systems && !ask->status; i++) {
-		const unsigned nodes = ask->sizes[i / ask->n_systems];
+	for (unsigned i = 0; i < ask->n_sizes * ask->n_candidates && !ask->status; i++) {
+		const unsigned nodes = ask->sizes[i / ask->n_candidates];
 		if (nodes < ask->least_nodes)
 			continue;
 		const struct cost next =
-			with_failures(ask, cost_of(ask, ask->first_system + i % ask->n_systems, nodes, bandwidth_bps,
+			with_failures(ask, cost_of(ask, ask->candidates[i % ask->n_candidates], nodes, bandwidth_bps,
 						   is_simulated[i] ? PSD_ASK_CONFIRM : PSD_ASK_ESTIMATE));
 		const bool allowed = is_allowed(ask, wanted, &next);
 
@@ -279,7 +281,7 @@ static void add_link_price(struct psd_ask *ask, struct psd_answers *answers, con
 const char *psd_ask_cluster(struct psd_ask *ask, struct psd_answers *answers)
 {
 	const struct psd_training_job *job = &ask->scenario->job;
-	const size_t n = (size_t)ask->n_sizes * ask->n_systems;
+	const size_t n = (size_t)ask->n_sizes * ask->n_candidates;
 	struct cost cheapest[PSD_MAX_SWEEP], found;
 	unsigned n_cheapest = 0;
 	bool *is_simulated;
@@ -380,8 +382,8 @@ const char *psd_ask_failures(struct psd_ask *ask, struct psd_answers *answers)
 	for (unsigned b = 0; b < ask->n_bandwidths && !ask->status; b++) {
 		struct cost best = {.sec = INFINITY};
 
-		for (unsigned s = 0; s < ask->n_systems; s++) {
-			const struct cost cost = cost_of(ask, ask->first_system + s, ask->most_nodes,
+		for (unsigned c = 0; c < ask->n_candidates; c++) {
+			const struct cost cost = cost_of(ask, ask->candidates[c], ask->most_nodes,
 							 ask->bandwidths_bps[b], PSD_ASK_CONFIRM);
 
 			best = cost.sec < best.sec ? cost : best;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/hash.h"
+#include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
 #include "engine/program/jitter.h"
 #include "engine/result/result.h"
@@ -179,6 +180,8 @@ static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *
 	const enum psd_status status = psd_estimator_new(&ready->estimator, &ready->made.program, err);
 	if (status)
 		psd_case_release(&ready->made);
+	else
+		ready->memory_bytes = psd_case_memory_bytes(&ready->made);
 	return status;
 }
 
@@ -191,7 +194,9 @@ static enum psd_status estimate(struct psd_ask *ask, const struct psd_ask_entry 
 	*outcome = (struct psd_outcome){.iteration_sec = 0.0};
 	length.most_events = ask->scenario->most_events;
 	PSD_TRY(prepare(ask, entry, is_new, err));
-	return psd_estimator_time(ask->ready[entry->system - ask->first_system].estimator, length, outcome, err);
+	PSD_TRY(psd_estimator_time(ask->ready[entry->system - ask->first_system].estimator, length, outcome, err));
+	outcome->memory_bytes = ask->ready[entry->system - ask->first_system].memory_bytes;
+	return PSD_OK;
 }
 
 struct batch {
@@ -357,10 +362,11 @@ static void show_progress(struct psd_ask *ask, const struct psd_ask_entry *entry
 	psd_progress_show(&ask->progress, ask->n_answered, name);
 }
 
-const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
-					  enum psd_ask_how how)
+static const struct psd_outcome nothing = {.is_refused = true};
+
+static const struct psd_outcome *predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+					 enum psd_ask_how how)
 {
-	static const struct psd_outcome nothing = {.is_refused = true};
 	const struct psd_ask_entry entry = {.system = system,
 					    .nodes = nodes,
 					    .bandwidth_bps = bandwidth_bps,
@@ -386,6 +392,79 @@ const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, 
 	}
 	return &nothing;
 }
+
+/* ---- memory ---- */
+
+static bool is_misfit(const struct psd_ask *ask, const struct psd_outcome *outcome)
+{
+	return ask->scenario->has_job && ask->scenario->job.memory_bytes > 0 &&
+	       outcome->memory_bytes > ask->scenario->job.memory_bytes;
+}
+
+bool psd_ask_fits(struct psd_ask *ask, unsigned system, unsigned nodes)
+{
+	return !ask->scenario->has_job || ask->scenario->job.memory_bytes == 0 ||
+	       !is_misfit(ask, predict(ask, system, nodes, ask->bandwidths_bps[0], PSD_ASK_ESTIMATE));
+}
+
+const struct psd_outcome *psd_ask_predict(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
+					  enum psd_ask_how how)
+{
+	return psd_ask_fits(ask, system, nodes) ? predict(ask, system, nodes, bandwidth_bps, how) : &nothing;
+}
+
+/* Finds the smallest and the largest cluster that a system does not fit; false: it fits all. */
+static bool find_misfits(const struct psd_ask *ask, unsigned system, unsigned *least, struct psd_ask_entry *most)
+{
+	*least = UINT32_MAX;
+	*most = (struct psd_ask_entry){.nodes = 0};
+	for (size_t i = 0; i < ask->n_slots; i++) {
+		const struct psd_ask_entry *entry = &ask->entries[i];
+
+		if (!entry->is_there || entry->system != system || !is_misfit(ask, &entry->outcome))
+			continue;
+		*least = entry->nodes < *least ? entry->nodes : *least;
+		*most = entry->nodes > most->nodes ? *entry : *most;
+	}
+	return most->nodes > 0;
+}
+
+void psd_ask_add_misfits(struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *unanswered)
+{
+	struct psd_answer *answer = NULL;
+	char memory[PSD_UNITS_TEXT_MAX];
+
+	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
+		struct psd_ask_entry most;
+		unsigned least;
+
+		if (!find_misfits(ask, s, &least, &most))
+			continue;
+		if (!answer) {
+			answer = psd_answers_add(answers, "notes", NULL);
+			psd_text_add(&answer->sentence, "Left out of answers, since a worker does not fit %s: ",
+				     psd_units_write_bytes(ask->scenario->job.memory_bytes, memory));
+		}
+		psd_text_add(&answer->sentence, "%s%s on ", answer->n_values > 0 ? ", " : "",
+			     psd_ask_system_name(ask, s));
+		if (least < most.nodes)
+			psd_text_add(&answer->sentence, "%u to ", least);
+		psd_answer_add_nodes(&answer->sentence, most.nodes);
+		psd_answer_add_value(answers, answer,
+				     (struct psd_answer_value){.name = "left out",
+							       .unit = "bytes",
+							       .number = (double)most.outcome.memory_bytes,
+							       .system = psd_ask_system_name(ask, s),
+							       .nodes = most.nodes});
+	}
+	if (!answer)
+		return;
+	psd_text_add(&answer->sentence, ".");
+	if (unanswered->length > 0)
+		psd_text_add(&answer->sentence, " No system fits, so there is no answer to: %s.", unanswered->bytes);
+}
+
+/* ---- figures of predictions ---- */
 
 double psd_ask_samples_per_sec(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			       enum psd_ask_how how)

@@ -44,7 +44,8 @@ static bool find_rivals(struct psd_ask *ask, unsigned p, enum psd_ask_how how, s
 	const struct psd_point point = psd_scenario_point(ask->scenario, p);
 
 	*rivals = (struct rivals){.point = point};
-	for (unsigned s = ask->first_system; s < ask->first_system + ask->n_systems; s++) {
+	for (unsigned c = 0; c < ask->n_candidates; c++) {
+		const unsigned s = ask->candidates[c];
 		const double rate = psd_ask_samples_per_sec(ask, s, point.nodes, point.bandwidth_bps, how);
 
 		if (rate > rivals->best_rate) {

@@ -8,7 +8,6 @@
 #include "engine/base/units.h"
 #include "engine/document/document.h"
 #include "engine/estimate/estimate.h"
-#include "engine/program/footprint.h"
 #include "engine/scenario/scenario_heed.h"
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
@@ -74,14 +73,6 @@ static void discard(struct prepared *prepared)
 	prepared->estimator = NULL;
 }
 
-static uint64_t memory_of(const struct psd_case *made)
-{
-	const struct psd_footprint footprint =
-		psd_footprint_make(&made->program, psd_case_batch(made, psd_case_largest(made)));
-
-	return psd_footprint_bytes(&footprint);
-}
-
 /* Makes *prepared the case of the job. */
 static enum psd_status prepare(struct prepared *prepared, const struct job *job, struct psd_error *err)
 {
@@ -95,7 +86,7 @@ static enum psd_status prepare(struct prepared *prepared, const struct job *job,
 	if (status)
 		psd_case_release(&prepared->made);
 	else
-		prepared->memory_bytes = memory_of(&prepared->made);
+		prepared->memory_bytes = psd_case_memory_bytes(&prepared->made);
 	return status;
 }
 
@@ -123,7 +114,7 @@ static enum psd_status simulate_job(const struct psd_sweep *sweep, const struct 
 	PSD_TRY(psd_case_make(&made, job->costed, job->system, job->point, err));
 	enum psd_status status = psd_simulate(&made, sweep->detail, NULL, NULL, outcome, err);
 	if (!status)
-		outcome->memory_bytes = memory_of(&made);
+		outcome->memory_bytes = psd_case_memory_bytes(&made);
 	psd_case_release(&made);
 	return status;
 }

@@ -970,7 +970,7 @@ static double value_named(const struct psd_answer *answer, const char *name)
 	return 0.0;
 }
 
-#define LARGE                                                                                                          \
+#define LARGE_IN(memory)                                                                                               \
 	"model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"                                            \
 	"compute: {device: v100-sxm2}\n"                                                                               \
 	"cluster:\n"                                                                                                   \
@@ -980,7 +980,8 @@ static double value_named(const struct psd_answer *answer, const char *name)
 	"systems: [{name: Ring, sync: ring, fuse: 4MiB}]\n"                                                            \
 	"train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"                                 \
 	"sweep: {fuse: [1MiB, 16MiB, 256MiB]}\n"                                                                       \
-	"job: {memory: 3GB}\n"
+	"job: {memory: " memory "}\n"
+#define LARGE LARGE_IN("3GB")
 
 /* Half precision: two bytes of each activation and gradient fewer, a copy of each parameter more. Shards: an eighth of
  * originals and both moments in fp32, and whole buckets of parameters and of gradients in two bytes, two each, but for
@@ -1496,6 +1497,66 @@ Test(ask, clusters_are_chosen_with_failures)
 			   1.0, 1e-9);
 }
 
+static void ask_in(double memory_bytes, struct loaded *loaded, struct psd_answers *answers)
+{
+	loaded_print(loaded,
+		     "model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"
+		     "compute: {device: v100-sxm2}\n"
+		     "cluster: {nodes: 8, stack: none, network: {bandwidth: 10Gbps, latency: 15us}}\n"
+		     "systems: [{name: Ring, sync: ring, fuse: 4MiB}, {name: Shards, sync: fsdp, fuse: 4MiB}]\n"
+		     "train: {iterations: 1, optimiser: {kind: adamw}, learning_rate: {base: 1}}\n"
+		     "job: {samples: 1000, within: 1000h, memory: %.0fB}\n",
+		     memory_bytes);
+	ask_with(&(struct psd_ask_settings){.costed = &loaded->costed, .is_estimate = true, .n_at_once = 1}, answers);
+}
+
+static const struct psd_answer *answer_with(const struct psd_answers *answers, const char *words)
+{
+	for (uint32_t i = 0; i < answers->n; i++)
+		if (strstr(answers->all[i].sentence.bytes, words))
+			return &answers->all[i];
+	cr_assert_fail("'%s' is missing", words);
+	return NULL;
+}
+
+/* Ring keeps more on each worker than shards do: with a byte less than it needs on 8 nodes, only shards are answers. On
+ * fewer nodes shards are larger, and with a byte less than theirs on 8 nodes, nothing fits. */
+Test(ask, systems_that_do_not_fit_are_no_answers)
+{
+	struct psd_answers answers;
+	struct loaded loaded;
+	double bytes[2];
+
+	ask_in(1e12, &loaded, &answers);
+	cr_expect_str_eq(answer_with(&answers, " is best: ")->system, "Ring");
+	bytes[0] = value_named(answer_with(&answers, "A worker of Ring needs "), "memory");
+	bytes[1] = value_named(answer_with(&answers, "A worker of Shards needs "), "memory");
+	cr_assert_gt(bytes[0], bytes[1]);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+	for (unsigned i = 0; i < 2; i++) {
+		ask_in(bytes[i] - 1.0, &loaded, &answers);
+		for (uint32_t a = 0; a < answers.n; a++) {
+			const struct psd_answer *answer = &answers.all[a];
+
+			if (strcmp(answer->question, "memory") != 0 && strcmp(answer->question, "notes") != 0)
+				cr_expect(i == 0 && !strstr(answer->sentence.bytes, "Ring"), "%u: %s", i,
+					  answer->sentence.bytes);
+		}
+		const struct psd_answer *left_out = answer_with(&answers, "Left out of answers, since a worker ");
+		cr_expect_eq(left_out->values[0].number, bytes[0], "%s", left_out->sentence.bytes);
+		cr_expect(strstr(left_out->sentence.bytes, "Ring on 1 to 8 nodes"), "%s", left_out->sentence.bytes);
+		if (i == 0) {
+			cr_expect_str_eq(answer_with(&answers, " is best: ")->system, "Shards");
+			cr_expect_str_eq(answer_with(&answers, "The cheapest cluster ")->system, "Shards");
+		} else {
+			answer_with(&answers, " No system fits, so there is no answer to: efficiency, ");
+		}
+		psd_answers_release(&answers);
+		loaded_close(&loaded);
+	}
+}
+
 /* The best of the listed sizes on all 8 nodes. */
 Test(ask, the_best_bucket_is_that_of_the_sweep)
 {
@@ -1506,7 +1567,7 @@ Test(ask, the_best_bucket_is_that_of_the_sweep)
 	int signal_number;
 	unsigned best = 0;
 
-	loaded_open(&loaded, LARGE);
+	loaded_open(&loaded, LARGE_IN("16GB"));
 	const struct psd_sweep sweep = {.costed = &loaded.costed, .is_estimate = true, .n_at_once = 1};
 
 	cr_assert_eq(psd_sweep_run(&sweep, &report, &signal_number, &err), PSD_OK, "%s", err.text);
