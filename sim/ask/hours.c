@@ -229,11 +229,16 @@ static bool add_cluster(struct psd_ask *ask, struct psd_answers *answers, enum w
 				psd_ask_system_name(ask, cost.system));
 	struct psd_text *text = &answer->sentence;
 	if (is_found)
-		psd_text_add(text, "The %s cluster ", wanted == CHEAPEST ? "cheapest" : "fastest");
-	else if (ask->scenario->n_groups > 0)
-		psd_text_add(text, "This cluster does not do the job ");
+		psd_text_add(text, "The %s cluster", wanted == CHEAPEST ? "cheapest" : "fastest");
 	else
-		psd_text_add(text, "No cluster of %u to %u nodes does the job ", ask->least_nodes, ask->most_nodes);
+		psd_text_add(text, ask->scenario->n_groups > 0 ? "This cluster" : "No cluster");
+	if (ask->scenario->n_groups == 0) {
+		psd_text_add(text, " of ");
+		if (ask->least_nodes < ask->most_nodes)
+			psd_text_add(text, "%u to ", ask->least_nodes);
+		psd_answer_add_nodes(text, ask->most_nodes);
+	}
+	psd_text_add(text, is_found ? " " : " does the job ");
 	add_bound(ask, text, wanted);
 	psd_text_add(text, " at ");
 	psd_ask_add_rate(text, ask, bandwidth_bps);

@@ -866,8 +866,8 @@ Test(ask, a_table_with_a_job_has_its_columns_and_answers)
 	static const char *const words[] = {" speedup efficiency hours cost worker ",
 					    " Ring keeps 80 % efficiency up to ",
 					    " With 64 nodes at 10 Gbit/s, PowerSGD is best: ",
-					    " The cheapest cluster within 10.0 h at ",
-					    " The fastest cluster for a cost of 1000 at ",
+					    " The cheapest cluster of 1 to 64 nodes within 10.0 h at ",
+					    " The fastest cluster of 1 to 64 nodes for a cost of 1000 at ",
 					    " Workers of all systems fit 16 GB: PowerSGD needs most, ",
 					    " is fastest with a checkpoint every ",
 					    " A real run tells most with ",
@@ -1485,6 +1485,8 @@ Test(ask, clusters_are_chosen_with_failures)
 			&answers);
 		hours[i] = value_named(&answers.all[0], "hours");
 		cr_expect_float_eq(value_named(&answers.all[0], "cost"), 4.0 * 3.0 * hours[i], 1e-6 * hours[i]);
+		cr_expect(strstr(answers.all[0].sentence.bytes, "The cheapest cluster of 4 nodes within 200 h at "),
+			  "%s", answers.all[0].sentence.bytes);
 		cr_expect_eq(strstr(answers.all[0].sentence.bytes, "(means with failures).") != NULL, i == 1, "%s",
 			     answers.all[0].sentence.bytes);
 		psd_answers_release(&answers);
