@@ -1,6 +1,8 @@
 /* The table of questions, in the order of their answers. */
 #include "sim/ask/ask.h"
 
+#include <string.h>
+
 #include "engine/base/spelling.h"
 
 /* Sizes of clusters of which one must fit a system that the question is about. */
@@ -60,8 +62,21 @@ static void add_short_notes(struct psd_answers *answers)
 	psd_text_add(text, ".");
 }
 
+static void add_comparison(struct psd_ask *ask, struct psd_answers *answers)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	if (ask->n_systems > 1)
+		psd_ask_add_comparison(ask, &text);
+	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
+		psd_text_add(&psd_answers_add(answers, "notes", NULL)->sentence, "%.*s", (int)strcspn(line, "\n"),
+			     line);
+	answers->is_out_of_memory = answers->is_out_of_memory || text.is_out_of_memory;
+	psd_text_release(&text);
+}
+
 /* Says which answers are left out, and by which rules the others were made if they are made of predictions. */
-static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *left_out)
+static void add_notes(struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *left_out)
 {
 	struct psd_text *efficiency;
 
@@ -69,6 +84,7 @@ static void add_notes(const struct psd_ask *ask, struct psd_answers *answers, co
 		psd_text_add(&psd_answers_add(answers, "notes", NULL)->sentence, "%s.", left_out->bytes);
 	if (ask->n_entries == 0)
 		return;
+	add_comparison(ask, answers);
 	efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
 	psd_text_add(efficiency, "Efficiency: samples/s divided by those of as many workers that only compute.");
 	struct psd_answer *made = psd_answers_add(answers, "notes", NULL);

@@ -141,6 +141,9 @@ const char *psd_ask_system_name(const struct psd_ask *ask, unsigned system);
 void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, double bandwidth_bps,
 			struct psd_answer_value *value);
 
+/* Appends the notes of a table on the largest cluster without which a comparison of the systems may mislead. */
+void psd_ask_add_comparison(struct psd_ask *ask, struct psd_text *text);
+
 /* If only some groups of nodes have bandwidths of their own, appends these in brackets: " (group 2: 10 Gbit/s)". */
 void psd_ask_add_own_links(struct psd_text *text, const struct psd_ask *ask);
 /* Appends the bandwidth, with psd_ask_add_own_links(); if all groups of nodes have their own, appends the range of

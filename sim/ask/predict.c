@@ -509,6 +509,28 @@ void psd_ask_find_limit(struct psd_ask *ask, unsigned system, unsigned nodes, do
 	value->limit = psd_output_limit(&report, &result);
 }
 
+void psd_ask_add_comparison(struct psd_ask *ask, struct psd_text *text)
+{
+	const struct psd_result_basis basis = {.scenario = ask->scenario, .executor = ""};
+	const struct psd_point point = point_of(ask, ask->most_nodes, ask->bandwidths_bps[0]);
+	struct psd_result results[PSD_MAX_SYSTEMS];
+	const struct psd_report report = {.costed = ask->settings.costed,
+					  .is_estimate = ask->settings.is_estimate,
+					  .systems = &ask->scenario->systems[ask->first_system],
+					  .results = results,
+					  .n_systems = ask->n_systems,
+					  .n_points = 1};
+
+	for (unsigned s = 0; s < ask->n_systems; s++) {
+		const struct psd_outcome *outcome =
+			predict(ask, ask->first_system + s, point.nodes, point.bandwidth_bps, PSD_ASK_ESTIMATE);
+
+		results[s] = psd_result_make(&basis, &report.systems[s], point, outcome, 0.0);
+		results[s].is_refused = outcome->is_refused;
+	}
+	psd_output_add_comparison(text, &report);
+}
+
 /* ---- opening ---- */
 
 /* Numbers of nodes: those of the sweep bound the range. Without a sweep it goes to the cluster's, from a single node to

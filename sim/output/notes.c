@@ -37,15 +37,37 @@ static bool has_changing_links(const struct psd_report *report)
 	return false;
 }
 
-/* Names the keys of the scenario that an estimate ignores and a simulation takes into account. */
-static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
+/* Writes each line as a sentence with that beginning. */
+static void write_lines(FILE *out, const char *beginning, const char *lines)
+{
+	for (const char *line = lines; line && *line; line = strchr(line, '\n') + 1) {
+		struct psd_text sentence = {.bytes = NULL};
+
+		psd_text_add(&sentence, "%s%.*s", beginning, (int)strcspn(line, "\n"), line);
+		psd_sentence_write(out, &sentence, 6);
+	}
+}
+
+static void write_added(FILE *out, void (*add)(struct psd_text *text, const struct psd_report *report),
+			const struct psd_report *report)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_scenario_add_unheeded(&text, scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
-	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
-		fprintf(out, "note: %.*s\n", (int)strcspn(line, "\n"), line);
+	add(&text, report);
+	write_lines(out, "", text.bytes);
 	psd_text_release(&text);
+}
+
+/* Names the keys of the scenario that an estimate ignores and a simulation takes into account. */
+static void add_estimate_note(struct psd_text *text, const struct psd_report *report)
+{
+	struct psd_text keys = {.bytes = NULL};
+
+	if (report->is_estimate)
+		psd_scenario_add_unheeded(&keys, report->costed->scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
+	for (const char *line = keys.bytes; line && *line; line = strchr(line, '\n') + 1)
+		psd_text_add(text, "note: %.*s\n", (int)strcspn(line, "\n"), line);
+	psd_text_release(&keys);
 }
 
 /* Appends "4 nodes, 10 Gb/s, model.batch_per_worker 64". */
@@ -215,7 +237,7 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 }
 
 /* Tells that a throughput, which is measured or of the peak rate, hides what a system recomputes. */
-static void write_recompute_note(FILE *out, const struct psd_report *report)
+static void add_recompute_note(struct psd_text *text, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
 
@@ -224,16 +246,15 @@ static void write_recompute_note(FILE *out, const struct psd_report *report)
 		const struct psd_workload one = psd_scenario_workload(scenario, first),
 					  other = psd_scenario_workload(scenario, system);
 		const bool has_rate = one.samples_per_sec > 0.0 || one.mfu_ratio > 0.0;
-		struct psd_text sentence = {.bytes = NULL};
 
 		if (!has_rate || one.samples_per_sec != other.samples_per_sec || one.mfu_ratio != other.mfu_ratio ||
 		    psd_workload_recomputes(&one) == psd_workload_recomputes(&other))
 			continue;
-		psd_text_add(&sentence,
+		psd_text_add(text,
 			     "note: %s and %s differ in 'recompute', not in '%s', which is the throughput with it or "
-			     "without it: set one for each of them",
+			     "without "
+			     "it: set one for each of them\n",
 			     first->name, system->name, one.mfu_ratio > 0.0 ? "mfu" : "samples_per_sec");
-		psd_sentence_write(out, &sentence, 6);
 		return;
 	}
 }
@@ -332,7 +353,7 @@ static void write_streams_note(FILE *out, const struct psd_report *report)
 }
 
 /* Stacks that follow from the systems' methods compare software, too. */
-static void write_stacks_note(FILE *out, const struct psd_report *report)
+static void add_stacks_note(struct psd_text *text, const struct psd_report *report)
 {
 	const struct psd_system *first = NULL;
 
@@ -342,13 +363,11 @@ static void write_stacks_note(FILE *out, const struct psd_report *report)
 		if (system->stack_name)
 			continue;
 		if (first && system->stack != first->stack) {
-			struct psd_text sentence = {.bytes = NULL};
-
-			psd_text_add(&sentence,
-				     "note: %s is on stack %s and %s on %s because of their methods: the comparison is "
-				     "of software, too; 'cluster.stack' sets one for all",
-				     first->name, first->stack->name, system->name, system->stack->name);
-			psd_sentence_write(out, &sentence, 6);
+			psd_text_add(
+				text,
+				"note: %s is on stack %s and %s on %s because of their methods: the comparison is of "
+				"software, too; 'cluster.stack' sets one for all\n",
+				first->name, first->stack->name, system->name, system->stack->name);
 			return;
 		}
 		first = first ? first : system;
@@ -384,13 +403,13 @@ static bool has_host(const struct psd_scenario *scenario)
 }
 
 /* Warns about devices with memory of their own on a stack without costs. */
-static void write_host_note(FILE *out, const struct psd_report *report)
+static void add_host_note(struct psd_text *text, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
 
 	if (report->n_systems > 0 && report->systems[0].stack->frees_device && !has_host(scenario) &&
 	    scenario->device_name && strcmp(scenario->device_name, "cpu") != 0)
-		fputs("note: without 'host' copies and sums cost nothing on stack 'none'\n", out);
+		psd_text_add(text, "note: without 'host' copies and sums cost nothing on stack 'none'\n");
 }
 
 /* Tells that a machine's cores compute the layers, at the speed that the device's times say. */
@@ -409,12 +428,13 @@ static void write_machine_note(FILE *out, const struct psd_scenario *scenario)
 }
 
 /* Warns about a calibration on a machine that others used: only its spread shows it. */
-static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
+static void add_spread_note(struct psd_text *text, const struct psd_report *report)
 {
-	const double spread_ratio = scenario->calibration.spread_ratio;
+	const double spread_ratio = report->costed->scenario->calibration.spread_ratio;
 
 	if (spread_ratio > MOST_SPREAD_RATIO)
-		fprintf(out,
+		psd_text_add(
+			text,
 			"note: calibrated with a spread of %.0f %%: predictions may be off by as much; calibrate again "
 			"on a quiet machine\n",
 			100.0 * spread_ratio);
@@ -525,17 +545,6 @@ enum psd_status psd_output_refused(const struct psd_report *report, struct psd_e
 	return PSD_ERUN;
 }
 
-/* Says which decisions about the model its file leaves open. */
-static void write_doubts(FILE *out, const char *doubts)
-{
-	for (const char *line = doubts; line && *line; line = strchr(line, '\n') + 1) {
-		struct psd_text sentence = {.bytes = NULL};
-
-		psd_text_add(&sentence, "note: %.*s", (int)strcspn(line, "\n"), line);
-		psd_sentence_write(out, &sentence, 6);
-	}
-}
-
 /* Says which part of the model psd-run cannot compute. */
 static void write_predicted_only(FILE *out, const struct psd_graph *graph)
 {
@@ -552,29 +561,41 @@ static void write_predicted_only(FILE *out, const struct psd_graph *graph)
 	psd_sentence_write(out, &sentence, 6);
 }
 
+void psd_output_add_comparison(struct psd_text *text, const struct psd_report *report)
+{
+	add_estimate_note(text, report);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		add_lossy(text, report, s);
+	add_recompute_note(text, report);
+	add_host_note(text, report);
+	add_stacks_note(text, report);
+	add_spread_note(text, report);
+}
+
 void psd_output_notes(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
 
-	if (report->is_estimate)
-		write_estimate_note(out, scenario);
-	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) && has_changing_links(report))
+	write_added(out, add_estimate_note, report);
+	if (!report->is_estimate && scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) &&
+	    has_changing_links(report))
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
 	write_predicted_only(out, &report->costed->graph);
-	write_doubts(out, report->costed->graph.doubts);
+	write_lines(out,
+		    "note: ", report->costed->graph.doubts); /* decisions about the model that its file leaves open */
 	write_estimated_note(out, report);
 	write_system_notes(out, report);
 	write_links_note(out, scenario);
-	write_recompute_note(out, report);
+	write_added(out, add_recompute_note, report);
 	write_transport_note(out, report);
 	write_streams_note(out, report);
-	write_host_note(out, report);
+	write_added(out, add_host_note, report);
 	write_machine_note(out, scenario);
-	write_stacks_note(out, report);
+	write_added(out, add_stacks_note, report);
 	write_levels_note(out, report);
-	write_spread_note(out, scenario);
+	write_added(out, add_spread_note, report);
 	write_percentiles_note(out, report);
 	write_strangers(out, report);
 }

@@ -28,6 +28,8 @@ enum psd_status psd_output_refused(const struct psd_report *report, struct psd_e
 /* Writes lines "note: ..." about values of the table that are approximate, and about costs that predictions do not
  * include. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
+/* Appends those of these lines without which a comparison of the systems may mislead. */
+void psd_output_add_comparison(struct psd_text *text, const struct psd_report *report);
 
 /* Writes a line of CSV for each result, without the line of column names. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;

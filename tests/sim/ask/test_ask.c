@@ -879,6 +879,27 @@ Test(ask, a_table_with_a_job_has_its_columns_and_answers)
 	free(made.text);
 }
 
+/* Without `stack` each system has that of its method. The table and the answers say the same words about it, and about
+ * training that differs in any case. */
+Test(ask, answers_have_the_notes_of_a_comparison)
+{
+	static const char *const arguments[] = {"--estimate " JOB, "ask --estimate --question best " JOB,
+						"--estimate --set cluster.stack= " JOB,
+						"ask --estimate --question best --set cluster.stack= " JOB};
+
+	for (unsigned i = 0; i < 4; i++) {
+		const struct run made = run_program("psd-sim", arguments[i], "| tr '\n' ' ' | tr -s ' '");
+
+		cr_assert_eq(made.exit_status, 0, "%s", made.text);
+		cr_expect_not_null(strstr(made.text, " note: 'PowerSGD' sends gradients of matrices as products "),
+				   "%s", made.text);
+		cr_expect_eq(strstr(made.text, " note: Ring is on stack nccl-tcp and Servers on psd because of their "
+					       "methods: the comparison is of software, too; ") != NULL,
+			     i >= 2, "%s", made.text);
+		free(made.text);
+	}
+}
+
 Test(ask, only_systems_that_do_not_fit_are_told_below_a_table)
 {
 	const struct run made =
