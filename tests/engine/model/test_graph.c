@@ -333,6 +333,19 @@ static const struct published models[] = {
 	{"scenarios/models/mlp.yaml", 3 * (4096 * 4096 + 4096), 0.050, 0.051},
 };
 
+/* Blocks that repeat can be computed again. Both models have 32. */
+Test(graph, large_models_repeat_their_blocks)
+{
+	static const char *const paths[] = {"scenarios/models/mpt-7b.yaml", "scenarios/models/llama2-7b.yaml"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct psd_graph graph = load(paths[i]);
+
+		cr_expect_eq(graph.n_blocks, 32, "%s: %u", paths[i], graph.n_blocks);
+		psd_graph_release(&graph);
+	}
+}
+
 Test(graph, shipped_models_have_the_published_totals)
 {
 	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
