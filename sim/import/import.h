@@ -60,7 +60,8 @@ struct psd_import {
 	double kernel_sec, busy_sec, step_sec;
 	double gemm_flops_per_sec;
 	const char *gemm_source;
-	double sure_ratio; /* share of all kernel time that surely belongs to a layer or a role */
+	double layers_sure_ratio; /* share of the layers' time that surely belongs to them */
+	double sure_ratio;	  /* share of all kernel time that surely belongs to a layer or a role */
 	/* share of all kernel time that counts for the layer of the operator before, as its own layer is unknown */
 	double near_ratio;
 	double loose_ratio; /* share of all kernel time that is counted for no layer and no role */

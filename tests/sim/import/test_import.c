@@ -535,6 +535,26 @@ Test(import, a_file_that_is_no_trace_is_refused_with_its_place)
 	}
 }
 
+/* Nearly all operators of a transformer are none of ResNet's: its 20 convolutions, linear layer and 20 normalisations,
+ * less the one linear layer that any model has. */
+Test(import, a_model_of_other_layers_is_refused)
+{
+	const struct psd_import_settings settings = {.trace_path = "tests/import/gpt.json.gz",
+						     .model_path = "scenarios/models/resnet18.yaml",
+						     .profile_path = "p.csv"};
+	struct psd_error err = {.text = ""};
+	struct psd_import import;
+
+	cr_expect_eq(psd_import_make(&import, &settings, &err), PSD_EINVAL);
+	psd_import_release(&import);
+	cr_expect_not_null(strstr(err.text, "tests/import/gpt.json.gz: only "), "%s", err.text);
+	cr_expect_not_null(strstr(err.text,
+				  "belong to layers of 'scenarios/models/resnet18.yaml', must be 50 % or more "
+				  "for the model of the trace; 40 of its layers with parameters have no "
+				  "operator, the first is 'conv1'"),
+			   "%s", err.text);
+}
+
 Test(import, misuse_is_one_line_and_status_2)
 {
 	static const struct {
