@@ -17,8 +17,6 @@ static enum psd_status kept_costs(struct psd_costs *costs, const struct psd_grap
 	const struct psd_device_row *device;
 	double samples_per_sec = workload->samples_per_sec;
 
-	if (workload->profile_path && workload->mfu_ratio > 0.0)
-		return psd_error_set(err, PSD_EINVAL, at, "'mfu' needs 'device', since a profile has no peak rate");
 	if (workload->profile_path)
 		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
 					      samples_per_sec, err);
@@ -29,6 +27,13 @@ static enum psd_status kept_costs(struct psd_costs *costs, const struct psd_grap
 	if (workload->mfu_ratio > 0.0)
 		samples_per_sec = psd_costs_mfu_rate(graph, device, precision, workload->mfu_ratio);
 	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision, samples_per_sec, err);
+}
+
+static enum psd_status check_mfu(const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
+{
+	if (!workload->profile_path || workload->mfu_ratio <= 0.0)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, at, "'mfu' needs 'device', since a profile has no peak rate");
 }
 
 static enum psd_status check_blocks(const struct psd_graph *graph, const struct psd_workload *workload,
@@ -47,6 +52,7 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 	const bool recomputes = psd_workload_recomputes(workload);
 	enum psd_status status;
 
+	PSD_TRY(check_mfu(workload, at, err));
 	PSD_TRY(check_blocks(graph, workload, at, err));
 	PSD_TRY(kept_costs(costs, graph, workload, at, err));
 	if (!recomputes)
@@ -62,14 +68,23 @@ enum psd_status psd_workload_costs(struct psd_costs *costs, const struct psd_gra
 	return status;
 }
 
+static struct psd_place place_of(const struct psd_node *mapping, const char *name, struct psd_place otherwise)
+{
+	const struct psd_node *child = psd_node_child(mapping, name);
+
+	return child ? child->at : otherwise;
+}
+
 static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
 	const struct psd_node *model = psd_node_child(scenario->root, "model");
+	const struct psd_node *compute = psd_node_child(scenario->root, "compute");
 	const struct psd_place recompute_at =
-		psd_node_option_at(model, "recompute", psd_node_option_at(model, "graph", model->at));
+		place_of(model, "recompute", psd_node_option_at(model, "graph", model->at));
 
+	PSD_TRY(check_mfu(&common, place_of(compute, "mfu", model->at), err));
 	PSD_TRY(check_blocks(&costed->graph, &common, recompute_at, err));
 	PSD_TRY(psd_workload_costs(&costed->costs, &costed->graph, &common, model->at, err));
 	for (unsigned s = 0; s < scenario->n_systems; s++) {

@@ -478,8 +478,14 @@ static bool makes_variants(const char *setting)
 	return !strncmp(setting, "--sweep ", strlen("--sweep ")) || !strncmp(setting, "sweep.", strlen("sweep."));
 }
 
-/* Blames the first setting without which the variant of the file is right, otherwise the last one from which on all are
- * wrong. */
+/* True of "KEY=", which has no value that can be wrong. */
+static bool removes_key(const char *setting)
+{
+	return setting[strlen(setting) - 1] == '=';
+}
+
+/* Blames the first setting without which the variant of the file is right, otherwise the first one with a value of
+ * those from the last one on from which on all are wrong. */
 static void blame_setting(const struct suspect *suspect, const char *const settings[], struct psd_error *err)
 {
 	const bool is_first = suspect->variant == 0;
@@ -492,6 +498,8 @@ static void blame_setting(const struct suspect *suspect, const char *const setti
 		}
 	for (unsigned i = n; i-- > 0 && (is_first || !makes_variants(settings[i]));)
 		if (is_right_without(suspect, settings, i, n - 1)) {
+			for (; i + 1 < n && removes_key(settings[i]); i++)
+				;
 			blame_one(settings[i], err);
 			return;
 		}

@@ -136,6 +136,14 @@ Test(cli, a_missing_file_is_named_by_its_key)
 	}
 }
 
+/* A profile of another model is wrong, not the key that is removed for it. */
+Test(cli, a_wrong_value_is_blamed_before_a_removed_key)
+{
+	expect_complaint("--set compute.device= --set compute.samples_per_sec= --set "
+			 "compute.profile=../../traces/profiles/v100-alexnet-bn.csv scenarios/examples/first.yaml",
+			 2, "--set compute.profile: ");
+}
+
 static void expect_words(const char *arguments, const char *words, const char *no_words)
 {
 	const struct run made = run(arguments, "");

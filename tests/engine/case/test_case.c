@@ -109,7 +109,10 @@ Test(workload, a_device_has_the_precision_and_a_profile_no_peak)
 	expect_refused("model: {" GRAPH ", batch_per_worker: 32, precision: bf16}\ncompute: {device: v100}",
 		       "a.yaml:1:8: 'precision' is 'bf16', must be fp32 or mixed on a 'v100'");
 	expect_refused("model: {" GRAPH ", batch_per_worker: 32}\ncompute: {profile: p.csv, mfu: 40%}",
-		       "a.yaml:1:8: 'mfu' needs 'device', since a profile has no peak rate");
+		       "a.yaml:2:32: 'mfu' needs 'device', since a profile has no peak rate");
+	expect_refused("model: {" GRAPH ", batch_per_worker: 32,\n  recompute: blocks}\ncompute: {device: v100}",
+		       "a.yaml:2:14: 'recompute' is 'blocks', must be 'none' for model 'CIFAR-10 quick', whose file "
+		       "has no 'repeat'");
 }
 
 /* One run has one batch and one precision. */

@@ -167,7 +167,7 @@ Test(recompute, a_model_without_blocks_is_refused)
 {
 	expect_refused(
 		MODEL("alexnet", ", recompute: blocks") "systems: [{name: A, sync: ring}]\n", NULL,
-		"t.yaml:1:8: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
+		"t.yaml:1:79: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
 	expect_refused(
 		MODEL("alexnet", "") "systems: [{name: A, sync: ring, model: {recompute: blocks}}]\n", NULL,
 		"t.yaml:4:11: 'recompute' is 'blocks', must be 'none' for model 'AlexNet', whose file has no 'repeat'");
