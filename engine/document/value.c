@@ -173,13 +173,23 @@ static const struct psd_node *without_per(const struct psd_node *node, const str
 	return copy;
 }
 
+static void offer_per(const struct psd_key *key, struct psd_error *err)
+{
+	const size_t length = strlen(err->text);
+
+	snprintf(err->text + length, sizeof(err->text) - length, "; '%s' may follow", key->per);
+}
+
 enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
 			       struct psd_error *err)
 {
 	struct psd_node copy;
 	char text[64];
-	const enum psd_status status = read_value(value, without_per(node, key, &copy, text, sizeof(text)), key, err);
+	const struct psd_node *rest = without_per(node, key, &copy, text, sizeof(text));
+	const enum psd_status status = read_value(value, rest, key, err);
 
+	if (status && key->per && rest == node && node->kind == PSD_NODE_SCALAR && strchr(node->text, ' '))
+		offer_per(key, err);
 	return status && key->word && node->kind == PSD_NODE_SCALAR ? offer_word(node, key, err) : status;
 }
 

@@ -158,14 +158,41 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
 	return status;
 }
 
-static bool is_of_root(const char *name)
+/* NULL: the section has no such key. */
+static const struct psd_key *find_key(const struct psd_section *section, const char *name)
 {
 	const struct psd_key *key;
 
-	for (unsigned i = 0; (key = psd_section_key(psd_scenario_root.section, i)); i++)
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++)
 		if (!strcmp(key->name, name))
-			return true;
-	return false;
+			return key;
+	return NULL;
+}
+
+/* Suggests the paths of keys that `cluster` lacks and other sections have. */
+static enum psd_status check_cluster(const struct psd_section *section, const struct psd_node *cluster,
+				     struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (const struct psd_node *child = cluster->first; child && !status; child = child->next) {
+		struct search search = {.path = child->key, .length = strlen(child->key)};
+
+		if (find_key(section, child->key))
+			continue;
+		look(&search, false);
+		if (search.found.is_out_of_memory || search.in_lists.is_out_of_memory)
+			status = psd_out_of_memory(err);
+		else if (search.found.bytes)
+			status = psd_error_set(err, PSD_EINVAL, child->key_at,
+					       "unknown key '%.80s' in 'cluster', did you mean %s%s%s%s?", child->key,
+					       search.found.bytes, search.in_lists.bytes ? " or " : "",
+					       search.in_lists.bytes ? search.in_lists.bytes : "",
+					       search.in_lists.bytes ? " (N: number or name of the entry)" : "");
+		psd_text_release(&search.found);
+		psd_text_release(&search.in_lists);
+	}
+	return status;
 }
 
 /* The key is a path of --set, with a section: the search has found the path itself. */
@@ -185,9 +212,12 @@ enum psd_status psd_scenario_check_top(const struct psd_node *root, struct psd_e
 	enum psd_status status = PSD_OK;
 
 	for (const struct psd_node *child = root->first; child && !status; child = child->next) {
+		const struct psd_key *key = find_key(psd_scenario_root.section, child->key);
 		struct search search = {.path = child->key};
 
-		if (is_of_root(child->key))
+		if (key && key->section == &psd_scenario_cluster && child->kind == PSD_NODE_MAPPING)
+			status = check_cluster(key->section, child, err);
+		if (key)
 			continue;
 		search.length = strlen(child->key);
 		look(&search, false);

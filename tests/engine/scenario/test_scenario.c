@@ -342,7 +342,8 @@ Test(scenario, a_job_names_what_stands_beside_its_keys)
 	expect_error(1, "job: {mtbf: 24h per node, checkpoint: 0s}",
 		     "1:39: 'checkpoint' is '0s', must be more than 0s with 'mtbf'");
 	expect_error(1, "job: {price: 3 per node}",
-		     "1:14: 'price' is '3 per node', must be a number from 0.0001 to 1000000000");
+		     "1:14: 'price' is '3 per node', must be a number from 0.0001 to 1000000000; 'per worker hour' "
+		     "may follow");
 }
 
 /* Answers would lack such a bound, as if it were not given. */
@@ -566,6 +567,10 @@ Test(scenario, wrong_keys_are_named)
 	expect_error(1, "model: {}", "2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
+	expect_error(
+		6, "  fuse: 1MiB",
+		"6:3: unknown key 'fuse' in 'cluster', did you mean 'sweep.fuse' or 'systems.N.fuse' (N: number or "
+		"name of the entry)?");
 	expect_error(1, "sweep: {nodes: 1, 2}",
 		     "1:19: 'sweep' has no key '2': several values need brackets, as in [1, 2]");
 	expect_error(8, "  - {name: A, sink: ps}", "8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
