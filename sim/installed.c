@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
+#include "engine/base/spelling.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 
@@ -170,16 +171,18 @@ struct search {
 static bool look_at(const struct found *found)
 {
 	struct search *search = found->context;
-	const size_t length = strlen(search->name);
-	const bool is_end = found->name_length >= length &&
-			    !strncmp(found->name + found->name_length - length, search->name, length);
+	char whole[PATH_MAX];
+	const char *end = whole;
 
-	if (!is_end || (found->name_length > length && found->name[found->name_length - length - 1] != '/'))
+	snprintf(whole, sizeof(whole), "%.*s", (int)found->name_length, found->name);
+	while (end && !psd_spelling_is_same(end, search->name))
+		end = strchr(end, '/') ? strchr(end, '/') + 1 : NULL;
+	if (!end)
 		return true;
 	psd_text_clear(search->path);
 	psd_text_add(search->path, "%s", found->path);
 	psd_text_add(&search->names, "%s%.*s", search->n++ ? ", " : "", (int)found->name_length, found->name);
-	search->is_whole = found->name_length == length;
+	search->is_whole = !strcmp(whole, search->name);
 	return !search->is_whole;
 }
 

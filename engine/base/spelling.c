@@ -21,6 +21,13 @@ static bool make_plain(const char *name, char plain[NAME_MAX_BYTES + 1])
 	return length > 0;
 }
 
+bool psd_spelling_is_same(const char *one, const char *other)
+{
+	char plain[NAME_MAX_BYTES + 1], same[NAME_MAX_BYTES + 1];
+
+	return make_plain(one, plain) && make_plain(other, same) && !strcmp(plain, same);
+}
+
 bool psd_spelling_find(const char *text, const char *const names[], unsigned *index)
 {
 	char plain[NAME_MAX_BYTES + 1], other[NAME_MAX_BYTES + 1];

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+/* Tells whether two names are equal without case and separators. */
+bool psd_spelling_is_same(const char *one, const char *other);
 /* Sets *index to the index of the name that `text` spells: the equal one, else the only one that is equal without case
  * and separators. names: NULL-terminated. Returns false, with *index unchanged, if there is none. */
 bool psd_spelling_find(const char *text, const char *const names[], unsigned *index);

@@ -63,6 +63,23 @@ Test(init, a_new_scenario_is_predicted)
 	}
 }
 
+Test(init, a_name_of_a_model_needs_no_separators)
+{
+	static const char *const names[] = {"resnet50", "ResNet-50", "gpt_2"}, *const files[] = {"resnet50", "resnet50",
+												 "gpt2"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		char arguments[128], file[64];
+
+		snprintf(arguments, sizeof(arguments), "init --model %s --nodes 4 --bandwidth 1Gbps", names[i]);
+		snprintf(file, sizeof(file), "/models/%s.yaml\"", files[i]);
+		struct run made = run(arguments, "2>&1");
+
+		cr_expect_not_null(strstr(made.text, file), "%s: %s", names[i], made.text);
+		free(made.text);
+	}
+}
+
 /* A key's line, but for those of later systems, which begin with a dash or repeat the first one's. */
 Test(init, each_key_has_a_comment_above_it)
 {
