@@ -9,8 +9,6 @@
 
 static const char rank_mark[] = "%r";
 
-enum { RANK_DIGITS = 10 };
-
 bool psd_trace_path_is_by_rank(const char *path)
 {
 	return strstr(path, rank_mark);
@@ -18,15 +16,14 @@ bool psd_trace_path_is_by_rank(const char *path)
 
 char *psd_trace_path_of(const char *path, unsigned rank)
 {
-	const char *mark = strstr(path, rank_mark);
-	const size_t room = strlen(path) + RANK_DIGITS + 1;
-	char *made = malloc(room);
+	struct psd_text made = {.bytes = NULL};
 
-	if (made && mark)
-		snprintf(made, room, "%.*s%u%s", (int)(mark - path), path, rank, mark + strlen(rank_mark));
-	else if (made)
-		memcpy(made, path, strlen(path) + 1);
-	return made;
+	for (const char *mark; (mark = strstr(path, rank_mark)); path = mark + strlen(rank_mark))
+		psd_text_add(&made, "%.*s%u", (int)(mark - path), path, rank);
+	psd_text_add(&made, "%s", path);
+	if (made.is_out_of_memory)
+		psd_text_release(&made);
+	return made.bytes;
 }
 
 /* A reader of the folder would take it for a worker of this run. */

@@ -269,6 +269,18 @@ Test(rank_trace, a_kernel_lasts_as_long_as_its_device_works)
 
 /* ---- files ---- */
 
+Test(rank_trace, each_mark_in_a_path_is_the_rank)
+{
+	static const char *const paths[] = {"%r/t%r%r.json", "t.json"}, *const expected[] = {"12/t1212.json", "t.json"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		char *path = psd_trace_path_of(paths[i], 12);
+
+		cr_expect_str_eq(path, expected[i]);
+		free(path);
+	}
+}
+
 FOLDER_TEST(rank_trace, each_worker_has_a_file_and_a_server_none, scratch_folder_make())
 {
 	struct psd_trace_files files;
