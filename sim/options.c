@@ -211,6 +211,9 @@ static enum psd_status check_shard(struct psd_options *options, struct psd_error
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "'--shard' is '%.80s', must be a part and their number, such as 1/8 to 8/8",
 				     options->shard);
+	if (options->form != PSD_FORM_CSV)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'--shard' needs '--csv', since `psd-sim merge` joins files of CSV");
 	if (options->arguments.n_operands > 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--shard' takes one scenario, %u are given",
 				     options->arguments.n_operands);
