@@ -174,10 +174,11 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 	psd_shard_map_add(&text, &shard_map);
 	psd_shard_map_release(&shard_map);
 	psd_terms_add_program(&program, &run->costed.graph, &made->program);
-	enum psd_status status = program.is_out_of_memory || text.is_out_of_memory
-					 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-					 : psd_old_checkpoint_look(about, about_path(run, set, host).text,
-								   set->iterations, program.bytes, text.bytes, err);
+	enum psd_status status =
+		program.is_out_of_memory || text.is_out_of_memory
+			? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+			: psd_old_checkpoint_look(about, about_path(run, set, host).text, set->iterations,
+						  &run->costed.graph, program.bytes, text.bytes, err);
 	psd_text_release(&program);
 	psd_text_release(&text);
 	if (status)

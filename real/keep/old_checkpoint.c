@@ -54,8 +54,21 @@ static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_
 			     "'samples' is '%.40s', impossible after %" PRIu32 " iterations", text, iterations);
 }
 
+static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes, const struct psd_graph *graph,
+				   const char *path, struct psd_error *err)
+{
+	char model[NUMBER_TEXT_MAX];
+
+	snprintf(model, sizeof(model), "%016" PRIx64, psd_terms_hash_model(graph));
+	if (!strcmp(notes->model, model))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, place_of(path),
+			     "the checkpoint is of another model: to begin with its parameters alone, see train.start");
+}
+
 enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, const char *path, uint32_t iterations,
-					const char *program, const char *shard_map, struct psd_error *err)
+					const struct psd_graph *graph, const char *program, const char *shard_map,
+					struct psd_error *err)
 {
 	struct psd_tensor_file *file;
 	struct psd_old_checkpoint_notes notes;
@@ -69,6 +82,8 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 		.has_samples = notes.samples,
 	};
 	enum psd_status status = psd_tensor_file_verify(file, &has_checksums, err);
+	if (!status && notes.model)
+		status = check_model(&notes, graph, path, err);
 	if (!status && notes.samples)
 		status = read_samples(&about->samples, notes.samples, iterations, path, err);
 	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
@@ -174,18 +189,6 @@ static enum psd_status check_version(const struct psd_old_checkpoint *old, const
 				       "the checkpoint is of another version of psd-run, must be resumed with %u hosts "
 				       "and '%.80s'",
 				       old->n_hosts, notes->system ? notes->system : "");
-}
-
-static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes, const struct psd_graph *graph,
-				   const char *path, struct psd_error *err)
-{
-	char model[NUMBER_TEXT_MAX];
-
-	snprintf(model, sizeof(model), "%016" PRIx64, psd_terms_hash_model(graph));
-	if (!strcmp(notes->model, model))
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "the checkpoint is of another model: to begin with its parameters alone, see train.start");
 }
 
 static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,

@@ -38,10 +38,11 @@ struct psd_old_checkpoint_about {
 	uint64_t samples;
 };
 /* Reads the properties of a checkpoint after `iterations` iterations into *about. path: a file of the checkpoint.
- * program, shard_map: texts of the resuming run, with which the texts in the file are compared. PSD_EINVAL, PSD_EFILE:
- * the file is damaged, or does not belong to a checkpoint; PSD_ENOMEM, PSD_ERUN. */
+ * graph: model of the resuming run; program, shard_map: its texts, with which the texts in the file are compared.
+ * PSD_EINVAL, PSD_EFILE: the file is of another model, damaged, or does not belong to a checkpoint; PSD_ENOMEM,
+ * PSD_ERUN. */
 enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, const char *path, uint32_t iterations,
-					const char *program, const char *shard_map,
+					const struct psd_graph *graph, const char *program, const char *shard_map,
 					struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads the measured seconds of a sample on each group of nodes, by which the run divided its samples, from a file of a

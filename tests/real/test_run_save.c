@@ -460,6 +460,9 @@ FOLDER_TEST(run_save, layers_of_other_kinds_are_refused, make_folder())
 	run_quietly(&folder, "--system PS --save @/c --iterations 4 --set model.graph=@/relu.yaml");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume --set model.graph=@/tanh.yaml",
 		       "is of another model: to begin with its parameters alone, see train.start\n");
+	/* also where no iteration is left to do */
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume --iterations 4 --set model.graph=@/tanh.yaml",
+		       "is of another model: to begin with its parameters alone, see train.start\n");
 	run_quietly(&folder, "--system PS --save @/c --resume --set model.graph=@/relu.yaml");
 }
 
