@@ -316,10 +316,9 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 }
 
 /* Tells which share of a link parallel connections reach, and that it is a stack's assumption. */
-static void write_streams_note(FILE *out, const struct psd_report *report)
+static void add_streams_note(struct psd_text *text, const struct psd_report *report)
 {
 	const double link_bps = most_link_bps(report->costed->scenario);
-	struct psd_text sentence = {.bytes = NULL};
 	const struct psd_system *assuming = NULL;
 	double least_ratio = 1.0, most_ratio = 0.0;
 	unsigned n_held = 0;
@@ -340,16 +339,15 @@ static void write_streams_note(FILE *out, const struct psd_report *report)
 	}
 	if (!n_held)
 		return;
-	psd_text_add(&sentence, "note: the software stack%s reaches %.3g %%", of_systems(report, n_held),
+	psd_text_add(text, "note: the software stack%s reaches %.3g %%", of_systems(report, n_held),
 		     100.0 * least_ratio);
 	if (most_ratio > least_ratio)
-		psd_text_add(&sentence, " to %.3g %%", 100.0 * most_ratio);
-	psd_text_add(&sentence, " of a link's rate by several connections (host.streams)");
+		psd_text_add(text, " to %.3g %%", 100.0 * most_ratio);
+	psd_text_add(text, " of a link's rate by several connections (host.streams)");
 	if (assuming)
-		psd_text_add(&sentence,
-			     ", which stack %s assumes: no published value checks it; measure yours, and set it",
+		psd_text_add(text, ", which stack %s assumes: no published value checks it; measure yours, and set it",
 			     assuming->stack->name);
-	psd_sentence_write(out, &sentence, 6);
+	psd_text_add(text, "\n");
 }
 
 /* Stacks that follow from the systems' methods compare software, too. */
@@ -567,6 +565,7 @@ void psd_output_add_comparison(struct psd_text *text, const struct psd_report *r
 	for (unsigned s = 0; s < report->n_systems; s++)
 		add_lossy(text, report, s);
 	add_recompute_note(text, report);
+	add_streams_note(text, report);
 	add_host_note(text, report);
 	add_stacks_note(text, report);
 	add_spread_note(text, report);
@@ -590,7 +589,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_links_note(out, scenario);
 	write_added(out, add_recompute_note, report);
 	write_transport_note(out, report);
-	write_streams_note(out, report);
+	write_added(out, add_streams_note, report);
 	write_added(out, add_host_note, report);
 	write_machine_note(out, scenario);
 	write_added(out, add_stacks_note, report);
