@@ -9,7 +9,8 @@
 struct map {
 	struct psd_shape shape;
 	double *values;
-	bool is_changed; /* by the tensor whose gradient is computed */
+	/* channels that the element whose gradient is computed reaches: from the first, behind the last */
+	uint32_t first, behind;
 };
 
 struct pass {
@@ -477,38 +478,52 @@ static void forward(struct pass *pass, unsigned number)
 	struct map *out = &pass->maps[number];
 
 	for (uint32_t n = 0; n < pass->options->batch; n++)
-		for (uint32_t c = 0; c < out->shape.channels; c++)
+		for (uint32_t c = out->first; c < out->behind; c++)
 			for (uint32_t y = 0; y < out->shape.height; y++)
 				for (uint32_t x = 0; x < out->shape.width; x++)
 					*at(out, n, c, y, x) = value_at(pass, layer, n, c, y, x);
 }
 
-/* Computes the maps that are marked as changed, and the loss. */
+/* Computes the channels that are marked as changed, and the loss. */
 static double loss_of(struct pass *pass)
 {
 	pass->loss = 0;
 	for (unsigned l = 0; l < pass->graph->n_layers; l++) {
 		const struct psd_layer *layer = &pass->graph->layers[l];
 
-		if (pass->maps[l].is_changed)
-			forward(pass, l);
+		forward(pass, l);
 		if (layer->kind->is_loss)
 			add_loss(pass, &pass->maps[layer->inputs[0]], layer->settings.loss.weight);
 	}
 	return pass->loss;
 }
 
-/* Changes reach the layers that have the tensor, and all above them. */
-static void mark_changed(struct pass *pass, unsigned tensor)
+/* Products have weights for each output, one output's behind the other's. */
+static bool is_product(const struct psd_layer *layer)
+{
+	return layer->kind == &psd_layer_conv || layer->kind == &psd_layer_inner_product;
+}
+
+/* Changes reach the layers that have the tensor, and all above them. The first element of an output has the output
+ * before it computed again, too, without the change of its last element. */
+static void mark_changed(struct pass *pass, unsigned tensor, uint64_t element)
 {
 	for (unsigned l = 0; l < pass->graph->n_layers; l++) {
 		const struct psd_layer *layer = &pass->graph->layers[l];
-		const unsigned n_tensors = layer->n_tensors + layer->n_shared;
-		bool is_changed = tensor - layer->first_tensor < n_tensors;
+		const bool has_tensor = tensor - layer->first_tensor < layer->n_tensors + layer->n_shared;
+		bool is_above = false;
+		struct map *map = &pass->maps[l];
 
 		for (unsigned i = 0; i < layer->n_inputs; i++)
-			is_changed |= pass->maps[layer->inputs[i]].is_changed;
-		pass->maps[l].is_changed = is_changed;
+			is_above |= pass->maps[layer->inputs[i]].behind > 0;
+		map->first = 0;
+		map->behind = is_above || has_tensor ? map->shape.channels : 0;
+		if (!is_above && has_tensor && is_product(layer)) {
+			const uint64_t each = pass->graph->tensors[tensor].elements / map->shape.channels;
+
+			map->behind = (uint32_t)(element / each) + 1;
+			map->first = map->behind - (map->behind > 1 && element % each == 0 ? 2 : 1);
+		}
 	}
 }
 
@@ -522,7 +537,8 @@ static struct pass open_pass(const struct psd_graph *graph, const struct psd_net
 	for (unsigned l = 0; l < graph->n_layers; l++) {
 		const struct psd_shape shape = graph->layers[l].shape;
 
-		pass.maps[l] = (struct map){shape, calloc(options->batch * size_of(shape), sizeof(double)), true};
+		pass.maps[l] =
+			(struct map){shape, calloc(options->batch * size_of(shape), sizeof(double)), 0, shape.channels};
 		if (!pass.maps[l].values)
 			abort();
 	}
@@ -555,10 +571,10 @@ double *reference_gradient(const struct psd_graph *graph, const struct psd_netwo
 
 	if (!gradient)
 		abort();
-	mark_changed(&pass, tensor);
 	for (uint64_t i = 0; i < count; i++) {
 		const double kept = values[i];
 
+		mark_changed(&pass, tensor, i);
 		values[i] = kept + DIFFERENCE_STEP;
 		gradient[i] = loss_of(&pass);
 		values[i] = kept - DIFFERENCE_STEP;
