@@ -47,6 +47,7 @@ _Thread_local bool psd_stand_in_is_host_function;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change;
 static struct fault faults[MOST_FAULTS];
+static unsigned n_faults; /* number of faults that were ordered */
 static struct fault operation_fault;
 static cudaError_t lost = cudaSuccess;
 unsigned psd_stand_in_n_running;
@@ -206,7 +207,7 @@ static cudaError_t ordered_fault(const char *function)
 	cudaError_t error = cudaSuccess;
 
 	n_calls++;
-	for (struct fault *fault = faults; fault < faults + MOST_FAULTS; fault++) {
+	for (struct fault *fault = faults; fault < faults + n_faults; fault++) {
 		if (fault->function && strcmp(fault->function, function) != 0)
 			continue;
 		const cudaError_t next = count_down(fault);
@@ -280,20 +281,21 @@ cudaError_t cudaPeekAtLastError(void)
 
 void psd_stand_in_fail(const char *function, unsigned nth, cudaError_t error)
 {
-	struct fault *fault = faults;
+	unsigned i = 0;
 
 	psd_stand_in_lock();
-	while (fault < faults + MOST_FAULTS && fault->countdown > 0)
-		fault++;
-	assert(fault < faults + MOST_FAULTS);
-	*fault = (struct fault){.function = function, .countdown = nth, .error = error};
+	while (i < n_faults && faults[i].countdown > 0)
+		i++;
+	assert(i < MOST_FAULTS);
+	n_faults = i == n_faults ? i + 1 : n_faults;
+	faults[i] = (struct fault){.function = function, .countdown = nth, .error = error};
 	psd_stand_in_unlock();
 }
 
 void psd_stand_in_fail_no_more(void)
 {
 	psd_stand_in_lock();
-	memset(faults, 0, sizeof(faults));
+	n_faults = 0;
 	psd_stand_in_unlock();
 }
 

@@ -1,7 +1,8 @@
 /* The stand-in's memory: blocks of the device and pinned blocks of the host, each on pages of its own in one range of
- * addresses that is never used twice. A block of the device has no rights; an operation that touches one is stopped by
- * the processor, gets it opened and goes on, and blocks are shut when no operation runs. Whoever else touches one, or
- * what is freed, or the page behind a block, ends the process with a message. Refuses to know what operations do. */
+ * addresses that is never used twice. The device's blocks have a protection key of the processor, which opens them to
+ * threads that run an operation. On a processor without keys they have no rights: an operation that touches one is
+ * stopped, gets it opened and goes on, and blocks are shut when no operation runs. Whoever else touches one, or what is
+ * freed, or the page behind a block, ends the process with a message. Refuses to know what operations do. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <signal.h>
@@ -24,8 +25,8 @@
 /* CUDA's blocks begin at multiples of 256 bytes. Those that its tensors are aligned to are fewer. */
 #define ALIGNMENT   UINT64_C(256)
 #define ARENA_BYTES (UINT64_C(1) << 38)
-/* Large blocks are pieces of one file of poison, of which each takes its own pages where they are written: workspaces
- * that nobody writes cost nothing. */
+/* Blocks are pieces of one file of poison, of which each takes its own pages where they are written: workspaces that
+ * nobody writes cost nothing. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 /* Reserves addresses without memory. */
 #define RESERVING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -62,6 +63,7 @@ static uint64_t used_bytes;
 static struct range registered[MOST_REGISTERED];
 static unsigned n_registered;
 static struct sigaction inherited_action;
+static int key = -1; /* protection key of the device's blocks; below 0: the processor has none, or none is needed yet */
 
 /* ---- when memory is touched ---- */
 
@@ -152,6 +154,7 @@ static void reserve(void)
 	if (arena)
 		return;
 	poison_fd = make_poison();
+	key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
 	arena = mmap(NULL, ARENA_BYTES, PROT_NONE, RESERVING, -1, 0);
 	blocks = mmap(NULL, MOST_BLOCKS * sizeof(*blocks), PROT_READ | PROT_WRITE, RESERVING, -1, 0);
 	opened = mmap(NULL, MOST_BLOCKS * sizeof(*opened), PROT_READ | PROT_WRITE, RESERVING, -1, 0);
@@ -166,11 +169,15 @@ void psd_stand_in_open_memory(void)
 {
 	n_running++;
 	is_operation = true;
+	if (key >= 0)
+		pkey_set(key, 0);
 }
 
 void psd_stand_in_close_memory(void)
 {
 	is_operation = false;
+	if (key >= 0)
+		pkey_set(key, PKEY_DISABLE_ACCESS);
 	if (--n_running > 0)
 		return;
 	while (atomic_load_explicit(&n_opened, memory_order_relaxed) > 0) {
@@ -234,16 +241,15 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 /* Leaves the pages open. */
 static void poison_pages(char *pages, uint64_t bytes)
 {
-	uint64_t done_bytes = 0;
+	for (uint64_t done_bytes = 0; done_bytes < bytes; done_bytes += PIECE_BYTES) {
+		const uint64_t piece_bytes = bytes - done_bytes < PIECE_BYTES ? bytes - done_bytes : PIECE_BYTES;
 
-	for (; bytes - done_bytes >= PIECE_BYTES; done_bytes += PIECE_BYTES)
-		if (mmap(pages + done_bytes, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, poison_fd,
+		if (mmap(pages + done_bytes, piece_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, poison_fd,
 			 0) == MAP_FAILED) {
 			perror("stand-in");
 			abort();
 		}
-	mprotect(pages + done_bytes, bytes - done_bytes, PROT_READ | PROT_WRITE);
-	memset(pages + done_bytes, PSD_STAND_IN_POISON, bytes - done_bytes);
+	}
 }
 
 /* The block ends where its pages end but for CUDA's alignment, so that what is written behind it is noticed. */
@@ -263,7 +269,9 @@ static char *take_block(uint64_t bytes, enum block_state state)
 	poison_pages(block->pages, pages_bytes);
 	ASAN_POISON_MEMORY_REGION(block->pages, pages_bytes);
 	ASAN_UNPOISON_MEMORY_REGION(block->begin, bytes);
-	if (state == BLOCK_DEVICE)
+	if (state == BLOCK_DEVICE && key >= 0)
+		pkey_mprotect(block->pages, pages_bytes, PROT_READ | PROT_WRITE, key);
+	else if (state == BLOCK_DEVICE)
 		mprotect(block->pages, pages_bytes, PROT_NONE);
 	atomic_store_explicit(&block->state, state, memory_order_relaxed);
 	atomic_store_explicit(&n_blocks, number + 1, memory_order_relaxed);
