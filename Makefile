@@ -268,6 +268,8 @@ CODE_CFLAGS := $(CFLAGS)
 TEST_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
 $(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: CFLAGS := $(TEST_CFLAGS)
 $(STAND_IN)/tests/cuda/stand_in_%.o $(BUILD)/tests/real/device/%.o $(BUILD)/tests/bench/%.o: CFLAGS := $(CODE_CFLAGS)
+# Where tests find the header of Criterion.
+$(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: ALL_CPPFLAGS += -Itests
 
 # Rewritten only when they change: objects of other flags, such as DEV=1, are compiled again.
 FLAGS := $(subst ',,$(CC) $(CXX) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_CXXFLAGS) $(TEST_CFLAGS) $(STAND_IN_FLAGS))

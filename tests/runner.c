@@ -71,12 +71,20 @@ void criterion_internal_test_teardown(void)
 {
 }
 
-void criterion_send_assert(struct criterion_assert_stats *stats)
+void psd_tests_report(const char *file, int line, char *expected, const char *format, ...)
 {
-	if (stats->passed)
-		return;
+	va_list arguments;
+
 	has_failed = true;
-	printf("[----] %s:%u: assertion failed\n[----]   %s\n", stats->file, stats->line, stats->message);
+	printf("[----] %s:%d: assertion failed\n[----]   ", file, line);
+	va_start(arguments, format);
+	if (format[1])
+		vprintf(format + 1, arguments);
+	else
+		fputs(expected, stdout);
+	va_end(arguments);
+	putchar('\n');
+	free(expected);
 }
 
 void criterion_abort_test(void)
