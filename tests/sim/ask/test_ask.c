@@ -432,8 +432,10 @@ static void check_seeds(uint64_t first, uint64_t n)
 
 Test(ask, answers_of_some_scenarios_are_those_of_exhaustive_sweeps)
 {
-	check_seeds(4, 1);  /* with many turns */
-	check_seeds(12, 1); /* bandwidths that suffice */
+	check_seeds(4, 1);  /* three turns of nodes */
+	check_seeds(9, 1);  /* no cluster is in the budget */
+	check_seeds(37, 1); /* bandwidths that suffice, and three turns between them */
+	check_seeds(42, 1); /* no cluster is in time */
 }
 
 Test(ask, answers_of_50_scenarios_are_those_of_exhaustive_sweeps)
