@@ -348,7 +348,12 @@ $(BUILD)/psd-plot: $(PLOT_OBJECTS) $(IMPORT_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(IMPORT_LIBS) $(ENGINE_LIBS)
 
-$(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(PLOT_PARTS) $(ENGINE)
+# Suites run psd-sim's main() without loading its libraries anew.
+$(BUILD)/tests/sim-main.o: $(SIM_MAIN)
+	@mkdir -p $(@D)
+	$(Q)objcopy --redefine-sym main=psd_sim_main $< $@
+
+$(BUILD)/psd-tests: $(TEST_OBJECTS) $(BUILD)/tests/sim-main.o $(SIM_PARTS) $(PLOT_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) $(SHORT_OF:%=-Wl,--wrap=%) -o $@ $^ -lcriterion $(SIM_LIBS)
 

@@ -21,16 +21,14 @@ enum { MOST_WORDS = 32 };
 static char *on_terminal(int width, const char *program, const char *arguments, const char *environment)
 {
 	const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)width};
-	struct program_path path = path_of(program);
-	char *words[MOST_WORDS] = {path.text}, *copy = strdup(arguments), *rest = copy, *text = NULL, piece[4096];
+	char *words[MOST_WORDS], *copy = strdup(arguments), *text = NULL, piece[4096];
 	size_t n_bytes = 0;
 	FILE *memory = open_memstream(&text, &n_bytes);
 	int terminal, wait_status;
 	ssize_t length;
 	pid_t child;
 
-	for (unsigned n = 1; n + 1 < MOST_WORDS && (words[n] = strsep(&rest, " ")); n++)
-		;
+	cr_assert(split_words(copy, words + 1, MOST_WORDS - 1));
 	child = forkpty(&terminal, NULL, NULL, &size);
 	cr_assert_geq(child, 0);
 	if (child == 0) {
@@ -38,8 +36,7 @@ static char *on_terminal(int width, const char *program, const char *arguments, 
 		unsetenv("NO_COLOR");
 		if (environment)
 			putenv((char *)(uintptr_t)environment);
-		execv(path.text, words);
-		_exit(127);
+		become(program, words);
 	}
 	while ((length = read(terminal, piece, sizeof(piece))) > 0)
 		fwrite(piece, 1, (size_t)length, memory);
