@@ -27,21 +27,21 @@ static const struct matrix_layout alone = {"schedule: sequential, sync: ring", 1
 #define ON_4(system) MATRIX_ON({system, 1, 1}, {system, 2, 1}, {system, 4, 1})
 
 /* Two seeds of CIFAR-10 quick, Caffe's cifar10_quick_solver.prototxt with 32 samples for its 100. */
-#define ROW_METHOD(name, system, seed)                                                                                 \
+#define ROW_METHOD(name, system, seed, n)                                                                              \
 	MATRIX_ROW(run, name, matrix_is_near, .subject = &matrix_quick, .first_seed = seed, .n_seeds = 2,              \
-		   ON_4(system), AS_ONE_WORKER)
-ROW_METHOD(ps_trains_as_one_worker, "schedule: wait-free, sync: ps", 1)
-ROW_METHOD(sfb_trains_as_one_worker, "schedule: wait-free, sync: sfb", 3)
-ROW_METHOD(adam_trains_as_one_worker, "schedule: wait-free, sync: adam", 5)
-ROW_METHOD(hybrid_trains_as_one_worker, "schedule: wait-free, sync: hybrid", 7)
-ROW_METHOD(ring_trains_as_one_worker, "schedule: wait-free, sync: ring", 9)
+		   .iterations = n, ON_4(system), AS_ONE_WORKER)
+ROW_METHOD(ps_trains_as_one_worker, "schedule: wait-free, sync: ps", 1, 10)
+ROW_METHOD(sfb_trains_as_one_worker, "schedule: wait-free, sync: sfb", 3, 20)
+ROW_METHOD(adam_trains_as_one_worker, "schedule: wait-free, sync: adam", 5, 20)
+ROW_METHOD(hybrid_trains_as_one_worker, "schedule: wait-free, sync: hybrid", 7, 20)
+ROW_METHOD(ring_trains_as_one_worker, "schedule: wait-free, sync: ring", 9, 10)
 /* Items of up to three tensors that end within a layer, and one of all ten: more than a message has pieces. */
 ROW_METHOD(gathered_tensors_train_as_one_worker,
-	   "schedule: wait-free, sync: ring, fuse: 80kB, barrier: layer, priority: forward", 9)
-ROW_METHOD(all_gathered_tensors_train_as_one_worker, "schedule: sequential, sync: ring, fuse: 1MB", 11)
+	   "schedule: wait-free, sync: ring, fuse: 80kB, barrier: layer, priority: forward", 9, 20)
+ROW_METHOD(all_gathered_tensors_train_as_one_worker, "schedule: sequential, sync: ring, fuse: 1MB", 11, 20)
 /* Two chunks in each tree of 4. */
-ROW_METHOD(gathered_tensors_in_trees_train_as_one_worker, "schedule: wait-free, sync: double-tree, fuse: 1MB", 13)
-ROW_METHOD(separate_servers_train_as_one_worker, "schedule: sequential, sync: ps, servers: 1", 11)
+ROW_METHOD(gathered_tensors_in_trees_train_as_one_worker, "schedule: wait-free, sync: double-tree, fuse: 1MB", 13, 20)
+ROW_METHOD(separate_servers_train_as_one_worker, "schedule: sequential, sync: ps, servers: 1", 11, 20)
 
 /* Workers on several nodes, and of each of them. */
 #define ROW_ALL_REDUCES(n, per_node, ...)                                                                              \
