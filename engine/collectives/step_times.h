@@ -16,8 +16,8 @@ double psd_step_times_first_sec(const struct psd_payload *payload, struct psd_me
 				double element_bits, const struct psd_links *links);
 /* Returns the seconds until all flows (struct psd_flow) of the payload have ended, if all begin together. NaN: out of
  * memory. The result may exceed the time of the busiest link: where a flow waits inside a node or at an uplink of a
- * rack, it delays others. With more than 1024 members on racks, or on
- * nodes of several kinds, these waits are not computed. */
+ * rack, it delays others. With more than 1024 members on racks, or on nodes of several kinds, these waits are not
+ * computed. */
 double psd_step_times_flows_sec(const struct psd_payload *payload, struct psd_members members,
 				const struct psd_links *links);
 

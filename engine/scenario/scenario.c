@@ -484,8 +484,8 @@ static bool removes_key(const char *setting)
 	return setting[strlen(setting) - 1] == '=';
 }
 
-/* Blames the first setting without which the variant of the file is right, otherwise the first one with a value of
- * those from the last one on from which on all are wrong. */
+/* Blames the first setting without which the variant of the file is right. Otherwise it blames the last setting from
+ * which on all variants are wrong, or the next one behind it that has a value. */
 static void blame_setting(const struct suspect *suspect, const char *const settings[], struct psd_error *err)
 {
 	const bool is_first = suspect->variant == 0;

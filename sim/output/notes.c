@@ -259,8 +259,8 @@ static void add_recompute_note(struct psd_text *text, const struct psd_report *r
 	}
 }
 
-/* Rate of the fastest link that the sweep has between nodes, without headers. */
-static double most_link_bps(const struct psd_scenario *scenario)
+/* Rate of the fastest link that the system has between nodes in the sweep, without headers. */
+static double most_link_bps(const struct psd_scenario *scenario, const struct psd_system *system)
 {
 	double most_bps = 0.0;
 
@@ -268,9 +268,9 @@ static double most_link_bps(const struct psd_scenario *scenario)
 		const struct psd_point point = psd_scenario_point(scenario, p);
 
 		if (point.nodes > 1)
-			most_bps = fmax(most_bps, point.bandwidth_bps * scenario->network.payload_ratio);
+			most_bps = fmax(most_bps, psd_scenario_fastest_link_bps(scenario, system, point.bandwidth_bps));
 	}
-	return most_bps;
+	return most_bps * scenario->network.payload_ratio;
 }
 
 static const char *of_systems(const struct psd_report *report, unsigned n)
@@ -282,7 +282,6 @@ static const char *of_systems(const struct psd_report *report, unsigned n)
 static void write_transport_note(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
-	const double link_bps = most_link_bps(scenario);
 	struct psd_text sentence = {.bytes = NULL};
 	double least_bps = INFINITY, most_bps = 0.0, again_bps = INFINITY;
 	char rate[PSD_UNITS_TEXT_MAX];
@@ -290,7 +289,7 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 
 	for (unsigned s = 0; s < report->n_systems; s++) {
 		const struct psd_host_costs *host = &report->systems[s].host;
-		const double bps = host->transport_bps;
+		const double link_bps = most_link_bps(scenario, &report->systems[s]), bps = host->transport_bps;
 
 		if (bps == 0.0 || bps >= link_bps * host->share_ratio || bps < link_bps * host->streams_ratio)
 			continue;
@@ -318,7 +317,6 @@ static void write_transport_note(FILE *out, const struct psd_report *report)
 /* Tells which share of a link parallel connections reach, and that it is a stack's assumption. */
 static void add_streams_note(struct psd_text *text, const struct psd_report *report)
 {
-	const double link_bps = most_link_bps(report->costed->scenario);
 	const struct psd_system *assuming = NULL;
 	double least_ratio = 1.0, most_ratio = 0.0;
 	unsigned n_held = 0;
@@ -326,6 +324,7 @@ static void add_streams_note(struct psd_text *text, const struct psd_report *rep
 	for (unsigned s = 0; s < report->n_systems; s++) {
 		const struct psd_system *system = &report->systems[s];
 		const struct psd_host_costs *host = &system->host;
+		const double link_bps = most_link_bps(report->costed->scenario, system);
 
 		if (host->transport_bps == 0.0 || link_bps * host->streams_ratio <= host->transport_bps ||
 		    host->streams_ratio >= host->share_ratio)
