@@ -10,6 +10,7 @@
 #include "engine/document/document.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
+#include "real/base/affinity.h"
 #include "real/base/console.h"
 #include "real/base/path_lock.h"
 #include "real/net/secret.h"
@@ -133,6 +134,17 @@ static enum psd_status run_systems(struct psd_run *run, struct psd_error *err)
 
 /* ---- a scenario ---- */
 
+/* A replay does not compute. */
+static void say_threads(const struct psd_run *run)
+{
+	const unsigned n_threads = run->scenario->train.threads, n_cores = psd_affinity_count();
+
+	if (n_threads > n_cores && !psd_run_replay(run))
+		psd_console_say("psd-run: 'train.threads' is %u, but psd-run may use %u processor core%s here: threads "
+				"wait for each other",
+				n_threads, n_cores, psd_text_plural(n_cores));
+}
+
 static void remark(const struct psd_run *run)
 {
 	const struct psd_place *snapshot = &run->scenario->train.snapshot_at;
@@ -146,6 +158,7 @@ static void remark(const struct psd_run *run)
 	if (run->scenario->train.snapshot_iterations > 0 && !run->checkpoints.folder)
 		psd_console_say("psd-run: %s:%u:%u: 'snapshot' has no effect without --save", snapshot->path,
 				snapshot->line, snapshot->column);
+	say_threads(run);
 	if (run->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);

@@ -115,6 +115,17 @@ static const char *name_near(const char *path, size_t length)
 	return psd_spelling_nearest(word, names.all);
 }
 
+/* The name of a key right below `cluster`, where other sections may have it; NULL: the path is another one. */
+static const char *name_in_cluster(const char *path, size_t length)
+{
+	static const char cluster[] = "cluster.";
+	const size_t before = strlen(cluster);
+
+	return length > before && !strncmp(path, cluster, before) && !memchr(path + before, '.', length - before)
+		       ? path + before
+		       : NULL;
+}
+
 /* ---- a setting ---- */
 
 /* Prefix of the settings that --sweep makes. */
@@ -138,11 +149,11 @@ enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error
 	if (!is_sweep && !strncmp(setting, "--", 2)) /* an option that knows its key */
 		return PSD_OK;
 	look(&search, is_sweep);
-	if (!search.has_first && !search.found.bytes && !search.in_lists.bytes)
-		near = name_near(path, length);
+	if (!search.found.bytes && !search.in_lists.bytes)
+		near = search.has_first ? name_in_cluster(path, length) : name_near(path, length);
 	if (near) {
 		search.path = near;
-		search.length = strlen(near);
+		search.length = strcspn(near, "=");
 		look(&search, is_sweep);
 		search.has_first = false;
 	}

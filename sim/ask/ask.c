@@ -75,6 +75,20 @@ static void add_comparison(struct psd_ask *ask, struct psd_answers *answers)
 	psd_text_release(&text);
 }
 
+static void add_simulations(const struct psd_ask *ask, struct psd_text *text)
+{
+	psd_text_add(text, "Estimates searched, and %u simulation%s (%s) confirmed.", ask->n_simulated,
+		     psd_text_plural(ask->n_simulated), psd_sim_executor(ask->scenario, false));
+	if (ask->n_too_large > 0)
+		psd_text_add(text, " Of %u more, which need more events than `most_events`, answers have estimates.",
+			     ask->n_too_large);
+	if (ask->has_searched_rates)
+		psd_text_add(text, " Bandwidths are found to 1 %%.");
+	if (ask->has_searched_rates && ask->has_disturbances)
+		psd_text_add(text, " Break-evens closer than %s %% may be missed.",
+			     ask->has_coarse_turns ? "40" : "10");
+}
+
 /* Says which answers are left out, and by which rules the others were made if they are made of predictions. */
 static void add_notes(struct psd_ask *ask, struct psd_answers *answers, const struct psd_text *left_out)
 {
@@ -88,19 +102,12 @@ static void add_notes(struct psd_ask *ask, struct psd_answers *answers, const st
 	efficiency = &psd_answers_add(answers, "notes", NULL)->sentence;
 	psd_text_add(efficiency, "Efficiency: samples/s divided by those of as many workers that only compute.");
 	struct psd_answer *made = psd_answers_add(answers, "notes", NULL);
-	const bool has_searched_turns = ask->has_searched_rates && ask->has_disturbances;
 
 	if (ask->settings.is_estimate)
 		psd_text_add(&made->sentence, "All answers are estimates; without --estimate, simulations confirm "
 					      "them.");
 	else
-		psd_text_add(&made->sentence, "Estimates searched, and %u simulation%s (%s) confirmed.%s%s",
-			     ask->n_simulated, psd_text_plural(ask->n_simulated),
-			     psd_sim_executor(ask->scenario, false),
-			     ask->has_searched_rates ? " Bandwidths are found to 1 %." : "",
-			     !has_searched_turns     ? ""
-			     : ask->has_coarse_turns ? " Break-evens closer than 40 % may be missed."
-						     : " Break-evens closer than 10 % may be missed.");
+		add_simulations(ask, &made->sentence);
 	psd_answer_add_value(
 		answers, made,
 		(struct psd_answer_value){.name = "simulations", .unit = "count", .number = ask->n_simulated});
@@ -141,12 +148,17 @@ static void answer_next(struct psd_ask *ask, struct psd_answers *answers, struct
 
 	ask->question = question->name;
 	find_candidates(ask, question->fitting);
-	if (ask->n_candidates == 0) {
+	const bool none_fits = ask->n_candidates == 0;
+	if (none_fits) /* without predictions, but a key may be missing as well */
+		find_candidates(ask, NEED_NOT_FIT);
+	const char *lacked = question->answer(ask, answers);
+
+	while (none_fits && answers->n > n_before)
+		psd_answers_drop(answers);
+	if (none_fits && !lacked) {
 		psd_text_add(&unanswered->misfits, "%s%s", unanswered->misfits.length > 0 ? ", " : "", question->name);
 		return;
 	}
-	const char *lacked = question->answer(ask, answers);
-
 	if (lacked && !ask->status && ask->settings.question)
 		ask->status = psd_error_set(ask->err, PSD_EINVAL, (struct psd_place){ask->scenario->path, 0, 0},
 					    "'--question' is '%s', which needs %s", question->name, lacked);

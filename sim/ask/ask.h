@@ -73,7 +73,8 @@ struct psd_ask {
 	unsigned n_sizes;
 	struct psd_ask_entry *entries; /* hash table of predictions */
 	size_t n_entries, n_slots;
-	unsigned n_simulated; /* number of simulations that were made */
+	/* numbers of simulations that were made, and of those with too many events, which are estimates instead */
+	unsigned n_simulated, n_too_large;
 	struct psd_progress progress;
 	unsigned n_answered;  /* number of questions answered so far, for the line of progress */
 	const char *question; /* name of the question that is answered now */

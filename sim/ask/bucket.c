@@ -18,11 +18,12 @@ static bool any_takes_size(const struct psd_ask *ask)
 	return any;
 }
 
-/* Finds the fastest and the slowest size, by simulations; 0: there is no prediction. */
-static void find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bps, struct psd_answer_value *best,
-		       struct psd_answer_value *worst)
+/* Finds the fastest and the slowest size, by simulations. Returns the number of sizes that have a prediction. */
+static unsigned find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bps, struct psd_answer_value *best,
+			   struct psd_answer_value *worst)
 {
 	const uint64_t before_bytes = ask->fuse_bytes;
+	unsigned n = 0;
 
 	for (unsigned f = 0; f < ask->scenario->n_sweep_fuses && !ask->status; f++) {
 		ask->fuse_bytes = ask->scenario->sweep_fuse_bytes[f];
@@ -39,8 +40,10 @@ static void find_sizes(struct psd_ask *ask, unsigned system, double bandwidth_bp
 			*best = value;
 		if (rate > 0.0 && (worst->samples_per_sec <= 0.0 || rate < worst->samples_per_sec))
 			*worst = value;
+		n += rate > 0.0;
 	}
 	ask->fuse_bytes = before_bytes;
+	return n;
 }
 
 static void add_size(struct psd_text *text, const struct psd_answer_value *value)
@@ -61,8 +64,9 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 {
 	struct psd_answer_value best = {.name = "bucket"}, worst = best;
 
-	find_sizes(ask, system, bandwidth_bps, &best, &worst);
-	if (best.samples_per_sec <= 0.0)
+	const unsigned n = find_sizes(ask, system, bandwidth_bps, &best, &worst);
+
+	if (n == 0)
 		return;
 	struct psd_answer *answer = psd_answers_add(answers, "bucket", psd_ask_system_name(ask, system));
 	struct psd_text *text = &answer->sentence;
@@ -74,7 +78,8 @@ static void add_bucket(struct psd_ask *ask, struct psd_answers *answers, unsigne
 	psd_ask_add_rate(text, ask, bandwidth_bps);
 	psd_text_add(text, ", and slowest with ");
 	add_size(text, &worst);
-	psd_text_add(text, ", of the %u sizes of the sweep.", ask->scenario->n_sweep_fuses);
+	psd_text_add(text, ", of the %u sizes of the sweep%s.", n,
+		     n < ask->scenario->n_sweep_fuses ? " that fit and run" : "");
 	psd_answer_add_value(answers, answer, best);
 	worst.name = "slowest bucket";
 	psd_answer_add_value(answers, answer, worst);

@@ -232,7 +232,7 @@ static bool all_gain_from(const struct need *need, enum psd_precision precision)
 	return all;
 }
 
-/* Remedies that are told, each beside those before it, until they are enough. */
+/* Remedies that are told, each beside those before it, until they are enough. The last one may be enough alone. */
 struct remedies {
 	const struct psd_ask *ask;
 	const struct need *need;
@@ -293,14 +293,22 @@ static bool add_recomputation(struct remedies *remedies)
 static void add_sharding(struct remedies *remedies)
 {
 	const struct need *need = remedies->need;
-	const struct psd_system system = sharded_system(&remedies->system);
+	const struct psd_system system = sharded_system(&remedies->system), alone = sharded_system(need->made.system);
 	char words[128];
 
 	if (need->workers < 2 || need->made.plan.items[0].method->updates != PSD_OWNER_ALL)
 		return;
 	snprintf(words, sizeof(words), "parameters, gradients and optimiser sharded over %u workers (`sync: fsdp`)",
 		 need->workers);
-	add_system(remedies, &system, words, "sharded");
+	if (!add_system(remedies, &system, words, "sharded") || remedies->n < 2)
+		return;
+	const uint64_t bytes = bytes_with(remedies->ask, need, alone);
+
+	if (bytes == 0 || bytes > need->memory_bytes)
+		return;
+	psd_text_add(&remedies->answer->sentence, " With `sync: fsdp` alone it needs %s, which also fits.",
+		     psd_units_write_bytes(bytes, words));
+	add_value(remedies->answers, remedies->answer, "sharded alone", "bytes", (double)bytes);
 }
 
 /* Says for each remedy how much memory is left to find: for those of psd, then for fused attention. */

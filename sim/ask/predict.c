@@ -314,9 +314,11 @@ void psd_ask_predict_all(struct psd_ask *ask, const struct psd_ask_entry wanted[
 		if (ask->signal_number && !ask->status)
 			ask->status = psd_error_set(ask->err, PSD_ERUN, PSD_NOWHERE, "stopped by a signal");
 	}
-	ask->n_simulated += children.n_jobs;
-	for (unsigned i = 0; i < children.n_jobs && !ask->status && has_room(ask); i++)
+	for (unsigned i = 0; i < children.n_jobs && !ask->status && has_room(ask); i++) {
+		ask->n_simulated += !outcomes[i].is_estimate;
+		ask->n_too_large += outcomes[i].is_estimate;
 		keep(ask, &missing[i], &outcomes[i]);
+	}
 	free(missing);
 	free(outcomes);
 }

@@ -285,7 +285,8 @@ const char *psd_ask_runs(struct psd_ask *ask, struct psd_answers *answers)
 		add_doubt(ask, answers, &rivals);
 	if (stake < n_points && !ask->status && find_rivals(ask, stake, PSD_ASK_CONFIRM, &rivals))
 		add_stake(ask, answers, &rivals, doubt == n_points);
-	return stake == n_points && ask->n_systems == 1 && !has_job(ask)
+	return stake == n_points && ask->n_systems == 1 && !has_job(ask) &&
+			       psd_ask_fits(ask, ask->first_system, ask->most_nodes)
 		       ? "several systems, `job.samples`, or workers that wait for communication"
 		       : NULL;
 }

@@ -70,6 +70,15 @@ static void add_estimate_note(struct psd_text *text, const struct psd_report *re
 	psd_text_release(&keys);
 }
 
+/* Tells what flow fidelity leaves out where links change their rates. */
+static void add_flow_note(struct psd_text *text, const struct psd_report *report)
+{
+	if (!report->is_estimate && report->costed->scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) &&
+	    has_changing_links(report))
+		psd_text_add(text, "note: flow fidelity takes a ring as one flow for each neighbour, and was off by up "
+				   "to 30 %% where links slow down or have other traffic: use fidelity: message\n");
+}
+
 /* Appends "4 nodes, 10 Gb/s, model.batch_per_worker 64". */
 static void add_place(struct psd_text *text, const struct psd_report *report, const struct psd_result *result)
 {
@@ -561,6 +570,7 @@ static void write_predicted_only(FILE *out, const struct psd_graph *graph)
 void psd_output_add_comparison(struct psd_text *text, const struct psd_report *report)
 {
 	add_estimate_note(text, report);
+	add_flow_note(text, report);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		add_lossy(text, report, s);
 	add_recompute_note(text, report);
@@ -575,11 +585,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	const struct psd_scenario *scenario = report->costed->scenario;
 
 	write_added(out, add_estimate_note, report);
-	if (!report->is_estimate && scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) &&
-	    has_changing_links(report))
-		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
-		      "links change during it;\n      use fidelity: message\n",
-		      out);
+	write_added(out, add_flow_note, report);
 	write_predicted_only(out, &report->costed->graph);
 	write_lines(out,
 		    "note: ", report->costed->graph.doubts); /* decisions about the model that its file leaves open */

@@ -2,6 +2,7 @@
  */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -609,6 +610,32 @@ FOLDER_TEST(run_cli, keys_without_effect_are_named, make_tiny())
 		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
 		cr_expect_eq(done.exit_status, 0);
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
+		free(done.text);
+	}
+}
+
+/* On one core of those that the test may use. */
+FOLDER_TEST(run_cli, more_threads_than_cores_are_told, make_tiny())
+{
+	static const char *const options[] = {"--iterations 1 --set train.threads=1",
+					      "--iterations 1 --set train.threads=2",
+					      "--quiet --iterations 1 --set train.threads=2"};
+	cpu_set_t allowed, one;
+	size_t core = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(core, &allowed))
+		core++;
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (size_t i = 0; i < 3; i++) {
+		const struct run done = run(tiny(&folder, options[i]).text, "2>&1 >/dev/null");
+
+		cr_expect_eq(done.exit_status, 0, "%s", done.text);
+		cr_expect_eq(strstr(done.text, "psd-run: 'train.threads' is 2, but psd-run may use 1 processor core "
+					       "here: threads wait for each other\n") != NULL,
+			     i == 1, "%s: %s", options[i], done.text);
 		free(done.text);
 	}
 }

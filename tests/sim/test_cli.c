@@ -316,6 +316,10 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 		"--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or 'sweep.nodes'?\n");
 	expect_complaint("--set host.transport=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
+	expect_complaint("--set cluster.bandwidth=1Gbps " QUICKSTART, 2,
+			 "--set: no key 'cluster.bandwidth', did you mean 'cluster.network.bandwidth' or ");
+	expect_complaint("--set cluster.nodez=1 " QUICKSTART, 2,
+			 "--set cluster.nodez: unknown key 'nodez' in 'cluster'");
 	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'bandwith', did you mean 'cluster.network.bandwidth' or ");
 	/* 8 tokens of 32 bits */

@@ -993,6 +993,7 @@ static double value_named(const struct psd_answer *answer, const char *name)
 	return 0.0;
 }
 
+#define QUICK "scenarios/quickstart.yaml"
 #define LARGE_IN(memory)                                                                                               \
 	"model: {graph: scenarios/models/gpt2.yaml, batch_per_worker: 4}\n"                                            \
 	"compute: {device: v100-sxm2}\n"                                                                               \
@@ -1080,6 +1081,32 @@ Test(ask, each_remedy_is_the_system_with_those_before_it)
 		psd_answers_release(&answers);
 		loaded_close(&loaded);
 	}
+}
+
+/* The device gains nothing from 16 bits. Recomputation comes first, and sharding would do without it. */
+Test(ask, sharding_that_is_enough_alone_is_told)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, "model: {graph: scenarios/models/gpt2-medium.yaml, batch_per_worker: 1, sequence: 64}\n"
+			     "compute: {device: k20}\n"
+			     "cluster: {nodes: 8, stack: none, network: {bandwidth: 100Gbps, latency: 20us}}\n"
+			     "systems: [{name: Whole, sync: ring}, {name: Sharded, sync: fsdp, fuse: 25MiB}]\n"
+			     "job: {memory: 3GB}\n");
+	ask_with(
+		&(struct psd_ask_settings){
+			.costed = &loaded.costed, .question = "memory", .is_estimate = true, .n_at_once = 1},
+		&answers);
+	const struct psd_answer *whole = &answers.all[0];
+
+	cr_expect_gt(value_named(whole, "with blocks computed again"), 3e9);
+	cr_expect_lt(value_named(whole, "sharded"), value_named(whole, "sharded alone"));
+	cr_expect_eq(value_named(whole, "sharded alone"), value_named(&answers.all[1], "memory"));
+	cr_expect_not_null(strstr(whole->sentence.bytes, " With `sync: fsdp` alone it needs "), "%s",
+			   whole->sentence.bytes);
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
 }
 
 /* The whole needs 5.701 GB, of which 4.207 GB are activations, their gradients, samples and workspace: with shards of
@@ -1579,6 +1606,55 @@ Test(ask, systems_that_do_not_fit_are_no_answers)
 		}
 		psd_answers_release(&answers);
 		loaded_close(&loaded);
+	}
+}
+
+/* A question that also lacks a key needs it first. */
+Test(ask, questions_without_fitting_systems_name_what_they_lack)
+{
+	struct loaded loaded;
+	struct psd_answers answers;
+
+	loaded_open(&loaded, LARGE_IN("1MB"));
+	ask_with(&(struct psd_ask_settings){.costed = &loaded.costed, .is_estimate = true, .n_at_once = 1}, &answers);
+	cr_expect_str_eq(answer_with(&answers, "Left out: ")->sentence.bytes,
+			 "Left out: best (needs several systems), break-even (needs several systems), hours (needs "
+			 "`job.samples`), clusters (needs `job.samples`, and `job.within` or `job.budget`), failures "
+			 "(needs `job.samples` and `job.mtbf`).");
+	answer_with(&answers, " No system fits, so there is no answer to: efficiency, knee, bandwidth, bucket, runs.");
+	psd_answers_release(&answers);
+	loaded_close(&loaded);
+}
+
+/* Two of the systems have few enough. */
+Test(ask, simulations_of_too_many_events_are_told)
+{
+	const struct run made = run_program("psd-sim", "ask --question best --set most_events=300 " QUICK,
+					    "| tr '\\n' ' ' | tr -s ' '");
+
+	cr_expect(strstr(made.text, "Estimates searched, and 2 simulations (sim-flow) confirmed. Of 2 more, which need "
+				    "more events than `most_events`, answers have estimates. "),
+		  "%s", made.text);
+	free(made.text);
+}
+
+/* Where links slow down, a table and answers have the same note. */
+Test(ask, slow_links_are_noted_in_flow_fidelity)
+{
+	static const char *const arguments[] = {"", "ask --question best "};
+	char text[256];
+
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text),
+			 "%s--set fidelity=%s --set cluster.nodes=6 scenarios/examples/straggler.yaml",
+			 arguments[i % 2], i < 2 ? "flow" : "message");
+		const struct run made = run_program("psd-sim", text, "2>&1 | tr '\\n' ' ' | tr -s ' '");
+
+		cr_expect_eq(strstr(made.text, "note: flow fidelity takes a ring as one flow for each neighbour, and "
+					       "was off by up to 30 % where links slow down or have other traffic: "
+					       "use fidelity: message ") != NULL,
+			     i < 2, "%s", made.text);
+		free(made.text);
 	}
 }
 

@@ -971,23 +971,29 @@ FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 			  "to 95 %.\nthe second at 4 nodes: bound by the device, busy for 100 %.\n");
 }
 
-static void expect_note_of(const char *device, const char *network, const char *systems, const char *words)
+static void expect_note_in(const char *text, const char *words)
 {
-	char text[512];
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 	struct psd_costed_model costed = {.scenario = &scenario};
 	struct psd_report report = {.costed = &costed};
 
-	snprintf(text, sizeof(text),
-		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
-		 "cluster: {stack: none, nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
-		 device, network, systems);
 	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	report.systems = scenario.systems;
 	report.n_systems = scenario.n_systems;
 	expect_notes(&report, words);
 	psd_scenario_release(&scenario);
+}
+
+static void expect_note_of(const char *device, const char *network, const char *systems, const char *words)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
+		 "cluster: {stack: none, nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
+		 device, network, systems);
+	expect_note_in(text, words);
 }
 
 static void expect_note(const char *network, const char *systems, const char *words)
@@ -1014,6 +1020,18 @@ Test(output, links_that_the_stack_cannot_use_are_reported)
 		    "{name: c, sync: ps, host: {transport: 5Gbps}}",
 		    "note: the software stack of some systems moves at most 5 Gb/s to 10 Gb/s in or out of a node "
 		    "(host.transport): links\n      faster than that change nothing\n");
+}
+
+/* Of the cluster's rate, which no group of nodes has, the stack moves all. */
+Test(output, links_of_groups_that_the_stack_cannot_use_are_reported)
+{
+	expect_note_in(
+		"model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+		"cluster: {stack: none, network: {bandwidth: 1Gbps, latency: 0s},\n"
+		"  groups: [{nodes: 1, network: {bandwidth: 5Gbps}}, {nodes: 1, network: {bandwidth: 25Gbps}}]}\n"
+		"systems: [{name: a, sync: ps, host: {transport: 10Gbps}}]\n",
+		"note: the software stack moves at most 10 Gb/s in or out of a node (host.transport): links "
+		"faster than that change\n      nothing\n");
 }
 
 /* 10 Gbit/s are 40 % of 25; of 50, several connections reach 20. */
