@@ -9,8 +9,9 @@
 # A scenario that trains is calibrated first, at its own bandwidth. The prediction is of the calibrated copy, whatever
 # the bandwidth, and the points that the calibration used do not count. recorded/ gets the runs after the last
 # calibration in the form of traces/measured/. CALIBRATED=yes takes the calibration of the last time. Its layers are
-# measured anew right before and right after each run, and each run has a prediction of its own, by the calibration
-# before it. A replay needs neither: its constants are the scenario's.
+# measured anew right before and right after each run, each time by the median of MEASUREMENTS (3), since the speed of a
+# virtual machine may change within seconds. Each run has a prediction of its own, by the calibration before it. A
+# replay needs neither: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -23,6 +24,7 @@ clusters=${NODES:-2 4}
 bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
 attempts=${ATTEMPTS:-3}
+measurements=${MEASUREMENTS:-3}
 calibrated=${CALIBRATED:-no}
 out=$build/compare
 
@@ -130,6 +132,7 @@ check() {
 	check_count CALIBRATIONS "$calibrations" 999
 	check_count ITERATIONS "$iterations" 999999
 	check_count ATTEMPTS "$attempts" 100
+	check_count MEASUREMENTS "$measurements" 100
 	for size in $clusters; do check_count NODES "$size" 400; done
 	case $calibrated in
 	no) ;;
@@ -170,7 +173,11 @@ measure_layers() {
 	cores=$(nproc)
 	workers=$(($2 * $(sed -n 's/^  workers_per_node: //p' "$1")))
 	busy=$((workers < cores ? workers : cores))
-	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
+	for part in $(seq "$measurements"); do
+		"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$out/profile-part-$part.csv"
+	done
+	tests/merge-profiles.sh "$out"/profile-part-*.csv >"$3"
+	rm -f "$out"/profile-part-*.csv
 }
 
 # ticks: prints two sums in hundredths of a second: those that others on this virtual machine's host took from its
