@@ -80,7 +80,8 @@ static void add_simulations(const struct psd_ask *ask, struct psd_text *text)
 	psd_text_add(text, "Estimates searched, and %u simulation%s (%s) confirmed.", ask->n_simulated,
 		     psd_text_plural(ask->n_simulated), psd_sim_executor(ask->scenario, false));
 	if (ask->n_too_large > 0)
-		psd_text_add(text, " Of %u more, which need more events than `most_events`, answers have estimates.",
+		psd_text_add(text,
+			     " %u more would need more events than `most_events`: answers have estimates instead.",
 			     ask->n_too_large);
 	if (ask->has_searched_rates)
 		psd_text_add(text, " Bandwidths are found to 1 %%.");

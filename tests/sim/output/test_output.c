@@ -1022,7 +1022,7 @@ Test(output, links_that_the_stack_cannot_use_are_reported)
 		    "(host.transport): links\n      faster than that change nothing\n");
 }
 
-/* Of the cluster's rate, which no group of nodes has, the stack moves all. */
+/* The stack moves all of the cluster's rate, which no group of nodes has. */
 Test(output, links_of_groups_that_the_stack_cannot_use_are_reported)
 {
 	expect_note_in(
