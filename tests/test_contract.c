@@ -173,11 +173,17 @@ TEST_ROW(contract, every_method_agrees_where_the_first_nodes_have_one_worker,
 				"{bandwidth: 80Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD SHARDED))
 TEST_ROW(contract, every_method_agrees_on_nodes_of_unequal_numbers_of_workers,
 	 expect_agreement(VGG19 UNEQUAL_NODES EVERY_METHOD SHARDED))
+#define SHARDED_OVER_NODES                                                                                             \
+	"systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"                                               \
+	"  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"                                              \
+	"  - {name: zero-3, sync: zero-3, shard_over: node, fuse: 1MB}\n"
 TEST_ROW(contract, hybrid_sharding_agrees,
-	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, shard_over: node}\n"
-				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"
-				      "  - {name: zero-3, sync: zero-3, shard_over: node, fuse: 1MB}\n"
-				      "sweep: {nodes: [1, 2, 3, 4, 8, 16]}\n"))
+	 expect_agreement(VGG19 FOURS SHARDED_OVER_NODES "sweep: {nodes: [1, 2, 3, 4, 8, 16]}\n"))
+/* Uplinks are four times as slow as the links of a rack's nodes together. */
+TEST_ROW(contract, hybrid_sharding_agrees_on_racks,
+	 expect_agreement(VGG19 "cluster: {stack: none, workers_per_node: 4, local: {bandwidth: 80Gbps}, network: "
+				"{bandwidth: 10Gbps, latency: 50us, topology: racks, nodes_per_rack: 2, "
+				"oversubscription: 4}, " HOST "}\n" SHARDED_OVER_NODES "sweep: {nodes: [2, 4, 8]}\n"))
 TEST_ROW(contract, clipped_norms_of_parts_agree,
 	 expect_agreement(VGG19 FOURS "systems:\n  - {name: zero-1, sync: zero-1, fuse: 1MB}\n"
 				      "  - {name: zero-2, sync: zero-2, shard_over: node, fuse: 1MB}\n"

@@ -155,9 +155,11 @@ static bool across_flow(uint64_t elements, struct psd_members members, unsigned 
 static double across_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			       const struct psd_links *links)
 {
-	const struct psd_members nodes = psd_members_leaders(members);
+	struct psd_links between = *links;
 
-	return psd_ring_steps_sec(payload, nodes, across_steps(payload->elements, members), transfer_sec, links);
+	between.per_rack = links->per_rack / members.per_node;
+	return psd_ring_steps_sec(payload, psd_members_leaders(members), across_steps(payload->elements, members),
+				  transfer_sec, &between);
 }
 
 const struct psd_collective psd_across_nodes = {
