@@ -56,6 +56,7 @@ struct narrow {
 	const char *reached_key; /* key that has this share */
 	bool is_incast;		 /* the stack's rate holds for many senders only */
 	bool is_budget;		 /* the budget's rate is no higher than the stack's, and counts in its place */
+	bool is_alone;		 /* the only node: nothing moves but inside it */
 	bool is_local;		 /* links inside nodes take longer than all between nodes */
 	bool is_of_host;	 /* the host's costs bound the links inside nodes, not the network's */
 	bool has_uplinks;
@@ -130,6 +131,12 @@ static void set_reached(struct narrow *narrow, const struct psd_host_costs *host
 	narrow->reached_key = is_share ? "host.share" : "host.streams";
 }
 
+/* Tells whether all workers and servers are on one node. */
+static bool is_alone(const struct psd_result *result)
+{
+	return result->point.nodes == 1 && result->system->servers == 0;
+}
+
 static struct narrow narrow_of(const struct psd_costed_model *costed, const struct psd_result *result)
 {
 	const struct psd_host_costs *host = &result->system->host;
@@ -138,7 +145,7 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
 	const bool has_local = costed->scenario->network.local_bps > 0.0 || result->system->host.local_bps > 0.0;
 	const double budget_bps = psd_cost_budget_bps(result->system);
-	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
+	struct narrow narrow = {.link_bps = result->point.bandwidth_bps, .is_alone = is_alone(result)};
 	struct psd_case made;
 	struct psd_error err;
 
@@ -233,8 +240,8 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
 	struct slow slow = {false, 0, 1.0};
 
-	/* nobody waits for a slow node */
-	if (result->system->is_async && !result->outcome.is_at_bound && !is_link)
+	/* nobody waits for a slow node, and nothing passes the link of the only one */
+	if (is_link ? is_alone(result) : result->system->is_async && !result->outcome.is_at_bound)
 		return slow;
 	for (unsigned i = 0; i < scenario->n_slowdowns && !report->is_estimate && !result->outcome.is_estimate; i++) {
 		const struct psd_slowdown *slowdown = &scenario->slowdowns[i];
@@ -271,6 +278,8 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 	else if (narrow.is_local)
 		psd_text_add(sentence, "the links inside a node (%s)",
 			     narrow.is_of_host ? "host.local" : "cluster.local");
+	else if (narrow.is_alone)
+		psd_text_add(sentence, "the software stack inside the node");
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
 	else if (narrow.is_budget)
@@ -428,6 +437,7 @@ static struct psd_limit limit_of(const struct psd_report *report, const struct p
 
 		limit.kind = narrow.has_cores	    ? PSD_LIMIT_CORES
 			     : narrow.is_local	    ? PSD_LIMIT_LOCAL
+			     : narrow.is_alone	    ? PSD_LIMIT_STACK
 			     : narrow.has_uplinks   ? PSD_LIMIT_UPLINKS
 			     : narrow.is_budget	    ? PSD_LIMIT_BUDGET
 			     : narrow.stack_bps > 0 ? PSD_LIMIT_STACK

@@ -865,6 +865,18 @@ FIXTURE_TEST(links_inside_a_node_that_take_longer_are_named)
 	expect_bottleneck(&fixture->report, "bound by the links inside a node (host.local), busy");
 }
 
+/* Nothing leaves the only node, so neither its link nor a budget is the limit. */
+FIXTURE_TEST(the_stack_is_named_on_one_node_without_links_inside)
+{
+	make_ring(&fixture->scenario.systems[0]);
+	fixture->scenario.systems[0].budget_bps = 1e8;
+	fixture->results[0].point.nodes = 1;
+	fixture->results[0].point.workers_per_node = 4;
+	psd_output_find_limits(&fixture->report);
+	cr_expect_str_eq(fixture->results[0].limit, "stack");
+	expect_bottleneck(&fixture->report, "bound by the software stack inside the node, busy");
+}
+
 /* Four nodes share one core of rate c for S bytes out and R > S in: (S + R) / (c / 4) is longer than R / L of a link of
  * rate L if c < 4 (S + R) / R L, with (S + R) / R = 1.125 below 4.5 Gbit/s at L = 1 Gbit/s. */
 FIXTURE_TEST(cores_that_need_longer_for_bytes_than_the_link_are_named)
