@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "engine/base/inputs.h"
-#include "engine/base/units.h"
 
 const char *const psd_value_flag_names[] = {"false", "true", NULL};
 
@@ -98,18 +97,21 @@ static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, 
 	return read_whole(&pair[1], is_list ? node->first->next : node, key, err);
 }
 
-/* The error of a key that accepts a word as well. */
-static enum psd_status offer_word(const struct psd_node *node, const struct psd_key *key, struct psd_error *err)
+/* Adds the word that a key also accepts, in front of the values that an error says it accepts. */
+static void offer_word(const struct psd_key *key, struct psd_error *err)
 {
-	char accepted[80];
+	static const char must[] = ", must be ";
+	struct psd_text offered = {.bytes = NULL};
+	char *place = NULL;
 
-	if (key->type == PSD_KEY_BYTES)
-		snprintf(accepted, sizeof(accepted), "%s, more than 0", psd_units_bytes_help);
-	else
-		snprintf(accepted, sizeof(accepted), "a %snumber from %.15g to %.15g",
-			 key->type == PSD_KEY_NUMBER ? "" : "whole ", key->lowest, key->highest);
-	return psd_error_set(err, PSD_EINVAL, node->at, "'%s' is '%.80s', must be '%s' or %s", key->name, node->text,
-			     key->word, accepted);
+	for (char *found = strstr(err->text, must); found; found = strstr(place, must))
+		place = found + strlen(must);
+	if (!place)
+		return;
+	psd_text_add(&offered, "'%s' or %s", key->word, place);
+	if (offered.bytes)
+		snprintf(place, sizeof(err->text) - (size_t)(place - err->text), "%s", offered.bytes);
+	psd_text_release(&offered);
 }
 
 static enum psd_status read_named(void *value, const struct psd_node *node, const struct psd_key *key,
@@ -190,7 +192,9 @@ enum psd_status psd_value_read(void *value, const struct psd_node *node, const s
 
 	if (status && key->per && rest == node && node->kind == PSD_NODE_SCALAR && strchr(node->text, ' '))
 		offer_per(key, err);
-	return status && key->word && node->kind == PSD_NODE_SCALAR ? offer_word(node, key, err) : status;
+	if (status && key->word)
+		offer_word(key, err);
+	return status;
 }
 
 /* ---- writing ---- */

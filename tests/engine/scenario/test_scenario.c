@@ -706,6 +706,20 @@ Test(scenario, a_host_that_is_the_clusters_is_printed_once)
 	psd_scenario_release(&again);
 }
 
+Test(scenario, a_word_is_offered_beside_a_quantity)
+{
+	expect_setting_error("cluster.host.reduce=5GB",
+			     "--set cluster.host.reduce: 'reduce' is '5GB', must be 'free' or a rate such as 40Gbps or "
+			     "2.3GBps; did you mean 5GBps?");
+	expect_setting_error("cluster.host.copy=, must be ",
+			     "--set cluster.host.copy: 'copy' is ', must be ', must be 'free' or a rate such as 40Gbps "
+			     "or 2.3GBps");
+	expect_error(5, "  nodes: 8\n  host: {copy: [1]}",
+		     "6:16: 'copy' is a list, must be 'free' or a rate such as 40Gbps or 2.3GBps");
+	expect_system_error("ring", "fuse: 0",
+			    "33: 'fuse' is '0', must be 'auto' or a size such as 256KiB or 2MB, more than 0");
+}
+
 Test(scenario, only_a_replay_can_be_dilated)
 {
 	expect_error(MORE, "emulation: {dilation: 20}",
