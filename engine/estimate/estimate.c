@@ -200,8 +200,33 @@ static enum psd_status make_duties(struct psd_estimator *estimator, struct psd_e
 	return PSD_OK;
 }
 
+/* Refuses a run with too many events, by a count before it begins. Where each host is a class of its own, each message
+ * from or to a root is an event at least; an asynchronous program has no others. */
+static enum psd_status check_length(const struct psd_estimate *estimate, struct psd_run_length length,
+				    struct psd_error *err)
+{
+	const struct psd_program *program = estimate->program;
+	const struct psd_layout *layout = psd_estimate_layout(estimate);
+	const uint32_t n_exchanges = length.n_iterations / psd_plan_steps(program->plan);
+	double n_messages = 0.0;
+
+	if (estimate->classes.n < psd_layout_hosts(layout))
+		return PSD_OK;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_payload *payload = &program->ops[i].payload;
+
+		if (psd_op_moves(&program->ops[i]) && payload->collective->has_root)
+			n_messages += psd_op_times(&program->ops[i], length.n_iterations, n_exchanges) *
+				      (psd_payload_receivers(payload, layout, payload->root) +
+				       (double)psd_payload_senders(payload, layout, payload->root));
+	}
+	return n_messages <= (double)length.most_events ? PSD_OK
+							: psd_refuse_length(program->plan->system, layout->workers,
+									    length.most_events, PSD_RELIEF_LENGTH, err);
+}
+
 enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct psd_program *program,
-				  struct psd_error *err)
+				  struct psd_run_length length, struct psd_error *err)
 {
 	struct psd_estimator *made = calloc(1, sizeof(*made));
 
@@ -209,6 +234,8 @@ enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct
 		return psd_estimate_out_of_memory(err);
 	made->estimate.program = program;
 	enum psd_status status = open_parts(&made->estimate, err);
+	if (!status)
+		status = check_length(&made->estimate, length, err);
 	if (!status)
 		status = make_duties(made, err);
 	if (status)
@@ -279,7 +306,7 @@ enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_
 				  struct psd_prices *prices, struct psd_outcome *outcome, struct psd_error *err)
 {
 	struct psd_estimator *estimator = NULL;
-	enum psd_status status = psd_estimator_new(&estimator, program, err);
+	enum psd_status status = psd_estimator_new(&estimator, program, length, err);
 
 	if (!status)
 		status = run_time(estimator, length, prices, outcome, err);
@@ -291,7 +318,7 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
 	struct psd_estimator *estimator = NULL;
-	enum psd_status status = psd_estimator_new(&estimator, program, err);
+	enum psd_status status = psd_estimator_new(&estimator, program, length, err);
 
 	if (!status)
 		status = psd_estimator_run(estimator, length, outcome, err);

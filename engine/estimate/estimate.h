@@ -16,9 +16,10 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 
 /* A program prepared for estimates at several rates of the plan's links: classes of hosts, their duties and bytes. */
 struct psd_estimator;
-/* Prepares the program, which must stay as it is until psd_estimator_free(). PSD_ENOMEM. */
+/* Prepares the program, which must stay as it is until psd_estimator_free(). PSD_ENOMEM. PSD_EINVAL: it is clear that
+ * a run of this length needs more than length.most_events events. */
 enum psd_status psd_estimator_new(struct psd_estimator **estimator, const struct psd_program *program,
-				  struct psd_error *err) PSD_MUST_CHECK;
+				  struct psd_run_length length, struct psd_error *err) PSD_MUST_CHECK;
 void psd_estimator_free(struct psd_estimator *estimator);
 /* Does what psd_estimate() does, at the plan's present rates. */
 enum psd_status psd_estimator_run(struct psd_estimator *estimator, struct psd_run_length length,

@@ -163,8 +163,8 @@ static void discard(struct psd_ask_ready *ready)
 }
 
 /* Makes the system's case that of the entry; *is_new: it was none that reaches it. */
-static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *entry, bool *is_new,
-			       struct psd_error *err)
+static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *entry, struct psd_run_length length,
+			       bool *is_new, struct psd_error *err)
 {
 	struct psd_ask_ready *ready = &ask->ready[entry->system - ask->first_system];
 	const struct psd_system *system = &ask->scenario->systems[entry->system];
@@ -177,7 +177,7 @@ static enum psd_status prepare(struct psd_ask *ask, const struct psd_ask_entry *
 	}
 	discard(ready);
 	PSD_TRY(psd_case_make(&ready->made, ask->settings.costed, system, point, err));
-	const enum psd_status status = psd_estimator_new(&ready->estimator, &ready->made.program, err);
+	const enum psd_status status = psd_estimator_new(&ready->estimator, &ready->made.program, length, err);
 	if (status)
 		psd_case_release(&ready->made);
 	else
@@ -193,7 +193,7 @@ static enum psd_status estimate(struct psd_ask *ask, const struct psd_ask_entry 
 
 	*outcome = (struct psd_outcome){.iteration_sec = 0.0};
 	length.most_events = ask->scenario->most_events;
-	PSD_TRY(prepare(ask, entry, is_new, err));
+	PSD_TRY(prepare(ask, entry, length, is_new, err));
 	PSD_TRY(psd_estimator_time(ask->ready[entry->system - ask->first_system].estimator, length, outcome, err));
 	outcome->memory_bytes = ask->ready[entry->system - ask->first_system].memory_bytes;
 	return PSD_OK;

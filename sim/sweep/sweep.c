@@ -74,7 +74,8 @@ static void discard(struct prepared *prepared)
 }
 
 /* Makes *prepared the case of the job. */
-static enum psd_status prepare(struct prepared *prepared, const struct job *job, struct psd_error *err)
+static enum psd_status prepare(struct prepared *prepared, const struct job *job, struct psd_run_length length,
+			       struct psd_error *err)
 {
 	if (prepared->estimator && psd_case_reaches(&prepared->made, job->costed, job->system, job->point)) {
 		psd_case_move(&prepared->made, job->point);
@@ -82,7 +83,7 @@ static enum psd_status prepare(struct prepared *prepared, const struct job *job,
 	}
 	discard(prepared);
 	PSD_TRY(psd_case_make(&prepared->made, job->costed, job->system, job->point, err));
-	const enum psd_status status = psd_estimator_new(&prepared->estimator, &prepared->made.program, err);
+	const enum psd_status status = psd_estimator_new(&prepared->estimator, &prepared->made.program, length, err);
 	if (status)
 		psd_case_release(&prepared->made);
 	else
@@ -97,7 +98,7 @@ static enum psd_status estimate_job(const struct job *job, struct prepared *prep
 	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
 
 	length.most_events = scenario->most_events;
-	PSD_TRY(prepare(prepared, job, err));
+	PSD_TRY(prepare(prepared, job, length, err));
 	if (job->point.bandwidth_bps == 0.0)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");

@@ -70,7 +70,7 @@ static void check(const char *cluster, const char *system)
 	loaded_case(&made, &loaded, 0, 0);
 	struct psd_run_length length = psd_run_length_make(made.system, 0, 0.0);
 
-	cr_assert_eq(psd_estimator_new(&estimator, &made.program, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_estimator_new(&estimator, &made.program, length, &err), PSD_OK, "%s", err.text);
 	for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
 		const struct psd_point point = psd_scenario_point(&loaded.scenario, p);
 		const struct psd_outcome expected = estimate_new(&loaded, p, &n_ops);
@@ -94,6 +94,36 @@ Test(estimator, finds_at_each_rate_what_a_new_case_finds)
 	for (size_t c = 0; c < sizeof(clusters) / sizeof(clusters[0]); c++)
 		for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
 			check(clusters[c], systems[s]);
+}
+
+/* Runs with as many events as they need are not refused. Workers by themselves send 2 (P - 1) messages or so for each
+ * tensor and iteration, which is counted before an estimate begins. */
+Test(estimator, asynchronous_runs_that_are_too_long_are_refused_before_they_begin)
+{
+	for (size_t c = 0; c < sizeof(clusters) / sizeof(clusters[0]); c++) {
+		struct loaded loaded;
+		struct psd_case made;
+		struct psd_estimator *estimator;
+		struct psd_outcome outcome;
+		struct psd_error err = {.text = ""};
+
+		loaded_print(&loaded,
+			     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\n"
+			     "compute: {device: v100}\ncluster: {stack: none, %s}\n"
+			     "systems: [{name: s, sync: ps, asynchronous: {bound: 2}}]\n",
+			     clusters[c]);
+		loaded_case(&made, &loaded, 0, 0);
+		struct psd_run_length length = psd_run_length_make(made.system, 0, 0.0);
+
+		cr_assert_eq(psd_estimate(&made.program, length, &outcome, &err), PSD_OK, "%s", err.text);
+		length.most_events = outcome.n_events;
+		cr_expect_eq(psd_estimate(&made.program, length, &outcome, &err), PSD_OK, "%s", err.text);
+		length.most_events = outcome.n_events / 32;
+		cr_expect_eq(psd_estimator_new(&estimator, &made.program, length, &err), PSD_EINVAL);
+		cr_expect(err.is_limit);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
 }
 
 /* Methods that are chosen by seconds, and buckets that are found, may differ at another rate. */

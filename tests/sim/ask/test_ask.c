@@ -89,6 +89,7 @@ static void forget(void)
 static double estimated_sec(const struct loaded *loaded, unsigned s, unsigned nodes, double bandwidth_bps)
 {
 	const struct psd_system *system = &loaded->scenario.systems[s];
+	const struct psd_run_length length = psd_run_length_make(system, 0, 0.0);
 	struct psd_point point = psd_scenario_point(&loaded->scenario, 0);
 	struct psd_outcome outcome;
 	struct psd_error err = {.text = ""};
@@ -106,10 +107,9 @@ static double estimated_sec(const struct loaded *loaded, unsigned s, unsigned no
 		cases[s].estimator = NULL;
 		cr_assert_eq(psd_case_make(&cases[s].made, &loaded->costed, system, point, &err), PSD_OK, "%s",
 			     err.text);
-		cr_assert_eq(psd_estimator_new(&cases[s].estimator, &cases[s].made.program, &err), PSD_OK);
+		cr_assert_eq(psd_estimator_new(&cases[s].estimator, &cases[s].made.program, length, &err), PSD_OK);
 	}
-	cr_assert_eq(psd_estimator_run(cases[s].estimator, psd_run_length_make(system, 0, 0.0), &outcome, &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(psd_estimator_run(cases[s].estimator, length, &outcome, &err), PSD_OK, "%s", err.text);
 	return outcome.iteration_sec;
 }
 
