@@ -60,6 +60,9 @@ struct psd_place psd_node_option_at(const struct psd_node *mapping, const char *
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *name, const char *const known[],
 				    struct psd_error *err) PSD_MUST_CHECK;
 
+/* Fills err: the node is a value, a list, a mapping or empty, and must be what `accepted` says. Returns PSD_EINVAL. */
+enum psd_status psd_node_refuse(const struct psd_node *node, const char *accepted, struct psd_error *err);
+
 /* Read a scalar as a value of a type. Form of messages: "a.yaml:4:14: 'bandwidth' is '40', must be a rate such as
  * 40Gbps or 2.3GBps". lowest and highest are the smallest and largest allowed value; messages name them. Outputs are
  * written only on success. PSD_EINVAL. */

@@ -25,7 +25,7 @@ static const char *kind_of(const struct psd_node *node)
 	return *node->text ? "plain text" : "empty";
 }
 
-static enum psd_status refuse(const struct psd_node *node, struct psd_error *err, const char *accepted)
+enum psd_status psd_node_refuse(const struct psd_node *node, const char *accepted, struct psd_error *err)
 {
 	if (node->kind != PSD_NODE_SCALAR || !*node->text)
 		return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is %s, must be %s", name_of(node),
@@ -60,7 +60,7 @@ static enum psd_status refuse_quantity(const struct psd_node *node, struct psd_e
 	snprintf(both, sizeof(both), "%s%s%s%.80s%s", accepted, is_scalar ? bound_of(node->text, quantity) : "",
 		 near.length ? "; did you mean " : "", near.length ? near.bytes : "", near.length ? "?" : "");
 	psd_text_release(&near);
-	return refuse(node, err, both);
+	return psd_node_refuse(node, both, err);
 }
 
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key)
@@ -157,7 +157,7 @@ enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_rate(node->text, &value) || value <= 0.0)
 		return refuse_quantity(node, err, psd_units_rate_help, PSD_UNITS_RATE);
 	if (value < lowest_bps || value > highest_bps)
-		return refuse(node, err, "a rate from 1bps to 1000Tbps");
+		return psd_node_refuse(node, "a rate from 1bps to 1000Tbps", err);
 	*bits_per_sec = value;
 	return PSD_OK;
 }
@@ -182,7 +182,7 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double highest, do
 		return refuse_quantity(node, err, psd_units_seconds_help, PSD_UNITS_SECONDS);
 	snprintf(accepted, sizeof(accepted), "a time of at most %.0fs", highest_sec);
 	if (value > highest_sec)
-		return refuse(node, err, accepted);
+		return psd_node_refuse(node, accepted, err);
 	*sec = value;
 	return PSD_OK;
 }
@@ -199,7 +199,7 @@ static enum psd_status read_real(const struct psd_node *node, bool (*read)(const
 		return PSD_OK;
 	}
 	snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", kind, lowest, highest);
-	return refuse(node, err, accepted);
+	return psd_node_refuse(node, accepted, err);
 }
 
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
@@ -235,7 +235,7 @@ enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct p
 	unsigned index;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_spelling_find(node->text, names, &index))
-		return refuse(node, err, "true or false");
+		return psd_node_refuse(node, "true or false", err);
 	*value = index == 1;
 	return PSD_OK;
 }
@@ -253,13 +253,13 @@ enum psd_status psd_node_choice(const struct psd_node *node, const char *const n
 	join(names, all, sizeof(all));
 	snprintf(accepted, sizeof(accepted), "one of: %s%s%s%s", all, nearest ? "; did you mean " : "",
 		 nearest ? nearest : "", nearest ? "?" : "");
-	return refuse(node, err, accepted);
+	return psd_node_refuse(node, accepted, err);
 }
 
 enum psd_status psd_node_text(const struct psd_node *node, const char **text, struct psd_error *err)
 {
 	if (node->kind != PSD_NODE_SCALAR || !*node->text)
-		return refuse(node, err, "a text");
+		return psd_node_refuse(node, "a text", err);
 	*text = node->text;
 	return PSD_OK;
 }

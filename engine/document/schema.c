@@ -296,7 +296,7 @@ static enum psd_status check_list(const struct psd_key *key, const struct psd_no
 	if (key->type == PSD_KEY_SECTION && is_plain && psd_node_is_set(list))
 		return refuse_set_list(key, list, err);
 	if (list->kind != PSD_NODE_SEQUENCE)
-		return psd_error_set(err, PSD_EINVAL, list->at, "'%s' must be a list such as [...]", key->name);
+		return psd_node_refuse(list, "a list such as [...]", err);
 	if (list->n_children < 1 || list->n_children > key->most_entries)
 		return psd_error_set(err, PSD_EINVAL, list->at, "'%s' has %u entries, must have 1 to %u", key->name,
 				     list->n_children, key->most_entries);

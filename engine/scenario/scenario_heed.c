@@ -66,12 +66,11 @@ static bool visit_refused(const struct psd_schema_spot *spot)
 	psd_scenario_write_users(spot->uses, users);
 	if (spot->key->fallback)
 		search->status = psd_error_set(search->err, PSD_EINVAL, spot->node->at,
-					       "'%s' is '%.80s', used only by %s: must be '%s' here", spot->key->name,
+					       "'%s' is '%.80s', used only by %s: must be '%s' here", spot->path,
 					       spot->node->text, users, spot->key->fallback);
 	else
-		search->status =
-			psd_error_set(search->err, PSD_EINVAL, spot->node->key_at,
-				      "'%s' is used only by %s: must be left out here", spot->key->name, users);
+		search->status = psd_error_set(search->err, PSD_EINVAL, spot->node->key_at,
+					       "'%s' is used only by %s: must be left out here", spot->path, users);
 	return false;
 }
 

@@ -749,8 +749,9 @@ static enum psd_status check_budget(const struct psd_scenario *scenario, const s
 		return PSD_OK;
 	const double least_bps = fmax(LEAST_BUDGET_BPS, LEAST_WORKER_BUDGET_BPS * psd_scenario_most_per_node(scenario));
 	if (system->budget_bps < least_bps)
-		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be %gMbps or more",
-				     budget->text, 1e-6 * least_bps);
+		return psd_error_set(err, PSD_EINVAL, budget->at, "'budget' is '%.80s', must be %gMbps or more%s",
+				     budget->text, 1e-6 * least_bps,
+				     least_bps > LEAST_BUDGET_BPS ? ", 5Mbps for each worker of a node" : "");
 	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(
 			err, PSD_EINVAL, budget->key_at,

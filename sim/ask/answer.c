@@ -90,9 +90,13 @@ void psd_answer_add_time(struct psd_text *text, double sec)
 		const char *unit;
 	} units[] = {{3600.0, "h"}, {60.0, "min"}, {1.0, "s"}};
 	const unsigned unit = sec >= 3600.0 ? 0 : sec >= 120.0 ? 1 : 2;
+	char shorter[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(text, "%.*f %s", psd_units_decimals(sec / units[unit].sec, 3, 3), sec / units[unit].sec,
-		     units[unit].unit);
+	if (sec < 0.001)
+		psd_text_add(text, "%s", psd_units_write_seconds(sec, shorter));
+	else
+		psd_text_add(text, "%.*f %s", psd_units_decimals(sec / units[unit].sec, 3, 3), sec / units[unit].sec,
+			     units[unit].unit);
 }
 
 /* ---- output ---- */

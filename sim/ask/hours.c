@@ -141,9 +141,9 @@ const char *psd_ask_hours(struct psd_ask *ask, struct psd_answers *answers)
 		for (unsigned c = 0; c < ask->n_candidates && !ask->status; c++)
 			add_hours(ask, answers, ask->candidates[c], ask->bandwidths_bps[b]);
 	struct psd_answer *answer = psd_answers_add(answers, "hours", NULL);
-	psd_text_add(&answer->sentence, "Hours are those of %.15g samples in %.6g epoch%s. ",
-		     (double)ask->scenario->job.samples, ask->scenario->job.epochs,
-		     ask->scenario->job.epochs > 1.0 ? "s" : "");
+	psd_text_add(&answer->sentence, "Hours are those of %.15g sample%s in %.6g epoch%s. ",
+		     (double)ask->scenario->job.samples, ask->scenario->job.samples == 1 ? "" : "s",
+		     ask->scenario->job.epochs, ask->scenario->job.epochs > 1.0 ? "s" : "");
 	psd_text_add(&answer->sentence,
 		     "Further samples that larger batches, late updates or compression need to converge are not "
 		     "predicted.");

@@ -261,8 +261,10 @@ static void write_local_steps(FILE *out, const struct psd_plan *plan)
 	fputs("\n\n", out);
 	if (plan->peers > 0)
 		fprintf(out,
-			"peers: factors are sent in each of these %u iterations, and MB and ms count one of them and "
-			"the exchange;\nof the other methods, which only exchange, they count the exchange alone\n\n",
+			"peers: factors are sent in each of these %u iterations; MB and ms of partial sfb are those of "
+			"an iteration\nwith an exchange, its factors and the parameters, of other methods the "
+			"parameters "
+			"alone\n\n",
 			(unsigned)psd_plan_steps(plan));
 }
 
@@ -284,13 +286,16 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	fprintf(out,
 		"MB sent plus received by the busiest node %s, ms of the tensor alone on the cluster; * is the one "
 		"chosen\n\n",
-		planned->plan.local ? "an exchange" : "an iteration");
+		planned->plan.local ? "in an exchange" : "in an iteration");
 	if (planned->plan.local)
 		write_local_steps(out, &planned->plan);
 	if (planned->plan.managed)
-		fprintf(out, "managed: %" PRIu64 " of %u chunks an iteration, all of them in every %" PRIu64 "th\n\n",
+		fprintf(out,
+			"managed: %" PRIu64 " of %u chunks in an iteration, all of them in every %" PRIu64
+			"th; MB and ms are those of %" PRIu64 "\n\n",
 			psd_chunks_kept(planned->plan.managed, planned->plan.n_chunks, 1), planned->plan.n_chunks,
-			planned->plan.managed->clock);
+			planned->plan.managed->clock,
+			psd_chunks_kept(planned->plan.managed, planned->plan.n_chunks, 1));
 	if (psd_plan_adds_gradients(&planned->plan))
 		fprintf(out, "accumulate: gradients of %u micro-batches are added before they are exchanged\n\n",
 			(unsigned)planned->plan.micro_batches);

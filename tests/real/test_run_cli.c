@@ -162,7 +162,7 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 		{"--quiet --trace /no/such/t.json", "/no/such/t.json: cannot be written: No such file"},
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
 		{"--quiet --set model.precision=mixed",
-		 "--set model.precision: 'precision' is 'mixed', used only by psd-sim: must be 'fp32' here"},
+		 "--set model.precision: 'model.precision' is 'mixed', used only by psd-sim: must be 'fp32' here"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
 	};
 

@@ -126,7 +126,8 @@ Test(workload, a_systems_own_is_refused_by_runs)
 		const enum psd_use executor = i ? PSD_BY_REPLAY : PSD_BY_RUN;
 
 		cr_expect_eq(psd_scenario_check_heeded(&scenario, executor, &err), PSD_EINVAL);
-		cr_expect_str_eq(err.text, "a.yaml:4:33: 'model' is used only by psd-sim: must be left out here");
+		cr_expect_str_eq(err.text,
+				 "a.yaml:4:33: 'systems.model' is used only by psd-sim: must be left out here");
 	}
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_ESTIMATE, &err), PSD_OK);
 	psd_scenario_release(&scenario);

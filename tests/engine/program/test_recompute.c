@@ -185,6 +185,6 @@ Test(recompute, training_refuses_it)
 	cr_expect_eq(psd_scenario_check_heeded(&loaded.scenario, PSD_BY_SIMULATION, &err), PSD_OK);
 	cr_expect_eq(psd_scenario_check_heeded(&loaded.scenario, PSD_BY_RUN, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
-			 "test.yaml:1:80: 'recompute' is 'blocks', used only by psd-sim: must be 'none' here");
+			 "test.yaml:1:80: 'model.recompute' is 'blocks', used only by psd-sim: must be 'none' here");
 	loaded_close(&loaded);
 }

@@ -117,12 +117,15 @@ Test(heed, a_key_that_would_change_a_run_is_refused_with_its_place)
 {
 	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
 		       "nodes_per_rack: 2}\n",
-		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', used only by psd-sim: must be 'star' here");
-	expect_refused("cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
-		       "a.yaml:8:13: 'platform' is used only by psd-sim's simulation: must be left out here");
+		       PSD_BY_RUN,
+		       "a.yaml:8:54: 'cluster.network.topology' is 'racks', used only by psd-sim: must be 'star' here");
+	expect_refused(
+		"cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
+		"a.yaml:8:13: 'cluster.network.platform' is used only by psd-sim's simulation: must be left out here");
 	expect_refused(
 		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
-		PSD_BY_REPLAY, "a.yaml:9:26: 'link' is '50%', used only by psd-sim's simulation: must be '1' here");
+		PSD_BY_REPLAY,
+		"a.yaml:9:26: 'cluster.slow.link' is '50%', used only by psd-sim's simulation: must be '1' here");
 }
 
 /* ---- the reference ---- */

@@ -716,6 +716,7 @@ Test(scenario, a_word_is_offered_beside_a_quantity)
 			     "or 2.3GBps");
 	expect_error(5, "  nodes: 8\n  host: {copy: [1]}",
 		     "6:16: 'copy' is a list, must be 'free' or a rate such as 40Gbps or 2.3GBps");
+	expect_error(5, "  groups: 2", "5:11: 'groups' is '2', must be a list such as [...]");
 	expect_system_error("ring", "fuse: 0",
 			    "33: 'fuse' is '0', must be 'auto' or a size such as 256KiB or 2MB, more than 0");
 }
@@ -1022,7 +1023,7 @@ Test(scenario, wrong_budgets_are_named_with_their_place)
 {
 	expect_system_error("ring", "budget: 9Mbps", "35: 'budget' is '9Mbps', must be 10Mbps or more");
 	expect_budget_error("  network: {bandwidth: 40Gbps, latency: 30us}\n  workers_per_node: 9",
-			    "'budget' is '40Mbps', must be 45Mbps or more");
+			    "'budget' is '40Mbps', must be 45Mbps or more, 5Mbps for each worker of a node");
 	expect_system_error("ring", "budget: 40", "35: 'budget' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_budget_error("  network: {platform: p.xml}",
 			    "'budget' of system 'A' has no effect with 'platform', whose file defines the links");

@@ -375,7 +375,7 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, epsilon: 0}",
 		"dir/a.yaml:12:37: 'epsilon' is '0', must be a number from 1e-30 to 1");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: {a: 4}}",
-		"dir/a.yaml:11:64: 'steps' must be a list such as [...]");
+		"dir/a.yaml:11:64: 'steps' is a mapping, must be a list such as [...]");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 3]}",
 		"dir/a.yaml:11:68: 'steps' has 3 after 4, must rise");
 	refuses("  iterations: 20\n  learning_rate: {policy: poly, base: 1, power: 1, max_iterations: 19}",

@@ -935,6 +935,22 @@ static double cell_of(const char *head, const char *line, const char *name)
 }
 
 /* 12 workers, of which those of the second group have batches of their own: the job has the samples of the rate. */
+Test(ask, times_of_any_length_are_written_in_a_unit_that_shows_them)
+{
+	static const struct {
+		double sec;
+		const char *text;
+	} rows[] = {{1e-6, "1 us"}, {5e-4, "500 us"}, {0.0012, "0.001 s"}, {90.0, "90.0 s"}, {7200.0, "2.00 h"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct psd_text text = {.bytes = NULL};
+
+		psd_answer_add_time(&text, rows[i].sec);
+		cr_expect_str_eq(text.bytes, rows[i].text);
+		psd_text_release(&text);
+	}
+}
+
 Test(ask, hours_count_the_samples_of_all_groups)
 {
 	const struct run made = run_program(

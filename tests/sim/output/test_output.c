@@ -1155,8 +1155,8 @@ Test(output, plan_of_some_peers_tells_what_is_counted)
 	char *plan = plan_at(text, 0);
 
 	cr_expect_not_null(strstr(plan,
-				  "peers: factors are sent in each of these 3 iterations, and MB and ms count one "
-				  "of them and the exchange;\n"),
+				  "peers: factors are sent in each of these 3 iterations; MB and ms of partial sfb "
+				  "are those of an iteration\nwith an exchange, its factors and the parameters"),
 			   "%s", plan);
 	free(plan);
 }
