@@ -216,8 +216,7 @@ static const struct psd_key root_keys[] = {
 	 .help = "largest number of events (operations, messages) in the simulation of one row of the table. A million "
 		 "events take half a second. A row that needs more gets an estimate, or is refused if `--estimate` "
 		 "cannot model some key of the scenario. Estimates with `systems.asynchronous` also have events of "
-		 "each "
-		 "worker, and are refused if these are more"},
+		 "each worker, and are refused if these are more"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "seed of all random numbers, such as initial parameters, order of samples and jitter. Equal seeds "
 		 "give equal results"},

@@ -71,7 +71,7 @@ static bool take_checksums(struct psd_tensor_file *file, const char *text, uint6
 	const size_t n_kind = strlen(PSD_CHECKSUMS_KIND);
 	bool is_whole = text && !strncmp(text, PSD_CHECKSUMS_KIND, n_kind);
 
-	text += is_whole ? n_kind : 0;
+	text = is_whole ? text + n_kind : text;
 	is_whole = is_whole && take_checksum(&text, of_front);
 	for (unsigned i = 0; i < file->n_entries && is_whole; i++)
 		is_whole = take_checksum(&text, &file->entries[i].checksum);

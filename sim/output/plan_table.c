@@ -263,8 +263,7 @@ static void write_local_steps(FILE *out, const struct psd_plan *plan)
 		fprintf(out,
 			"peers: factors are sent in each of these %u iterations; MB and ms of partial sfb are those of "
 			"an iteration\nwith an exchange, its factors and the parameters, of other methods the "
-			"parameters "
-			"alone\n\n",
+			"parameters alone\n\n",
 			(unsigned)psd_plan_steps(plan));
 }
 

@@ -41,7 +41,7 @@ static void add_span(struct cursor *cursor)
 static void fill_launch(struct cursor *cursor)
 {
 	cursor->of.residual += cursor->elements;
-	cursor->of.velocity += cursor->of.velocity ? cursor->elements : 0;
+	cursor->of.velocity = cursor->of.velocity ? cursor->of.velocity + cursor->elements : NULL;
 	cursor->of.packed += (uint64_t)cursor->n_blocks * cursor->of.packed_bytes;
 	cursor->n_spans = 0;
 	cursor->n_blocks = 0;
