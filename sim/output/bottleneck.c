@@ -56,7 +56,6 @@ struct narrow {
 	const char *reached_key; /* key that has this share */
 	bool is_incast;		 /* the stack's rate holds for many senders only */
 	bool is_budget;		 /* the budget's rate is no higher than the stack's, and counts in its place */
-	bool is_alone;		 /* the only node: nothing moves but inside it */
 	bool is_local;		 /* links inside nodes take longer than all between nodes */
 	bool is_of_host;	 /* the host's costs bound the links inside nodes, not the network's */
 	bool has_uplinks;
@@ -145,7 +144,7 @@ static struct narrow narrow_of(const struct psd_costed_model *costed, const stru
 	const bool has_racks = topology == PSD_TOPOLOGY_RACKS || topology == PSD_TOPOLOGY_FAT_TREE;
 	const bool has_local = costed->scenario->network.local_bps > 0.0 || result->system->host.local_bps > 0.0;
 	const double budget_bps = psd_cost_budget_bps(result->system);
-	struct narrow narrow = {.link_bps = result->point.bandwidth_bps, .is_alone = is_alone(result)};
+	struct narrow narrow = {.link_bps = result->point.bandwidth_bps};
 	struct psd_case made;
 	struct psd_error err;
 
@@ -278,7 +277,7 @@ static void add_network(struct psd_text *sentence, const struct psd_report *repo
 	else if (narrow.is_local)
 		psd_text_add(sentence, "the links inside a node (%s)",
 			     narrow.is_of_host ? "host.local" : "cluster.local");
-	else if (narrow.is_alone)
+	else if (is_alone(result))
 		psd_text_add(sentence, "the software stack inside the node");
 	else if (narrow.has_uplinks)
 		psd_text_add(sentence, "the uplinks of the racks (network.oversubscription)");
@@ -437,7 +436,7 @@ static struct psd_limit limit_of(const struct psd_report *report, const struct p
 
 		limit.kind = narrow.has_cores	    ? PSD_LIMIT_CORES
 			     : narrow.is_local	    ? PSD_LIMIT_LOCAL
-			     : narrow.is_alone	    ? PSD_LIMIT_STACK
+			     : is_alone(result)	    ? PSD_LIMIT_STACK
 			     : narrow.has_uplinks   ? PSD_LIMIT_UPLINKS
 			     : narrow.is_budget	    ? PSD_LIMIT_BUDGET
 			     : narrow.stack_bps > 0 ? PSD_LIMIT_STACK
